@@ -1,0 +1,42 @@
+# Sourced by the other scripts: goes to the project's root and makes .venv ready there.
+# The install is repeated only when pyproject.toml or the Python version changed.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fail() {
+    echo "error: $*" >&2
+    exit 1
+}
+
+find_python() {
+    local candidate
+    for candidate in "${PYTHON:-}" python3.11 python3.12 python3.13 python3; do
+        [[ -n $candidate ]] || continue
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    fail "Python 3.11 or newer is needed (set PYTHON=/path/to/python3 if it is not on the PATH)"
+}
+
+setup() {
+    local python stamp wanted log
+    python=$(find_python)
+    stamp=.venv/.installed
+    wanted=$("$python" -c 'import hashlib, pathlib, sys
+print(sys.version_info[:2], hashlib.sha256(pathlib.Path("pyproject.toml").read_bytes()).hexdigest())')
+    if [[ ! -f $stamp || $(cat "$stamp") != "$wanted" ]]; then
+        echo "Setting up .venv (once; a minute or two) ..." >&2
+        log=$(mktemp)
+        if ! { "$python" -m venv --clear .venv && .venv/bin/python -m pip install --disable-pip-version-check -e '.[dev]'; } >"$log" 2>&1; then
+            tail -n 30 "$log" >&2
+            fail "the setup failed; all of its output is in $log (on Debian and Ubuntu: apt-get install python3-venv)"
+        fi
+        rm -f "$log"
+        echo "$wanted" >"$stamp"
+    fi
+    export PATH="$PWD/.venv/bin:$PATH"
+}
+
+setup
