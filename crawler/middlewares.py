@@ -1,0 +1,152 @@
+"""Downloader middlewares that every platform uses and that know none: turns, retries, allowed origins."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import structlog
+from scrapy.exceptions import DownloadTimeoutError
+from scrapy.utils.misc import load_object
+from scrapy.utils.response import response_status_message
+
+from crawler.errors import UpstreamBlocked, UpstreamTimeout
+from crawler.politeness import platform_state
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+logger = structlog.get_logger(__name__)
+
+
+def time_left(request: Request) -> float | None:
+    """Seconds until the request's target is given up, None where nobody waits."""
+    target = request.meta.get("target")
+    if target is None or target.deadline is None:
+        return None
+    return float(target.deadline - asyncio.get_running_loop().time())
+
+
+def retry_after_seconds(response: Response) -> float | None:
+    """``Retry-After`` in seconds, given as a number or as a date; None where there is none or it says nothing."""
+    raw = response.headers.get("Retry-After")
+    if raw is None:
+        return None
+    text = raw.decode("latin-1").strip()
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+class AllowedOrigins:
+    """Refuses every download that does not go to one of the platform's own origins, after every redirect too."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> AllowedOrigins:
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        """Raises ``UpstreamBlocked``: only the platform can have sent us elsewhere."""
+        url = urlsplit(request.url)
+        if f"{url.scheme}://{url.netloc}" not in self.crawler.spider.allowed_origins:  # type: ignore[union-attr]
+            raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
+
+
+class Turns:
+    """Waits for the platform's budget before each download; the last middleware before the network.
+
+    The download may then take what is left of its target's time.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        assert crawler.spider is not None
+        self.budget = platform_state(crawler.spider.name, crawler.settings).budget
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Turns:
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> None:
+        target = request.meta.get("target")
+        await self.budget.acquire(target.deadline if target else None)
+        request.meta["has_turn"] = True
+        left = time_left(request)
+        if left is not None:
+            request.meta["download_timeout"] = min(request.meta["download_timeout"], max(left, 0.001))
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        self._release(request)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        self._release(request)
+
+    def _release(self, request: Request) -> None:
+        if request.meta.pop("has_turn", False):
+            self.budget.release()
+
+
+class Retry:
+    """Repeats what a moment later may work: ``RETRY_HTTP_CODES`` and failed connections, ``RETRY_TIMES`` times.
+
+    Waits with full jitter (a random time up to a limit that doubles), or as long as ``Retry-After`` says, and never
+    past the target's deadline. A wall is not retried: it would only be a second one.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        self.crawler = crawler
+        self.times = settings.getint("RETRY_TIMES")
+        self.codes = {int(code) for code in settings.getlist("RETRY_HTTP_CODES")}
+        self.exceptions = tuple(load_object(e) for e in settings.getlist("RETRY_EXCEPTIONS"))
+        self.base = settings.getfloat("RETRY_BACKOFF_BASE")
+        self.longest = settings.getfloat("RETRY_BACKOFF_MAX")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Retry:
+        return cls(crawler)
+
+    async def process_response(self, request: Request, response: Response) -> Request | Response:
+        if response.status not in self.codes:
+            return response
+        again = await self._again(request, response_status_message(response.status), retry_after_seconds(response))
+        return again or response
+
+    async def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        if not isinstance(exception, self.exceptions):
+            return None
+        again = await self._again(request, type(exception).__name__, None)
+        left = time_left(request)
+        if again is None and isinstance(exception, DownloadTimeoutError) and left is not None and left <= 0:
+            raise UpstreamTimeout("The platform did not answer before the deadline.", reason="timeout") from exception
+        return again
+
+    async def _again(self, request: Request, reason: str, retry_after: float | None) -> Request | None:
+        tries = request.meta.get("retry_times", 0)
+        if tries >= self.times:
+            return None
+        wait = random.uniform(0, min(self.base * 2**tries, self.longest))  # noqa: S311  # spreads load, no secret
+        if retry_after is not None:
+            wait = max(wait, retry_after)
+        left = time_left(request)
+        if wait > self.longest or (left is not None and wait >= left):
+            return None
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("retry/count")
+        logger.info("retry", url=request.url, reason=reason, wait_seconds=round(wait, 2), attempt=tries + 1)
+        await asyncio.sleep(wait)
+        again = request.replace(dont_filter=True)
+        again.meta["retry_times"] = tries + 1
+        return again

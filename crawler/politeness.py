@@ -1,0 +1,137 @@
+"""What a platform can be asked of by this process: its turns, and whether it refuses us.
+
+Both live outside the crawlers: a crawler that is recycled, or a second one beside it, must neither double the load on
+the platform nor forget that the platform has just turned us away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from crawler.errors import CircuitOpen, Overloaded, ScrapeError, TargetError, UpstreamBlocked, UpstreamTimeout
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+@dataclass
+class Budget:
+    """One platform's turns: at most ``concurrency`` downloads at once, and ``delay`` seconds between their starts."""
+
+    concurrency: int
+    delay: float = 0.0
+    jitter: float = 0.5
+    """Share of the delay by which it varies up and down, so that the requests keep no beat."""
+    _next: float = 0.0
+    _places: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = asyncio.Semaphore(self.concurrency)
+
+    async def acquire(self, deadline: float | None = None) -> None:
+        """Waits for a turn. ``deadline`` is a moment of the event loop's clock.
+
+        Raises:
+            Overloaded: at once, when the turn cannot come before the deadline.
+            UpstreamTimeout: when the deadline passed while all places were taken.
+        """
+        loop = asyncio.get_running_loop()
+        start = max(loop.time(), self._next)
+        if deadline is not None and start >= deadline:
+            wait = math.ceil(start - loop.time())
+            raise Overloaded(f"This platform's next free turn is in {wait} s, after the deadline.", retry_after=wait)
+        if self.delay:
+            self._next = start + self.delay * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311  # no secret
+            await asyncio.sleep(start - loop.time())
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._places.acquire()
+        except TimeoutError:
+            raise UpstreamTimeout("The deadline passed while waiting for a turn.", reason="no_turn") from None
+
+    def release(self) -> None:
+        """Ends a turn."""
+        self._places.release()
+
+
+@dataclass
+class CircuitBreaker:
+    """Stops asking a platform that turns us away: after ``threshold`` walls in a row, for ``cooldown`` seconds.
+
+    Then one target is let through to try; its outcome opens the platform again, or closes it for twice as long.
+    """
+
+    threshold: int
+    cooldown: float
+    longest: float = 900.0
+    """The longest time for which it stays open, in seconds."""
+    _walls: int = 0
+    _until: float = 0.0
+    _trying: bool = False
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until a target may try again; 0 where the circuit is closed."""
+        if self._walls < self.threshold:
+            return 0.0
+        if self._trying:
+            return 1.0
+        return max(0.0, self._until - time.monotonic())
+
+    def check(self) -> None:
+        """Lets a target pass, or refuses it.
+
+        Raises:
+            CircuitOpen: with the seconds to wait.
+        """
+        wait = self.remaining
+        if wait:
+            raise CircuitOpen(
+                f"The platform has refused {self._walls} requests in a row; it is left alone for a while.",
+                retry_after=math.ceil(wait),
+            )
+        self._trying = self._walls >= self.threshold
+
+    async def wait(self) -> None:
+        """Waits until a target may pass: for crawls, where nobody is kept waiting by it."""
+        while wait := self.remaining:
+            await asyncio.sleep(wait)
+        self.check()
+
+    def record(self, error: ScrapeError | None) -> None:
+        """Learns from an outcome: a wall counts, an answer of the platform's resets, a fault of ours says nothing."""
+        self._trying = False
+        if isinstance(error, UpstreamBlocked):
+            self._walls += 1
+            if self._walls >= self.threshold:
+                doublings = min(self._walls - self.threshold, 10)
+                self._until = time.monotonic() + min(self.cooldown * 2**doublings, self.longest)
+        elif error is None or isinstance(error, TargetError):
+            self._walls = 0
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What all crawlers of one platform in this process share."""
+
+    budget: Budget
+    breaker: CircuitBreaker
+
+
+_platforms: dict[str, Platform] = {}
+
+
+def platform_state(name: str, settings: BaseSettings) -> Platform:
+    """The one shared state of a platform, made from the settings when it is first asked for."""
+    if name not in _platforms:
+        budget = Budget(**settings.getdict("PLATFORM_BUDGETS")[name])
+        if settings.getbool("SANDBOX"):
+            budget = Budget(concurrency=16)  # nobody is there to be polite to
+        breaker = CircuitBreaker(settings.getint("BREAKER_THRESHOLD"), settings.getfloat("BREAKER_COOLDOWN"))
+        _platforms[name] = Platform(budget, breaker)
+    return _platforms[name]

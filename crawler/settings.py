@@ -1,0 +1,122 @@
+"""The project's settings: only what differs from Scrapy's defaults, each with its reason.
+
+Environment variables ``CRAWLER_<SETTING>`` win over this file: JSON where it parses as JSON, else text.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import orjson
+
+from crawler.platforms import PUBLIC_ORIGINS
+
+# The project
+
+BOT_NAME = "crawler"
+SPIDER_MODULES = ["crawler.spiders"]
+COMMANDS_MODULE = "crawler.commands"
+ADDONS = {"scrapy_poet.Addon": 300}
+ASYNCIO_EVENT_LOOP = "uvloop.Loop"  # default None: asyncio's own loop, which serves about a fifth fewer calls
+
+# Where the platforms are and how they are asked
+
+PLATFORM_ORIGINS: dict[str, Any] = PUBLIC_ORIGINS
+"""Platform -> origin, or role (page, api, feed, image, script) -> origin. The only place for real hosts."""
+
+PLATFORM_BUDGETS: dict[str, dict[str, float]] = {
+    # Downloads at once and seconds between their starts, for one address without a proxy; from each platform's notes.
+    "photoapp": {"concurrency": 1, "delay": 30.0},
+    "shortvideo": {"concurrency": 2, "delay": 0.0},
+    "videosite": {"concurrency": 2, "delay": 1.5},
+    "microblog": {"concurrency": 1, "delay": 3.0},
+    "professional": {"concurrency": 1, "delay": 60.0},
+    "retail": {"concurrency": 2, "delay": 2.0},
+}
+SANDBOX = False
+"""Start the simulated platforms in this process and crawl those, without delays."""
+
+BREAKER_THRESHOLD = 5
+"""Walls in a row after which a platform is left alone."""
+BREAKER_COOLDOWN = 60.0
+"""Seconds for which it is left alone at first; doubled for each further wall."""
+
+# A browser's ordinary navigation headers: the language decides how numbers and dates are written in the pages.
+DEFAULT_REQUEST_HEADERS = {
+    "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "Accept-Language": "en-US,en;q=0.9",
+}
+USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
+ROBOTSTXT_OBEY = False  # also Scrapy's default, stated: a user asks for single pages, this is no wandering crawler
+COOKIES_ENABLED = False  # default True: targets share one crawler, and must not share a session
+
+# Targets and outcomes
+
+TARGETS_IN_FLIGHT = 32
+"""How many targets are out at once in a crawl."""
+TARGET_TIMEOUT = 0.0
+"""Seconds after which a target of a crawl is given up; 0: only its downloads have a limit (DOWNLOAD_TIMEOUT)."""
+LISTING_CEILING = 400
+"""Reported results up to which a listing is paged through; beyond it an exhaustive crawl slices it. The platform
+serves about 500 rows; some of them repeat a product."""
+
+# Downloads
+
+DOWNLOAD_TIMEOUT = 60  # default 180: no platform's page takes a minute
+DOWNLOAD_MAXSIZE = 32 * 1024 * 1024  # default 1 GiB: the largest page seen is 1.3 MB
+DOWNLOAD_WARNSIZE = 8 * 1024 * 1024  # default 32 MiB
+DOWNLOAD_VERIFY_CERTIFICATES = True  # default False
+DOWNLOAD_HANDLERS = {"file": None, "data": None, "s3": None, "ftp": None}  # default: all on; a URL is user input
+DOWNLOAD_DELAY = 0  # the platforms' budgets (PLATFORM_BUDGETS) decide, across crawlers
+CONCURRENT_REQUESTS = 256  # default 16: likewise
+CONCURRENT_REQUESTS_PER_DOMAIN = 256  # default 8: likewise
+CONCURRENT_ITEMS = 4  # default 100: that many tasks would be made for each callback, which yields one item
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024  # default 5 MB: seven pages of 0.7 MB
+HTTPERROR_ALLOW_ALL = True  # default False: the page objects say what a status means
+REFERER_ENABLED = False  # default True: a caller's next target is not reached from the one before
+RETRY_TIMES = 2
+RETRY_HTTP_CODES = [500, 502, 503, 504, 522, 524]  # default also 408 and 429: a platform that says "slow down" is left alone
+RETRY_BACKOFF_BASE = 0.5
+"""Seconds within which the first retry comes, at random; doubled for each further one."""
+RETRY_BACKOFF_MAX = 30.0
+"""The longest wait before a retry, in seconds; a longer ``Retry-After`` is not waited for."""
+
+DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
+    "crawler.middlewares.AllowedOrigins": 20,  # before all others: redirects come in here again
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins does it, with a typed error
+    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform uses it
+    "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
+    "crawler.middlewares.Retry": 550,
+    "crawler.middlewares.Turns": 990,  # next to the network: what the cache answers needs no turn
+}
+SPIDER_MIDDLEWARES = {
+    "crawler.outcomes.Accounting": 950,  # nearest to the spider: it must see how each callback ends
+}
+ITEM_PIPELINES = {
+    "crawler.pipelines.ValidationPipeline": 300,
+}
+EXTENSIONS: dict[str, int | None] = {
+    "crawler.feeds.FailuresFeed": 500,
+    "crawler.sandbox.extension.SandboxExtension": 100,
+}
+
+# Feeds
+
+FAILURES_FEED: str | None = "failures-%(name)s-%(time)s.jsonl"
+"""Feed URI for one line a failed target; no file where none failed. None: no such feed."""
+FEED_EXPORTERS = {"jsonlines": "crawler.feeds.JsonLinesExporter", "jsonl": "crawler.feeds.JsonLinesExporter"}
+
+# Operation
+
+LOG_LEVEL = "INFO"  # default DEBUG: it prints every item
+TELNETCONSOLE_ENABLED = False  # default True: a port per crawl
+REMOTE_CONTROL_ENABLED = False  # default True: a port per crawl that runs any code it is sent
+
+for _name, _value in os.environ.items():
+    if _name.startswith("CRAWLER_"):
+        try:
+            globals()[_name.removeprefix("CRAWLER_")] = orjson.loads(_value)
+        except orjson.JSONDecodeError:
+            globals()[_name.removeprefix("CRAWLER_")] = _value

@@ -1,0 +1,151 @@
+"""What all spiders share: targets in, one scheduled request for each, awaited follow-ups, records out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field
+from scrapy import Request, Spider
+from scrapy.exceptions import CloseSpider
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.items import Record
+from crawler.outcomes import Accounting, Outcome, target_settled
+from crawler.pages.base import PlatformPage
+from crawler.politeness import platform_state
+from crawler.targets import Admission, ArgumentSource, FileSource, Scraper, Target, TargetSource
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+logger = structlog.get_logger(__name__)
+
+# Given by those who run spiders, not by those who ask for targets: Scrapyd's job id, the endpoint's queue.
+RUNNER_ARGUMENTS = frozenset({"_job", "source"})
+
+
+class CrawlArguments(BaseModel):
+    """The ``-a`` arguments that every spider takes; each spider adds the params of its scrapers, as text."""
+
+    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
+
+    scraper: str | None = None
+    """Which scraper; may be left out where the params fit only one."""
+    targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    """A file of targets, JSON Lines or CSV, instead of params."""
+
+
+class PlatformSpider(Spider):
+    """The base of the six spiders. A platform names its ``scrapers`` and says how a target becomes a request."""
+
+    scrapers: ClassVar[tuple[Scraper, ...]]
+    args: CrawlArguments
+
+    def __init__(self, *args: Any, source: TargetSource | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        unknown = kwargs.keys() - type(self.args).model_fields.keys() - RUNNER_ARGUMENTS
+        if unknown:
+            logger.warning("unknown_arguments", names=sorted(unknown), known=sorted(type(self.args).model_fields))
+        self.source = source or self._own_source(kwargs)
+        self.origins: dict[str, str] = {}
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.use_origins(crawler.settings.getdict("PLATFORM_ORIGINS")[cls.name])
+        crawler.signals.connect(spider.target_settled, target_settled)
+        return spider
+
+    def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
+        admission = Admission(self.scrapers, self.args.scraper)
+        if self.args.targets:
+            return FileSource(admission, Path(self.args.targets))
+        names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
+        return ArgumentSource(admission, {name: arguments[name] for name in names & arguments.keys()})
+
+    def use_origins(self, origins: str | dict[str, str]) -> None:
+        """Where the platform is: one origin for everything, or one for each role."""
+        self.origins = {"page": origins} if isinstance(origins, str) else origins
+
+    @property
+    def allowed_origins(self) -> set[str]:
+        """The only origins that are ever asked for anything."""
+        return set(self.origins.values())
+
+    def origin(self, role: str = "page") -> str:
+        """The platform's origin for a role; where roles are not told apart, the only one."""
+        return self.origins.get(role) or self.origins["page"]
+
+    @property
+    def accounting(self) -> Accounting:
+        """The component that holds the targets that are out."""
+        return cast("Accounting", self.crawler.get_spider_middleware(Accounting))
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether somebody waits for each outcome, with a deadline."""
+        return not isinstance(self.source, ArgumentSource | FileSource)
+
+    async def start(self) -> AsyncIterator[Request]:
+        """One request for each target that the source releases."""
+        if isinstance(self.source, FileSource) and not self.source.path.is_file():
+            raise CloseSpider(f"no such targets file: {self.source.path}")
+        breaker = platform_state(self.name, self.settings).breaker
+        async for target in self.accounting.release(self.source):
+            try:
+                if target.deadline is None:
+                    await breaker.wait()
+                else:
+                    breaker.check()
+                yield self.prepare(self.request(target), target)
+            except ScrapeError as error:
+                self.accounting.settle(target, error=error)
+
+    def request(self, target: Target) -> Request:
+        """The first request of a target, with its callback. Pure: what it depends on is in the target."""
+        raise NotImplementedError
+
+    def prepare(self, request: Request, target: Target) -> Request:
+        """A request that belongs to a target: its outcome is known whatever becomes of it."""
+        request.meta["target"] = target
+        return request.replace(dont_filter=True, errback=self.accounting.failed)
+
+    async def fetch(self, request: Request, target: Target) -> Response:
+        """A follow-up of the same target, awaited. Its page is in ``response.request.cb_kwargs`` by its callback's names."""
+        assert self.crawler.engine is not None
+        return await self.crawler.engine.download_async(self.prepare(request, target))
+
+    async def read(self, page: PlatformPage, response: Response) -> tuple[dict[str, Any], PlatformPage]:
+        """The page's item and the page that gave it. A page that is not understood, or is another's, is fetched once more.
+
+        Raises:
+            ScrapeError: as the page object does; ``ExtractionFailed`` only the second time.
+        """
+        try:
+            return await page.to_item(), page
+        except ExtractionFailed as error:
+            request = cast("Request", response.request)
+            logger.info("fetched_again", url=request.url, reason=error.reason)
+            again = await self.fetch(request.replace(cb_kwargs={}), request.meta["target"])
+            page = cast("Request", again.request).cb_kwargs["page"]
+            return await page.to_item(), page
+
+    def record(self, target: Target, data: dict[str, Any]) -> Record:
+        """What the spider yields for a target."""
+        return Record(target, data, datetime.now(UTC))
+
+    def target_settled(self, outcome: Outcome) -> None:
+        """Tells the platform's circuit breaker how it went."""
+        platform_state(self.name, self.settings).breaker.record(outcome.error)
+
+    def closed(self, reason: str) -> None:
+        """The closing line: the counts by code."""
+        assert self.crawler.stats is not None
+        stats = self.crawler.stats.get_stats()
+        counts = {k.removeprefix("targets/"): v for k, v in sorted(stats.items()) if k.startswith("targets/")}
+        logger.info("targets_done", spider=self.name, reason=reason, total=sum(counts.values()), **counts)

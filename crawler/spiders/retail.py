@@ -1,0 +1,169 @@
+"""Retail: category listings and searches. One page per target; further pages and slices are targets of their own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import structlog
+from pydantic import Field
+from scrapy import Request
+from scrapy.http import Response
+from scrapy_spider_metadata import Args
+
+from crawler.items import Record
+from crawler.outcomes import Outcome
+from crawler.pages.retail import ListingPage
+from crawler.schemas.retail import CategoryParams, Listing, SearchListing, SearchParams
+from crawler.spiders.base import CrawlArguments, PlatformSpider
+from crawler.sweep import Slice, Sweep
+from crawler.targets import Scraper, Target, new_id
+from crawler.upstream.retail import listing_request
+
+logger = structlog.get_logger(__name__)
+
+
+class RetailArguments(CrawlArguments):
+    """The params of both scrapers, as text, and what only a crawl can do."""
+
+    cat_id: str | None = None
+    """Category id: numbers joined by underscores."""
+    url: str | None = None
+    """URL of a category page, instead of the id."""
+    query: str | None = None
+    """What to search for."""
+    page: str | None = None
+    """Page to start with, from 1."""
+    sort: str | None = None
+    """Order of the products."""
+    min_price: str | None = None
+    """Lowest price, inclusive."""
+    max_price: str | None = None
+    """Highest price, inclusive."""
+    max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
+    """How many pages to follow from the one asked for."""
+    exhaustive: bool = Field(default=False, json_schema_extra={"group": "crawl"})
+    """Collect the whole category, beyond what one listing serves; each product once."""
+
+
+class RetailSpider(Args[RetailArguments], PlatformSpider):
+    """Category listings and search results of the retail platform."""
+
+    name = "retail"
+    metadata = {"title": "Retail", "description": "Category listings and search results with prices."}  # noqa: RUF012
+    scrapers = (
+        Scraper(
+            name="retail-category-v4",
+            platform="retail",
+            summary="One page of a category listing: products with price, rating, seller and availability.",
+            params=CategoryParams,
+            data=Listing,
+            example={"cat_id": "976759"},
+            pages=(ListingPage,),
+        ),
+        Scraper(
+            name="retail-search-v4",
+            platform="retail",
+            summary="One page of search results, in the shape of a category listing.",
+            params=SearchParams,
+            data=SearchListing,
+            example={"query": "mustard"},
+            pages=(ListingPage,),
+        ),
+    )
+    args: RetailArguments
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._sweeps: dict[str, tuple[Sweep, Slice]] = {}
+
+    def request(self, target: Target) -> Request:
+        params = target.params
+        if self.args.exhaustive and target.parent is None and isinstance(params, CategoryParams):
+            sweep = Sweep(params.category, self.settings.getint("LISTING_CEILING"))
+            self._sweeps[target.id] = (sweep, sweep.begin())
+        if isinstance(params, CategoryParams):
+            request = listing_request(
+                self.origin(),
+                cat_id=params.category,
+                page=params.page,
+                sort=params.sort,
+                min_price=params.min_price,
+                max_price=params.max_price,
+            )
+        else:
+            assert isinstance(params, SearchParams)
+            request = listing_request(
+                self.origin(),
+                query=params.query,
+                page=params.page,
+                sort=params.sort,
+                min_price=params.min_price,
+                max_price=params.max_price,
+            )
+        return request.replace(callback=self.parse_listing)
+
+    async def parse_listing(self, response: Response, page: ListingPage) -> AsyncIterator[Record]:
+        """A listing page's record; what follows from it is pushed as further targets."""
+        request = response.request
+        assert request is not None
+        target: Target = request.meta["target"]
+        data, page = await self.read(page, response)  # type: ignore[assignment]  # the same page class
+        if target.id in self._sweeps:
+            data = self._sweep(target, data, page)
+        elif data["has_more"] and target.hop + 1 < self.args.max_pages:
+            self.accounting.push(_further(target, page=data["page"] + 1))
+        yield self.record(target, data)
+
+    def _sweep(self, target: Target, data: dict[str, Any], page: ListingPage) -> dict[str, Any]:
+        """Hands the page's products out once each, and pushes the slice's next page or the slices it is cut into."""
+        sweep, part = self._sweeps.pop(target.id)
+        products = sweep.take(part, data["products"])
+        if data["page"] > 1 or sweep.fits(part, data["total_results"] or 0):
+            if data["has_more"] and not sweep.complete:
+                following = _further(target, page=data["page"] + 1)
+                self._sweeps[following.id] = (sweep, part)
+                self.accounting.push(following)
+            else:
+                self._push(target, sweep, sweep.close(part))
+        else:
+            prices = [p["price"]["current_price"] for p in data["products"] if p["price"]["current_price"] is not None]
+            children = [cat_id for cat_id, _ in page.subcategories]
+            self._push(target, sweep, sweep.split(part, data["total_results"], prices, page.price_bounds, children))
+        if sweep.finished:
+            sweep.log_end()
+        return {**data, "products": products, "returned": len(products)}
+
+    def _push(self, target: Target, sweep: Sweep, parts: list[Slice]) -> None:
+        for part in parts:
+            following = _further(
+                target,
+                page=1,
+                cat_id=part.cat_id,
+                url=None,
+                sort=part.sort,
+                min_price=None if part.low is None else part.low / 100,
+                max_price=None if part.high is None else part.high / 100,
+            )
+            self._sweeps[following.id] = (sweep, part)
+            self.accounting.push(following)
+
+    def target_settled(self, outcome: Outcome) -> None:
+        super().target_settled(outcome)
+        if outcome.error is not None and isinstance(outcome.target, Target) and outcome.target.id in self._sweeps:
+            sweep, part = self._sweeps.pop(outcome.target.id)
+            self._push(outcome.target, sweep, sweep.fail(part))
+            if sweep.finished:
+                sweep.log_end()
+
+
+def _further(target: Target, **changes: Any) -> Target:
+    """A target that follows from another one: the same scraper, other params."""
+    return Target(
+        id=new_id(),
+        scraper=target.scraper,
+        params=target.params.model_copy(update=changes),
+        parent=target.id,
+        hop=target.hop + 1,
+        batch=target.batch,
+    )

@@ -1,0 +1,197 @@
+"""Collecting a whole category although a listing serves only its first 500 or so products (specification, section 8).
+
+A *sweep* cuts the category into *slices* that fit. Stage by stage, until as many distinct products are found as the
+platform reports:
+
+1. by price, halved at the median of the prices seen until a slice fits; one price that too many products share
+   is cut by the sub-categories that the platform names, and where it names none read in every sort order;
+2. what no price filter returns: the whole category in every sort order;
+3. and by the sub-categories, down to those that fit.
+
+Products are told apart by item id; each is handed out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median_low
+from typing import Any
+
+import structlog
+
+logger = structlog.get_logger(__name__)
+
+SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of a category: a listing with filters. Prices in cents, both ends included; None is open."""
+
+    cat_id: str
+    low: int | None = None
+    high: int | None = None
+    sort: str = "best_match"
+
+    @property
+    def family(self) -> Slice:
+        """The same part, whatever the order in which it is read."""
+        return replace(self, sort=SORTS[0])
+
+    def __str__(self) -> str:
+        prices = "" if self.low is None and self.high is None else f" {_money(self.low)}..{_money(self.high)}"
+        order = "" if self.sort == SORTS[0] else f" by {self.sort}"
+        return f"{self.cat_id}{prices}{order}"
+
+
+def _money(cents: int | None) -> str:
+    return "" if cents is None else f"{cents / 100:.2f}"
+
+
+@dataclass
+class Sweep:
+    """The state of one category's collection. ``Slice`` in, further slices out; it does no I/O."""
+
+    cat_id: str
+    ceiling: int
+    """Reported results up to which a slice is paged through."""
+    total: int | None = None
+    """What the platform reports for the whole category."""
+    requests: int = 0
+    done: int = 0
+    found: set[str] = field(default_factory=set)
+    over: dict[Slice, int] = field(default_factory=dict)
+    """Slices that could not be made to fit, with what the platform reports for them."""
+    failed: list[Slice] = field(default_factory=list)
+    _open: set[Slice] = field(default_factory=set)
+    _seen_in: dict[Slice, set[str]] = field(default_factory=dict)
+    _stages: list[str] = field(default_factory=lambda: ["sort", "category"])
+    _subcategories: Sequence[str] = ()
+
+    def begin(self) -> Slice:
+        """The first slice: the whole category, which tells the total."""
+        whole = Slice(self.cat_id)
+        self._open.add(whole)
+        return whole
+
+    @property
+    def complete(self) -> bool:
+        """Whether as many products are found as the platform reports."""
+        return self.total is not None and len(self.found) >= self.total
+
+    @property
+    def finished(self) -> bool:
+        """Whether no slice is out any more."""
+        return not self._open
+
+    def take(self, part: Slice, products: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The products of a page that were not handed out before, each once."""
+        self.requests += 1
+        if part.family in self.over:
+            self._seen_in.setdefault(part.family, set()).update(p["item_id"] for p in products)
+        fresh = []
+        for product in products:
+            if product["item_id"] not in self.found:
+                self.found.add(product["item_id"])
+                fresh.append(product)
+        return fresh
+
+    def fits(self, part: Slice, total: int) -> bool:
+        """Whether to page through the slice, given what its first page reports."""
+        if self.total is None:
+            self.total = total
+        return total <= self.ceiling or part.family in self.over
+
+    def split(
+        self, part: Slice, total: int, prices: Sequence[float], bounds: tuple[float, float] | None, children: Sequence[str]
+    ) -> list[Slice]:
+        """Cuts a slice that does not fit, and closes it. ``prices`` are those seen on its first page."""
+        if part == Slice(self.cat_id):
+            self._subcategories = children
+        unfiltered = part.low is None and part.high is None and part != Slice(self.cat_id)
+        if unfiltered or (part.low is not None and part.low == part.high):
+            parts = [replace(part, cat_id=child) for child in children if child != part.cat_id]
+            if not parts:
+                self.over[part.family] = total
+                parts = [replace(part, sort=sort) for sort in SORTS[1:]]
+        else:
+            parts = _halves(part, prices, bounds)
+        return self._replace(part, parts)
+
+    def close(self, part: Slice) -> list[Slice]:
+        """Closes a slice that is read to its end; what the next stage adds, if that was the last one."""
+        return self._replace(part, [])
+
+    def fail(self, part: Slice) -> list[Slice]:
+        """Closes a slice whose page could not be had."""
+        self.failed.append(part)
+        return self._replace(part, [])
+
+    def short(self) -> dict[Slice, int]:
+        """Slices over the ceiling of which products are still missing, with how many."""
+        whole = Slice(self.cat_id)
+        missing = {
+            part: total - len(self.found if part == whole else self._seen_in.get(part, ()))
+            for part, total in self.over.items()
+        }
+        return {part: count for part, count in missing.items() if count > 0}
+
+    def _replace(self, part: Slice, parts: list[Slice]) -> list[Slice]:
+        if part not in self._open:
+            return []
+        self._open.remove(part)
+        self.done += 1
+        self._open.update(parts)
+        while not self._open and self._stages and self.total is not None and not self.complete:
+            parts = self._stage(self._stages.pop(0))
+            self._open.update(parts)
+        self.log_progress()
+        return parts
+
+    def _stage(self, name: str) -> list[Slice]:
+        whole = Slice(self.cat_id)
+        if name == "sort":
+            self.over[whole] = self.total or 0
+            return [replace(whole, sort=sort) for sort in SORTS]
+        return [Slice(child) for child in self._subcategories]
+
+    def log_progress(self) -> None:
+        """The progress line."""
+        logger.info(
+            "sweep_progress",
+            category=self.cat_id,
+            slices_done=self.done,
+            slices_open=len(self._open),
+            products_found=len(self.found),
+            reported_total=self.total,
+            requests=self.requests,
+        )
+
+    def log_end(self) -> None:
+        """The closing line."""
+        logger.info(
+            "sweep_done",
+            category=self.cat_id,
+            products_found=len(self.found),
+            reported_total=self.total,
+            requests=self.requests,
+            slices=self.done,
+            over_the_ceiling={str(part): f"{count} missing" for part, count in self.short().items()},
+            failed=[str(part) for part in self.failed],
+        )
+
+
+def _halves(part: Slice, prices: Sequence[float], bounds: tuple[float, float] | None) -> list[Slice]:
+    """Two slices at the median of the prices seen, else in the middle: always smaller than the one cut."""
+    low, high = part.low or 0, part.high
+    seen = sorted(cents for cents in (round(price * 100) for price in prices) if low <= cents and (high is None or cents <= high))
+    if seen:
+        middle = median_low(seen)
+    elif high is not None:
+        middle = (low + high) // 2
+    else:
+        middle = max(2 * low, round(bounds[1] * 100) if bounds else 100)
+    if high is not None:
+        middle = min(middle, high - 1)
+    return [replace(part, low=low, high=middle), replace(part, low=middle + 1, high=high)]

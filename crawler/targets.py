@@ -1,0 +1,288 @@
+"""Targets, and the sources that they come from.
+
+A *target* is one params object, the scraper that it is for, and an id. A *source* yields targets in order and is told of
+every outcome; where the targets come from (spider arguments, a file of a million lines, the endpoint's queue) is all
+that tells one source from another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import uuid
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
+
+if TYPE_CHECKING:
+    from crawler.outcomes import Outcome
+    from crawler.pages.base import PlatformPage
+
+
+@dataclass(frozen=True)
+class Scraper:
+    """A named endpoint: what it takes, what it gives, and an example that the sandbox answers."""
+
+    name: str
+    platform: str
+    summary: str
+    params: type[BaseModel]
+    data: type[BaseModel]
+    example: dict[str, Any]
+    aliases: tuple[str, ...] = ()
+    pages: tuple[type[PlatformPage], ...] = ()
+    """The page classes that read this scraper's responses, in the order in which they are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One thing to scrape. Exactly one outcome answers it."""
+
+    id: str
+    scraper: Scraper
+    params: BaseModel
+    parent: str | None = None
+    """The id of the target whose outcome led to this one (a further page, a slice of a listing)."""
+    hop: int = 0
+    """How many pages it is away from the target that was asked for."""
+    deadline: float | None = None
+    """Moment of the event loop's clock after which nobody waits for the outcome."""
+    line: int | None = None
+    """Line number in the targets file, from 1."""
+    batch: bool = False
+    """Whether it is one of many of a list, so that its feed line must carry its id and params."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """What identifies the target in a feed line."""
+        return {
+            "id": self.id,
+            "scraper": self.scraper.name,
+            "params": self.params.model_dump(mode="json", exclude_none=True),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A target that is none: a malformed line, an unknown scraper, params that do not fit. Its outcome is its error."""
+
+    id: str
+    error: ScrapeError
+    scraper: str | None = None
+    raw: Any = None
+    """The params, or the raw line where it could not be read."""
+    line: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What identifies the target in a feed line."""
+        return {"id": self.id, "scraper": self.scraper, "params": self.raw}
+
+
+def new_id() -> str:
+    """An id for a target that came without one."""
+    return uuid.uuid4().hex
+
+
+def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
+    """Params as the scraper's strict model. ``text`` converts strings (``-a`` arguments, CSV cells) to the model's types.
+
+    Raises:
+        InvalidRequest: with one detail for each field that does not fit.
+    """
+    try:
+        if text:
+            return scraper.params.model_validate_strings({k: _text(v) for k, v in params.items()})
+        return scraper.params.model_validate(params)
+    except ValidationError as error:
+        details: list[Detail] = [
+            {"loc": list(e["loc"]), "msg": e["msg"], "type": e["type"]}
+            for e in error.errors(include_url=False, include_context=False, include_input=False)
+        ]
+        first = details[0]
+        where = ".".join(map(str, first["loc"])) or "params"
+        raise InvalidRequest(f"{scraper.name}: {where}: {first['msg']}", details=details) from error
+
+
+def _text(value: object) -> object:
+    return value if isinstance(value, str) else str(value)
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Turns raw params into a target of one spider's scrapers, or says why it cannot be one."""
+
+    scrapers: tuple[Scraper, ...]
+    default: str | None = None
+    """The scraper of targets that name none (``-a scraper=``)."""
+
+    def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
+        """The scraper by name or alias, else the only one whose required keys fit the params.
+
+        Raises:
+            ScraperNotFound: no scraper of this spider has the name.
+            InvalidRequest: no name was given and the params fit none, or several.
+        """
+        name = name or self.default
+        if name:
+            for scraper in self.scrapers:
+                if name == scraper.name or name in scraper.aliases:
+                    return scraper
+            known = ", ".join(s.name for s in self.scrapers)
+            raise ScraperNotFound(f"No scraper is named {name!r} here; this spider has {known}.")
+        if len(self.scrapers) == 1:
+            return self.scrapers[0]
+        keys = set(params)
+        fitting = [s for s in self.scrapers if keys <= set(s.params.model_fields)]
+        needed = [s for s in fitting if keys >= _required(s)]
+        if len(needed) != 1:
+            forms = "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
+            raise InvalidRequest(f"The params fit no single scraper. Name it with 'scraper', or give the params of one of: {forms}.")
+        return needed[0]
+
+    def admit(
+        self,
+        raw: Mapping[str, Any],
+        *,
+        text: bool = False,
+        line: int | None = None,
+        batch: bool = False,
+    ) -> Target | Rejected:
+        """A target from flat params with an optional ``scraper`` and ``id``."""
+        params = {k: v for k, v in raw.items() if k not in {"scraper", "id"}}
+        target_id = str(raw.get("id") or new_id())
+        name = raw.get("scraper")
+        try:
+            if name is not None and not isinstance(name, str):
+                raise InvalidRequest("'scraper' must be text: the name of a scraper.")
+            scraper = self.scraper(name, params)
+            model = check_params(scraper, params, text=text)
+        except ScrapeError as error:
+            return Rejected(target_id, error, scraper=name if isinstance(name, str) else None, raw=params, line=line)
+        return Target(target_id, scraper, model, line=line, batch=batch)
+
+
+def _required(scraper: Scraper) -> set[str]:
+    """The keys that a scraper cannot do without. A model whose rule is "one of" names them in ``one_of``."""
+    return {name for name, info in scraper.params.model_fields.items() if info.is_required()}
+
+
+class TargetSource(Protocol):
+    """Where targets come from."""
+
+    def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        """Targets in order. Nothing is read ahead of what is asked for."""
+
+    def settled(self, outcome: Outcome) -> None:
+        """Told of each outcome, once for each target."""
+
+
+@dataclass
+class ArgumentSource:
+    """A source of one: the spider's own arguments."""
+
+    admission: Admission
+    params: Mapping[str, Any]
+
+    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        yield self.admission.admit(self.params, text=True)
+
+    def settled(self, outcome: Outcome) -> None:
+        """Nobody waits for it: the outcome goes to the feeds."""
+
+
+@dataclass
+class FileSource:
+    """A file of targets, one a line: JSON Lines, or CSV where the name ends in ``.csv``. Read as it is consumed.
+
+    A line that is no target is a failed target with its line number, not the end of the run.
+    """
+
+    admission: Admission
+    path: Path
+
+    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        rows = self._csv() if self.path.suffix.lower() == ".csv" else self._json_lines()
+        for target in rows:
+            yield target
+
+    def settled(self, outcome: Outcome) -> None:
+        """Nobody waits for it: the outcome goes to the feeds."""
+
+    def _json_lines(self) -> Iterator[Target | Rejected]:
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.isspace():
+                    continue
+                try:
+                    raw = orjson.loads(line)
+                except orjson.JSONDecodeError as error:
+                    yield _malformed(line.decode(errors="replace"), number, f"is no JSON: {error}")
+                    continue
+                if isinstance(raw, dict):
+                    yield self.admission.admit(raw, line=number, batch=True)
+                else:
+                    yield _malformed(line.decode(errors="replace"), number, "is no JSON object")
+
+    def _csv(self) -> Iterator[Target | Rejected]:
+        with self.path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
+            rows = csv.DictReader(file, restkey="")
+            for row in rows:
+                if "" in row or None in row.values():
+                    text = ",".join(str(v) for v in row.values())
+                    yield _malformed(text, rows.line_num, "has not as many cells as the header")
+                    continue
+                filled = {name: cell for name, cell in row.items() if cell}
+                yield self.admission.admit(filled, text=True, line=rows.line_num, batch=True)
+
+
+def _malformed(raw: str, line: int, problem: str) -> Rejected:
+    return Rejected(new_id(), InvalidRequest(f"Line {line} {problem}."), raw=raw.rstrip("\r\n"), line=line)
+
+
+@dataclass
+class QueueSource:
+    """The endpoint's source: it never ends by itself. ``close()`` ends it once what was put before has been taken."""
+
+    on_outcome: Callable[[Outcome], None]
+    _waiting: OrderedDict[str, Target] = field(default_factory=OrderedDict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _closed: bool = False
+
+    def __len__(self) -> int:
+        """How many targets wait for the spider to take them."""
+        return len(self._waiting)
+
+    def put(self, target: Target) -> None:
+        """Adds a target at the end of the line."""
+        if self._closed:
+            raise RuntimeError("put() after close()")
+        self._waiting[target.id] = target
+        self._changed.set()
+
+    def discard(self, target_id: str) -> bool:
+        """Takes a target out of the line again: whoever asked for it is gone. False where the spider already has it."""
+        return self._waiting.pop(target_id, None) is not None
+
+    def close(self) -> None:
+        """Lets the spider end when it has taken and settled what is in the line."""
+        self._closed = True
+        self._changed.set()
+
+    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        while True:
+            while self._waiting:
+                yield self._waiting.popitem(last=False)[1]
+            if self._closed:
+                return
+            self._changed.clear()
+            await self._changed.wait()
+
+    def settled(self, outcome: Outcome) -> None:
+        """Hands the outcome to whoever put the target."""
+        self.on_outcome(outcome)
