@@ -1,0 +1,54 @@
+"""Platforms have neutral words in every identifier and file name: real names stand in data and in the origins only."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("crawler", "tests", "scripts", "benchmarks", "docs")
+BRANDS = ("instagram", "facebook", "tiktok", "youtube", "twitter", "linkedin", "walmart", "whatsapp")
+
+# Keys of the interface specification that carry a brand; they are spelt as the contract has them.
+CONTRACT_KEYS = {"fields_withheld_by_linkedin", "positions_masked_by_linkedin"}
+
+
+def files() -> list[Path]:
+    return [
+        path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")) if "__pycache__" not in path.parts
+    ]
+
+
+def identifiers(path: Path) -> Iterator[tuple[int, str]]:
+    """Each name that a module defines or uses, with its line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                yield node.lineno, name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.keyword(arg=str(name)):
+                yield node.value.lineno, name
+            case ast.alias(name=name, asname=asname):
+                yield node.lineno, asname or name
+
+
+def branded(name: str) -> bool:
+    return name not in CONTRACT_KEYS and any(brand in name.lower() for brand in BRANDS)
+
+
+@pytest.mark.parametrize("name", ["WalmartPage", "youtube_id", "is_tiktok"])
+def test_a_brand_is_seen(name: str) -> None:
+    assert branded(name)
+
+
+@pytest.mark.parametrize("path", [p for p in files() if p.suffix == ".py"], ids=lambda p: str(p.relative_to(ROOT)))
+def test_identifiers_are_neutral(path: Path) -> None:
+    assert [(line, name) for line, name in identifiers(path) if branded(name)] == []
+
+
+def test_file_names_are_neutral() -> None:
+    assert [str(path.relative_to(ROOT)) for path in files() if branded(path.name)] == []

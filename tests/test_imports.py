@@ -1,0 +1,102 @@
+"""The rooms' order: imports run downward, the sandbox stays an independent witness, page objects hide no failure."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "crawler"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# Room (a module or a package of crawler/) -> its floor. A module imports from its own room and from lower floors.
+FLOORS = {
+    "errors": 0,
+    "platforms": 0,
+    "normalise": 1,
+    "payload": 1,
+    "items": 1,
+    "schemas": 2,
+    "pages": 3,
+    "upstream": 3,
+    "targets": 4,
+    "outcomes": 5,
+    "politeness": 5,
+    "sweep": 5,
+    "feeds": 6,
+    "middlewares": 6,
+    "pipelines": 6,
+    "spiders": 7,
+    "registry": 8,
+    "service": 9,
+    "commands": 10,
+    "settings": 10,
+}
+SANDBOX = "sandbox"
+MAY_START_THE_SANDBOX = {"commands", "service"}
+BROAD = {"Exception", "BaseException"}
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def room_of(module: str) -> str | None:
+    """The room of ``crawler.<room>...``; None for the package itself."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] != "__init__" else None
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The project's modules that a module imports when it runs: what only a type checker reads does not count."""
+    tree = ast.parse(path.read_text())
+    unread = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for child in node.body
+        for inner in ast.walk(child)
+    }
+    for node in ast.walk(tree):
+        if id(node) in unread:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "crawler")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the room"
+            if node.module == "crawler":
+                yield from (f"crawler.{alias.name}" for alias in node.names)
+            elif node.module is not None and node.module.startswith("crawler."):
+                yield node.module
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {room_of(name_of(path)) for path in MODULES} - {None, SANDBOX}
+    assert rooms <= set(FLOORS)
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if room_of(name_of(p)) in FLOORS], ids=name_of)
+def test_imports_run_downward(path: Path) -> None:
+    room = room_of(name_of(path))
+    assert room is not None
+    for module in imported(path):
+        target = room_of(module)
+        if target == SANDBOX:
+            assert room in MAY_START_THE_SANDBOX, f"{module} is not for {room}"
+        elif target != room and target is not None:
+            assert FLOORS[target] < FLOORS[room], f"{module} is not below {room}"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / SANDBOX).rglob("*.py")), ids=name_of)
+def test_the_sandbox_knows_nothing_of_the_scrapers(path: Path) -> None:
+    assert {room_of(module) for module in imported(path)} <= {SANDBOX}
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "pages").rglob("*.py")), ids=name_of)
+def test_page_objects_catch_no_broad_exception(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ExceptHandler):
+            assert node.type is not None, f"{path.name}:{node.lineno}: a bare except"
+            caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            assert not BROAD & {ast.unparse(kind) for kind in caught}, f"{path.name}:{node.lineno}: a broad except"
