@@ -1,0 +1,45 @@
+"""The documentation's tables say what the code says."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import crawler.settings
+from crawler.errors import ScrapeError
+from crawler.registry import scrapers
+from scrapy.settings import default_settings
+
+ROOT = Path(__file__).parents[1]
+
+
+def table(page: str, title: str) -> list[list[str]]:
+    """The rows of the first table of a page whose head starts with a title, as lists of cells."""
+    rows = re.split(rf"^\| {title} \|.*\n\|[-| ]+\|\n", (ROOT / page).read_text(), maxsplit=1, flags=re.MULTILINE)[1]
+    lines = re.match(r"(?:\|.*\n)+", rows)
+    assert lines is not None
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines[0].splitlines()]
+
+
+def leaves(kind: type[ScrapeError]) -> Iterator[type[ScrapeError]]:
+    """The errors that have a code: also bases of others."""
+    if "code" in vars(kind):
+        yield kind
+    for child in kind.__subclasses__():
+        yield from leaves(child)
+
+
+def test_every_error_is_documented_as_it_is() -> None:
+    documented = {
+        (code, int(status), kind, retryable) for code, status, kind, retryable, _ in table("docs/errors.md", "code")
+    }
+    real = {(e.code, e.http_status, e.type, "yes" if e.retryable else "no") for e in leaves(ScrapeError)}
+    assert documented == real
+
+
+def test_every_scraper_is_in_the_readme() -> None:
+    assert {row[0] for row in table("README.md", "scraper")} == {scraper.name for scraper in scrapers().values()}
+
+
+def test_every_own_setting_is_documented() -> None:
+    own = {name for name in vars(crawler.settings) if name.isupper() and not hasattr(default_settings, name)}
+    assert {row[0] for row in table("docs/settings.md", "setting")} == own
