@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from scrapy.settings import default_settings
+
 import crawler.settings
 from crawler.errors import ScrapeError
 from crawler.registry import scrapers
-from scrapy.settings import default_settings
 
 ROOT = Path(__file__).parents[1]
 
