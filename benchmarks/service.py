@@ -1,0 +1,196 @@
+"""The same retail spider behind scrapyrt and behind our endpoint: calls per second, and the ratio of the two.
+
+What is measured: one call is one search page of the sandbox, from the HTTP request of a client to the last byte of the
+answer, with ``CLIENTS`` calls in flight. scrapyrt makes a crawler for each call (``spider_start=1`` with ``crawl_args``:
+its default replaces ``start()`` on the spider class and loses it when calls overlap); our endpoint keeps one open.
+
+What is equal: the machine, the run, the sandbox process and its page, the spider, its page object and its pipelines, no
+delays, asyncio's own event loop (scrapyrt cannot run a project that asks for uvloop). Rounds alternate, the figures are
+medians over the rounds; every answer is checked to hold the same products. The clients take their part of the machine's
+cores from both alike.
+
+What is not: scrapyrt writes a log file for each call, at DEBUG, as it ships; our endpoint checks keys and limits.
+
+Usage: .venv/bin/python -m benchmarks.service [--rounds N] [--calls N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlencode
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[1]
+CLIENTS = 8
+READY_WITHIN = 60.0  # seconds
+PARAMS = {"query": "mustard"}
+FREE_BUDGET = {"retail": {"concurrency": CLIENTS, "delay": 0.0}}
+
+Call = Callable[[HTTPConnection], list[str]]
+"""Makes one call over a connection; returns the item ids of the answer."""
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running(*command: str | Path, env: dict[str, str], log: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process of the benchmark, ended with it. Its stdout is a pipe; its stderr goes to a file."""
+    with log.open("w") as stderr:
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=60)
+
+
+def wait_for(port: int, process: subprocess.Popen[str], path: str) -> None:
+    """Returns when the server answers a path with any status below 500.
+
+    Raises:
+        SystemExit: when it ended, or is not ready in time.
+    """
+    deadline = time.monotonic() + READY_WITHIN
+    while time.monotonic() < deadline and process.poll() is None:
+        connection = HTTPConnection("127.0.0.1", port, timeout=5)
+        with contextlib.suppress(OSError), contextlib.closing(connection):
+            connection.request("GET", path)
+            if connection.getresponse().status < 500:  # noqa: PLR2004  # HTTP's own boundary
+                return
+        time.sleep(0.1)
+    raise SystemExit(f"{process.args!r} did not start")
+
+
+def endpoint_call(key: str) -> Call:
+    """A call of our endpoint."""
+    headers = {"Content-Type": "application/json", "X-API-Key": key}
+
+    def call(connection: HTTPConnection) -> list[str]:
+        connection.request("POST", "/v1/scrapers/retail-search-v4", json.dumps(PARAMS), headers)
+        envelope = json.load(connection.getresponse())
+        if not envelope["success"]:
+            raise SystemExit(f"The endpoint failed: {envelope}")
+        return item_ids(envelope["data"])
+
+    return call
+
+
+def scrapyrt_call(connection: HTTPConnection) -> list[str]:
+    """A call of scrapyrt, with the spider's own ``start()``."""
+    query = urlencode({"spider_name": "retail", "spider_start": "1", "crawl_args": json.dumps(PARAMS)})
+    connection.request("GET", f"/crawl.json?{query}")
+    answer = json.load(connection.getresponse())
+    if len(answer.get("items", [])) != 1:
+        raise SystemExit(f"scrapyrt failed: {answer}")
+    return item_ids(answer["items"][0])
+
+
+def item_ids(data: dict[str, Any]) -> list[str]:
+    """What tells that an answer is the right one."""
+    return [product["item_id"] for product in data["products"]]
+
+
+def calls_per_second(port: int, call: Call, calls: int, expected: list[str]) -> float:
+    """One round: ``calls`` calls over ``CLIENTS`` kept connections.
+
+    Raises:
+        SystemExit: when an answer holds other products than expected.
+    """
+
+    def client(share: int) -> None:
+        with contextlib.closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
+            for _ in range(share):
+                if call(connection) != expected:
+                    raise SystemExit("An answer holds other products than the first one.")
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(client, [calls // CLIENTS] * CLIENTS))
+    return calls // CLIENTS * CLIENTS / (time.perf_counter() - start)
+
+
+def measure(rounds: int, calls: int) -> tuple[list[float], list[float]]:
+    """Runs both servers on one sandbox. Returns calls per second by round: scrapyrt's, then ours."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        env = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
+        sandbox = stack.enter_context(running(BIN / "scrapy", "sandbox", env=env, log=folder / "sandbox.log"))
+        assert sandbox.stdout is not None
+        env |= {
+            "CRAWLER_PLATFORM_ORIGINS": sandbox.stdout.readline(),
+            "CRAWLER_PLATFORM_BUDGETS": json.dumps(FREE_BUDGET),
+            "CRAWLER_ASYNCIO_EVENT_LOOP": "null",
+            "CRAWLER_FAILURES_FEED": "null",
+            "CRAWLER_KEYS_FILE": str(folder / "keys.sqlite3"),
+        }
+        key = subprocess.check_output([BIN / "scrapy", "keys", "create", "benchmark"], cwd=ROOT, env=env, text=True)
+
+        ours, theirs = free_port(), free_port()
+        serve = (BIN / "scrapy", "serve", "--port", str(ours))
+        wait_for(ours, stack.enter_context(running(*serve, env=env, log=folder / "serve.log")), "/readyz")
+        logs = f"LOG_DIR={folder / 'logs'}"
+        scrapyrt = (
+            BIN / "scrapyrt",
+            "-i",
+            "127.0.0.1",
+            "-p",
+            str(theirs),
+            "-S",
+            "benchmarks.scrapyrt_settings",
+            "-s",
+            logs,
+        )
+        wait_for(theirs, stack.enter_context(running(*scrapyrt, env=env, log=folder / "scrapyrt.log")), "/")
+
+        endpoint = endpoint_call(key.strip())
+        with contextlib.closing(HTTPConnection("127.0.0.1", ours)) as connection:
+            expected = endpoint(connection)
+        calls_per_second(theirs, scrapyrt_call, CLIENTS, expected)  # warm up
+        calls_per_second(ours, endpoint, CLIENTS, expected)
+        figures: tuple[list[float], list[float]] = ([], [])
+        for number in range(1, rounds + 1):
+            figures[0].append(calls_per_second(theirs, scrapyrt_call, calls, expected))
+            figures[1].append(calls_per_second(ours, endpoint, calls, expected))
+            print(
+                f"round {number}: scrapyrt {figures[0][-1]:.1f} calls/s, endpoint {figures[1][-1]:.1f} calls/s",
+                flush=True,
+            )
+        return figures
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description="Our endpoint against scrapyrt, calls per second.")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=160, help="calls a round")
+    options = parser.parse_args()
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
+    print(f"{machine}, {CLIENTS} calls in flight, {options.calls} calls a round")
+    theirs, ours = measure(options.rounds, options.calls)
+    print(f"median: scrapyrt {median(theirs):.1f} calls/s, endpoint {median(ours):.1f} calls/s")
+    print(f"ratio: {median(ours) / median(theirs):.2f}")
+
+
+if __name__ == "__main__":
+    main()
