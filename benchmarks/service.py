@@ -1,7 +1,7 @@
 """The same retail spider behind scrapyrt and behind our endpoint: calls per second, and the ratio of the two.
 
 What is measured: one call is one search page of the sandbox, from the HTTP request of a client to the last byte of the
-answer, with ``CLIENTS`` calls in flight. scrapyrt makes a crawler for each call (``spider_start=1`` with ``crawl_args``:
+answer, with ``CLIENTS`` calls in flight. scrapyrt makes a crawler a call (``spider_start=1`` with ``crawl_args``:
 its default replaces ``start()`` on the spider class and loses it when calls overlap); our endpoint keeps one open.
 
 What is equal: the machine, the run, the sandbox process and its page, the spider, its page object and its pipelines, no
