@@ -76,7 +76,7 @@ def wait_for(port: int, process: subprocess.Popen[str], path: str) -> None:
         connection = HTTPConnection("127.0.0.1", port, timeout=5)
         with contextlib.suppress(OSError), contextlib.closing(connection):
             connection.request("GET", path)
-            if connection.getresponse().status < 500:  # noqa: PLR2004  # HTTP's own boundary
+            if connection.getresponse().status < 500:
                 return
         time.sleep(0.1)
     raise SystemExit(f"{process.args!r} did not start")
