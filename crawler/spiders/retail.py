@@ -13,7 +13,7 @@ from scrapy_spider_metadata import Args
 
 from crawler.items import Record
 from crawler.outcomes import Outcome
-from crawler.pages.retail import ListingPage
+from crawler.pages.retail import ListingPage, SearchPage
 from crawler.schemas.retail import CategoryParams, Listing, SearchListing, SearchParams
 from crawler.spiders.base import CrawlArguments, PlatformSpider
 from crawler.sweep import Slice, Sweep
@@ -68,7 +68,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             params=SearchParams,
             data=SearchListing,
             example={"query": "mustard"},
-            pages=(ListingPage,),
+            pages=(SearchPage,),
         ),
     )
     args: RetailArguments
@@ -83,25 +83,9 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             sweep = Sweep(params.category, self.settings.getint("LISTING_CEILING"))
             self._sweeps[target.id] = (sweep, sweep.begin())
         if isinstance(params, CategoryParams):
-            request = listing_request(
-                self.origin(),
-                cat_id=params.category,
-                page=params.page,
-                sort=params.sort,
-                min_price=params.min_price,
-                max_price=params.max_price,
-            )
-        else:
-            assert isinstance(params, SearchParams)
-            request = listing_request(
-                self.origin(),
-                query=params.query,
-                page=params.page,
-                sort=params.sort,
-                min_price=params.min_price,
-                max_price=params.max_price,
-            )
-        return request.replace(callback=self.parse_listing)
+            asked = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
+            return listing_request(self.origin(), **asked).replace(callback=self.parse_listing)
+        return listing_request(self.origin(), **params.model_dump()).replace(callback=self.parse_search)
 
     async def parse_listing(self, response: Response, page: ListingPage) -> AsyncIterator[Record]:
         """A listing page's record; what follows from it is pushed as further targets."""
@@ -114,6 +98,11 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         elif data["has_more"] and target.hop + 1 < self.args.max_pages:
             self.accounting.push(_further(target, page=data["page"] + 1))
         yield self.record(target, data)
+
+    async def parse_search(self, response: Response, page: SearchPage) -> AsyncIterator[Record]:
+        """The same for a page of search results."""
+        async for record in self.parse_listing(response, page):
+            yield record
 
     def _sweep(self, target: Target, data: dict[str, Any], page: ListingPage) -> dict[str, Any]:
         """Hands the page's products out once each, and pushes the slice's next page or the slices it is cut into."""

@@ -1,0 +1,94 @@
+"""What comes out: the strict base of all models, the record that a spider yields, and the data models by scraper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, field_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from crawler.errors import Detail, ExtractionFailed
+
+if TYPE_CHECKING:
+    from crawler.targets import Target
+
+
+class Model(BaseModel):
+    """The base of all data models: exactly the contract's keys, and no value is converted.
+
+    A field that the contract calls optional has a default, and is left out where the page leaves it out;
+    every other key is always there.
+    """
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class Params(BaseModel):
+    """The base of all params models: unknown keys are refused, and no value is converted.
+
+    A key that is not wanted is left out; null is no value of any param.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_null(cls, value: object) -> object:
+        if value is None:
+            raise ValueError("null is no value here; leave the key out")
+        return value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema as a caller sees it: "None" is how Python says that a key was left out, not a value to send."""
+        described = handler.resolve_ref_schema(handler(schema))
+        for field in described.get("properties", {}).values():
+            if "default" in field and field["default"] is None:
+                del field["default"]
+        return described
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A target's data on its way through the pipelines to the feeds and the endpoint."""
+
+    target: Target
+    data: dict[str, Any]
+    fetched_at: datetime
+
+    def feed_line(self) -> dict[str, Any]:
+        """The record's line in a feed: its data; one of many carries what it is joined by."""
+        if not self.target.batch:
+            return self.data
+        return {**self.target.as_dict(), "fetched_at": self.fetched_at, "data": self.data}
+
+
+def validated(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
+    """The data as the model validated it, ready for JSON.
+
+    Raises:
+        ExtractionFailed: with the path of each value that does not fit.
+    """
+    try:
+        return model.model_validate(data).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    except ValidationError as error:
+        details: list[Detail] = [
+            {"loc": list(e["loc"]), "msg": e["msg"], "type": e["type"]}
+            for e in error.errors(include_url=False, include_context=False, include_input=False)
+        ]
+        where = ".".join(map(str, details[0]["loc"]))
+        raise ExtractionFailed(
+            f"The page's data does not fit the contract: {where}: {details[0]['msg']}",
+            details=details,
+            reason="invalid_data",
+        ) from error

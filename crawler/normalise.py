@@ -1,0 +1,99 @@
+"""Text to value: pure converters. None in, None out; what says nothing gives None, never 0 and never a guess."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+_AMOUNT = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def amounts(text: str | None) -> list[float]:
+    """All amounts of money that a text states, in its order.
+
+    >>> amounts("Options from $9.91 – $1,022.64")
+    [9.91, 1022.64]
+    >>> amounts("")
+    []
+    """
+    return [round(float(number.replace(",", "")), 2) for number in _AMOUNT.findall(text or "")]
+
+
+def amount(value: object) -> float | None:
+    """The amount that a number or a text states, None where it states none or the zero that platforms fill in.
+
+    >>> amount("Now $1,159.00"), amount("69.99"), amount(69)
+    (1159.0, 69.99, 69.0)
+    >>> amount(""), amount(0), amount("0"), amount(None), amount(True)
+    (None, None, None, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return round(float(value), 2) if 0 < value < float("inf") else None
+    if isinstance(value, str):
+        found = amounts(value)
+        return (found[0] or None) if found else None
+    return None
+
+
+def integer(value: object) -> int | None:
+    """A whole number, or the one that a text is.
+
+    >>> integer(3), integer("12"), integer("1,234")
+    (3, 12, 1234)
+    >>> integer("many"), integer(True), integer(2.5), integer(None)
+    (None, None, None, None)
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        digits = value.replace(",", "")
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+    return None
+
+
+def number(value: object) -> float | None:
+    """A number as float.
+
+    >>> number(4), number(4.5), number("4"), number(None)
+    (4.0, 4.5, None, None)
+    """
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def text(value: object) -> str:
+    """Text as it is, an id that came as a number as text, and nothing as "".
+
+    >>> text("a"), text(12), text(None), text([])
+    ('a', '12', '', '')
+    """
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def flag(value: object) -> bool | None:
+    """A boolean, None for everything else.
+
+    >>> flag(True), flag(0), flag(None)
+    (True, None, None)
+    """
+    return value if isinstance(value, bool) else None
+
+
+def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
+    """An absolute URL on the platform, without its fragment, and without its query where that only tracks.
+
+    >>> absolute_url("https://shop.example", "/ip/a/1?athbdg=L1", query=False)
+    'https://shop.example/ip/a/1'
+    >>> absolute_url("https://shop.example", None), absolute_url("https://shop.example", "http://[broken")
+    ('', '')
+    """
+    if not isinstance(value, str) or not value:
+        return ""
+    try:
+        url = urlsplit(urljoin(origin, value))
+    except ValueError:
+        return ""
+    return urlunsplit((url.scheme, url.netloc, url.path, url.query if query else "", ""))

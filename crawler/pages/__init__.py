@@ -1,0 +1,1 @@
+"""Responses to data, or to the typed failure: one module a platform."""

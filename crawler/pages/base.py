@@ -1,0 +1,81 @@
+"""What all page objects share: their inputs, and the gate for what no page of data ever is."""
+
+from __future__ import annotations
+
+import time
+from email.utils import parsedate_to_datetime
+from typing import ClassVar
+
+import attrs
+from web_poet import HttpResponse, ItemPage, PageParams
+
+from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
+
+REFUSALS = frozenset({401, 403, 407, 412, 418, 451, 999})
+"""Statuses by which platforms turn a visitor away, whatever they stand for elsewhere."""
+
+
+@attrs.define(slots=False)
+class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes the class that it instantiates
+    """Reads one response of a platform. Does no I/O; ``validate_input`` is the single gate and raises typed errors."""
+
+    response: HttpResponse
+    page_params: PageParams
+    """What was asked for, so that the page can tell whether it is the answer."""
+
+    source: ClassVar[str]
+    """A word for this kind of response, unique among its platform's."""
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        """Whether a saved response, of which nothing else is known, is of this kind."""
+        raise NotImplementedError
+
+    def refuse_failures(self) -> None:
+        """Raises for answers that are failures on every platform, by their HTTP status.
+
+        Raises:
+            TargetNotFound: 404, 410.
+            UpstreamRateLimited: 429, with the seconds of ``Retry-After``.
+            UpstreamBlocked: a refusal, or a success without a body.
+            UpstreamError: 5xx and every other status that is no success.
+        """
+        status = self.response.status
+        if status is None or 200 <= status < 300:
+            if not self.response.body.strip():
+                raise UpstreamBlocked("The platform sent an empty page.", upstream_status=status, reason="empty_body")
+            return
+        if status in {404, 410}:
+            raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
+        if status == 429:
+            raise UpstreamRateLimited(
+                "The platform asks for fewer requests.",
+                upstream_status=status,
+                reason="rate_limited",
+                retry_after=self._retry_after(),
+            )
+        if status in REFUSALS:
+            raise UpstreamBlocked("The platform refused the request.", upstream_status=status, reason="refused")
+        if status >= 500:
+            raise UpstreamError("The platform failed.", upstream_status=status, reason="server_error")
+        raise UpstreamError("The platform gave an answer that says nothing.", upstream_status=status, reason="status")
+
+    def _retry_after(self) -> int | None:
+        return retry_after_seconds(self.response.headers.get("Retry-After"))
+
+
+def retry_after_seconds(value: str | None) -> int | None:
+    """The seconds that a ``Retry-After`` header asks for, as a number or as a date; None where it says nothing.
+
+    >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
+    (120, None, None)
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdecimal():
+        return min(int(text), 86_400)
+    try:
+        return max(0, round(parsedate_to_datetime(text).timestamp() - time.time()))
+    except ValueError:
+        return None

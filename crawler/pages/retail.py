@@ -1,0 +1,323 @@
+"""Retail: a page of a category or of search results, as rendered by the server or as its in-page calls return it."""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import cached_property
+from typing import Any, ClassVar
+from urllib.parse import urlencode, urlsplit
+
+import attrs
+from web_poet import field
+
+from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked, UpstreamError
+from crawler.normalise import absolute_url, integer, text
+from crawler.pages.base import PlatformPage
+from crawler.pages.retail_product import product
+from crawler.payload import decode, dig, find_all, objects, script_text
+from crawler.platforms import PUBLIC_ORIGINS
+
+ORIGIN = PUBLIC_ORIGINS["retail"]
+DATA_SCRIPT = "__NEXT_DATA__"
+
+# Normal pages contain the vendor's name and its script; only a challenge contains one of these.
+CHALLENGE_MARKS = ("px-captcha", "Robot or human", "blockScript")
+
+# Where the listing is: the rendered page, the in-page call, a saved part of either.
+LISTING_PATHS = (
+    ("props", "pageProps", "initialData", "searchResult"),
+    ("data", "search", "searchResult"),
+    ("searchResult",),
+)
+
+
+@attrs.define(slots=False)
+class ListingPage(PlatformPage):
+    """One page of a listing. ``page_params``: ``cat_id`` or ``query``, ``page`` and ``sort`` as asked."""
+
+    source: ClassVar[str] = "listing"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return DATA_SCRIPT in body or '"searchResult"' in body or any(mark in body for mark in CHALLENGE_MARKS)
+
+    def validate_input(self) -> None:
+        """Decides whether this is the listing that was asked for.
+
+        Raises:
+            TargetNotFound: no such category, or a page that is no listing.
+            UpstreamBlocked: a challenge.
+            UpstreamError: the platform reports an error of its own in the data.
+            ExtractionFailed: no data, another listing's data, or rows of which none is understood.
+        """
+        self._refuse_challenges()
+        self.refuse_failures()
+        self._refuse_other_pages()
+        self._refuse_reported_errors()
+        self._refuse_other_listings()
+        self._refuse_blindness()
+
+    # Fields: specification 2.7
+
+    @field
+    def breadcrumbs(self) -> list[dict[str, Any]]:
+        levels = objects(self.listing.get("breadCrumb")) or objects(dig(self.seo, "breadCrumb"))
+        found = [
+            {
+                "id": text(level.get("id")) or _last_segment(level.get("url")),
+                "name": text(level.get("name")),
+                "url": absolute_url(ORIGIN, level.get("url")),
+            }
+            for level in levels
+        ]
+        return [level for level in found if level["id"] != self.cat_id]
+
+    @field
+    def cat_id(self) -> str:
+        return text(self.page_params.get("cat_id")) or text(self.echo.get("cat_id"))
+
+    @field
+    def category_id(self) -> str:
+        return self.cat_id
+
+    @field
+    def category_name(self) -> str:
+        crumbs = objects(self.listing.get("breadCrumb"))
+        return (
+            text(dig(self.listing, "catInfo", "name"))
+            or text(dig(self.listing, "requestContext", "categories", "name"))
+            or text(dig(crumbs, -1, "name"))
+            or text(self.listing.get("title"))
+        )
+
+    @field
+    def has_more(self) -> bool:
+        # The payload's own hasMorePages is false on every page of every capture.
+        return bool(self.products) and (self.max_page is None or self.page < self.max_page)
+
+    @field
+    def heading(self) -> str:
+        return (
+            text(dig(self.seo, "h1"))
+            or self._element("h1")
+            or text(self.listing.get("title"))
+            or text(dig(self.listing, "itemStacks", 0, "meta", "title"))
+            or self.category_name
+        )
+
+    @field(cached=True)
+    def max_page(self) -> int | None:
+        return integer(dig(self.listing, "paginationV2", "maxPage"))
+
+    @field(cached=True)
+    def page(self) -> int:
+        return integer(self.echo.get("page")) or integer(self.page_params.get("page")) or 1
+
+    @field(cached=True)
+    def products(self) -> list[dict[str, Any]]:
+        return [product(row) for row in self._rows if _understood(row)]
+
+    @field
+    def returned(self) -> int:
+        return len(self.products)
+
+    @field
+    def sort(self) -> str:
+        return text(self.echo.get("sort")) or text(self.page_params.get("sort"))
+
+    @field
+    def title(self) -> str:
+        return text(dig(self.seo, "metaTitle")) or self._element("title") or text(self.listing.get("title"))
+
+    @field(cached=True)
+    def total_results(self) -> int | None:
+        stacks = objects(self.listing.get("itemStacks"))
+        candidates = [self.listing.get("aggregatedCount")]
+        candidates += [dig(stack, *path) for stack in stacks for path in (("count",), ("meta", "totalItemCount"))]
+        return next((count for count in map(integer, candidates) if count is not None), None)
+
+    @field
+    def url(self) -> str:
+        canonical = text(dig(self.seo, "metaCanon")) or text(dig(self.listing, "pageMetadata", "canonical"))
+        return absolute_url(ORIGIN, canonical, query=False) or self._own_url
+
+    # For crawls that go on from here
+
+    @property
+    def subcategories(self) -> list[tuple[str, str]]:
+        """Id and name of each deeper category that the page's department filter offers."""
+        values = objects(dig(self._filter("cat_id"), "values"))
+        found = [(text(value.get("id")), text(value.get("name"))) for value in values]
+        return [(cat_id, name) for cat_id, name in found if cat_id and cat_id != self.cat_id]
+
+    @property
+    def price_bounds(self) -> tuple[float, float] | None:
+        """The ends of the page's price filter in dollars (the upper one may be open), None where it has none."""
+        low, high = integer(dig(self._filter("price"), "min")), integer(dig(self._filter("price"), "max"))
+        return None if low is None or high is None else (float(low), float(high))
+
+    def _filter(self, kind: str) -> dict[str, Any]:
+        for filters in find_all(self._initial, "allSortAndFilterFacets"):
+            for each in objects(filters):
+                if each.get("type") == kind:
+                    return each
+        return {}
+
+    # The payload
+
+    @cached_property
+    def _payload(self) -> Any:
+        body = self.response.text.strip()
+        block = body if body.startswith(("{", "[")) else script_text(body, DATA_SCRIPT)
+        if block is None:
+            raise ExtractionFailed(
+                "The page has no data block.",
+                details=[{"loc": [f"script#{DATA_SCRIPT}"], "msg": "Field required", "type": "missing"}],
+                upstream_status=self.response.status,
+                reason="no_data_block",
+            )
+        return decode(block, what=DATA_SCRIPT)
+
+    @cached_property
+    def _initial(self) -> Any:
+        """The page's data, of which the listing is a part."""
+        return dig(self._payload, "props", "pageProps", "initialData") or self._payload
+
+    @cached_property
+    def listing(self) -> dict[str, Any]:
+        """The listing's object, {} where the page has none."""
+        found = (dig(self._payload, *path) for path in LISTING_PATHS)
+        return next((each for each in found if isinstance(each, dict)), {})
+
+    @cached_property
+    def echo(self) -> dict[str, Any]:
+        """The request as the platform understood it."""
+        properties = dig(self.listing, "paginationV2", "pageProperties")
+        return properties if isinstance(properties, dict) else {}
+
+    @cached_property
+    def seo(self) -> Any:
+        """Title, heading and canonical URL of a category; beside or one level below the listing."""
+        return next(find_all(self._initial, "seoBrowseMetaData"), None)
+
+    @property
+    def is_search(self) -> bool:
+        """Whether words were asked for, not a category."""
+        return self.page_params.get("query") is not None
+
+    @property
+    def _own_url(self) -> str:
+        return f"{ORIGIN}/browse/{self.cat_id}"
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        """The rows of the listing's own grids: carousels between them repeat products or show others."""
+        return [
+            row
+            for stack in objects(self.listing.get("itemStacks"))
+            if _is_grid(stack)
+            for row in objects(stack.get("items")) or objects(stack.get("itemsV2"))
+        ]
+
+    def _element(self, name: str) -> str:
+        """The text of an element that a page has once. A search in the text: parsing the page costs more than all else."""
+        body = self.response.text
+        found = re.search(rf"<{name}\b[^>]*>([^<]*)</{name}>", body) if not body.startswith("{") else None
+        return html.unescape(found.group(1)).strip() if found else ""
+
+    # The gate
+
+    def _refuse_challenges(self) -> None:
+        body = self.response.text
+        walled = urlsplit(str(self.response.url)).path == "/blocked" or '"redirectUrl":"/blocked' in body[:2_000]
+        if not walled and (f'id="{DATA_SCRIPT}"' in body or not any(mark in body for mark in CHALLENGE_MARKS)):
+            return
+        raise UpstreamBlocked(
+            "The platform asks whether a human is there.", upstream_status=self.response.status, reason="challenge"
+        )
+
+    def _refuse_other_pages(self) -> None:
+        if dig(self._payload, "page") == "/404":
+            raise TargetNotFound("The platform has no such category.", upstream_status=200, reason="not_found")
+        if self.listing:
+            return
+        if isinstance(dig(self._payload, "props", "pageProps", "initialData"), dict):
+            raise TargetNotFound("The page is no listing.", upstream_status=200, reason="wrong_page_kind")
+        raise ExtractionFailed(
+            "The page's data has no listing.",
+            details=[{"loc": list(LISTING_PATHS[0]), "msg": "Field required", "type": "missing"}],
+            reason="no_listing",
+        )
+
+    def _refuse_reported_errors(self) -> None:
+        errors = objects(dig(self.listing, "errorResponse", "errors"))
+        if errors or dig(self.listing, "errorResponse", "errorCodes"):
+            kind = text(dig(errors, 0, "errorType")) or "unknown"
+            raise UpstreamError(f"The platform reports an error in its data: {kind}.", reason="reported_error")
+
+    def _refuse_other_listings(self) -> None:
+        """The echo must be what was asked for, where it says anything: never another category's rows."""
+        for name in ("cat_id", "page", "sort"):
+            asked, told = self.page_params.get(name), self.echo.get(name)
+            if asked is not None and told is not None and str(asked) != str(told):
+                path: list[str | int] = [*LISTING_PATHS[0], "paginationV2", "pageProperties", name]
+                raise ExtractionFailed(
+                    f"The page is another one than asked for: {name} is {told!r}, asked was {asked!r}.",
+                    details=[{"loc": path, "msg": f"Input should be {str(asked)!r}", "type": "literal_error"}],
+                    reason="wrong_echo",
+                )
+
+    def _refuse_blindness(self) -> None:
+        """Rows that are seen and not understood are a failure, not an empty page."""
+        stacks = self.listing.get("itemStacks")
+        path: list[str | int] = [*LISTING_PATHS[0], "itemStacks"]
+        if not isinstance(stacks, list):
+            raise ExtractionFailed(
+                "The listing has no rows to read.",
+                details=[{"loc": path, "msg": "Field required", "type": "missing"}],
+                reason="no_rows",
+            )
+        products = [row for row in self._rows if _is_product(row)]
+        if products and not any(map(_understood, products)):
+            raise ExtractionFailed(
+                f"{len(products)} rows are products, and none of them is understood.",
+                details=[{"loc": [*path, 0, "items", 0, key], "msg": "Field required", "type": "missing"} for key in ROW_KEYS],
+                reason="blind",
+            )
+
+
+@attrs.define(slots=False)
+class SearchPage(ListingPage):
+    """One page of search results: a listing that says what was searched for."""
+
+    source: ClassVar[str] = "search"
+
+    @field
+    def query(self) -> str:
+        return text(self.page_params.get("query")) or text(self.echo.get("query"))
+
+    @property
+    def _own_url(self) -> str:
+        return f"{ORIGIN}/search?{urlencode({'q': self.query})}"
+
+
+ROW_KEYS = ("usItemId", "name")
+"""What a row must have to be a product."""
+
+
+def _is_grid(stack: dict[str, Any]) -> bool:
+    layout = stack.get("layoutEnum") or dig(stack, "meta", "layoutEnum")
+    return layout in {None, "GRID"} and dig(stack, "meta", "subType") != "SECONDARY_STACK"
+
+
+def _is_product(row: dict[str, Any]) -> bool:
+    return row.get("__typename", "Product") == "Product"
+
+
+def _understood(row: dict[str, Any]) -> bool:
+    return _is_product(row) and all(text(row.get(key)) for key in ROW_KEYS)
+
+
+def _last_segment(url: object) -> str:
+    return text(url).partition("?")[0].rstrip("/").rpartition("/")[2]

@@ -1,0 +1,1 @@
+"""Params to requests, pure, one module a platform."""

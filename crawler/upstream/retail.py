@@ -1,0 +1,36 @@
+"""Retail: params to the request of a listing page. Pages of the site are rendered with their data; no other call is needed."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from scrapy import Request
+
+
+def listing_request(
+    origin: str,
+    *,
+    cat_id: str | None = None,
+    query: str | None = None,
+    page: int = 1,
+    sort: str = "best_match",
+    min_price: float | None = None,
+    max_price: float | None = None,
+) -> Request:
+    """The request of one page of a category (``cat_id``) or of a search (``query``).
+
+    What is the platform's default is not sent. The page object finds what was asked for in ``page_params``.
+    """
+    arguments: dict[str, str] = {} if query is None else {"q": query}
+    if page != 1:
+        arguments["page"] = str(page)
+    if sort != "best_match":
+        arguments["sort"] = sort
+    if min_price is not None:
+        arguments["min_price"] = f"{min_price:.2f}"
+    if max_price is not None:
+        arguments["max_price"] = f"{max_price:.2f}"
+    path = f"/browse/{cat_id}" if query is None else "/search"
+    asked = {"cat_id": cat_id, "query": query, "page": page, "sort": sort}
+    url = f"{origin}{path}?{urlencode(arguments)}" if arguments else f"{origin}{path}"
+    return Request(url, meta={"page_params": asked})

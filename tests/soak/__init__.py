@@ -1,0 +1,1 @@
+"""The long figures: run with ``scripts/test --soak``."""

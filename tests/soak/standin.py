@@ -1,0 +1,63 @@
+"""A download handler without a network, and an extension that writes down the memory used: for very many targets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.http import HtmlResponse
+
+from crawler.outcomes import target_settled
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+PRODUCT = {"__typename": "Product", "usItemId": "1", "id": "A", "name": "Invented", "canonicalUrl": "/ip/invented/1"}
+
+
+class InstantHandler(BaseDownloadHandler):
+    """Answers every listing at once with a page of one product."""
+
+    async def download_request(self, request: Request) -> Response:
+        found = re.search(r"/browse/([\d_]+)", request.url)
+        page = {
+            "cat_id": found.group(1) if found else "0",
+            "page": 1,
+            "sort": "best_match",
+        }
+        listing = {
+            "paginationV2": {"maxPage": 1, "pageProperties": page},
+            "aggregatedCount": 1,
+            "itemStacks": [{"layoutEnum": "GRID", "items": [PRODUCT]}],
+        }
+        data = {"props": {"pageProps": {"initialData": {"searchResult": listing}}}}
+        body = b'<html><script id="__NEXT_DATA__" type="application/json">' + orjson.dumps(data) + b"</script></html>"
+        return HtmlResponse(request.url, body=body, encoding="utf-8")
+
+
+class MemoryLog:
+    """Writes ``<targets settled> <resident kB>`` every 10,000 targets to ``MEMORY_LOG``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settled = 0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> MemoryLog:
+        log = cls(Path(crawler.settings["MEMORY_LOG"]))
+        crawler.signals.connect(log.target_settled, target_settled)
+        return log
+
+    def target_settled(self) -> None:
+        """Counts, and writes every now and then."""
+        self.settled += 1
+        if self.settled % 10_000 == 0:
+            resident = re.search(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())
+            assert resident
+            with self.path.open("a") as file:
+                file.write(f"{self.settled} {resident.group(1)}\n")
