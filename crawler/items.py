@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -36,17 +36,10 @@ class Model(BaseModel):
 class Params(BaseModel):
     """The base of all params models: unknown keys are refused, and no value is converted.
 
-    A key that is not wanted is left out; null is no value of any param.
+    A key that is not wanted is left out; null is no value of any param (``targets.check_params`` refuses it).
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _refuse_null(cls, value: object) -> object:
-        if value is None:
-            raise ValueError("null is no value here; leave the key out")
-        return value
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -82,13 +75,18 @@ def validated(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
     try:
         return model.model_validate(data).model_dump(mode="json", by_alias=True, exclude_unset=True)
     except ValidationError as error:
-        details: list[Detail] = [
-            {"loc": list(e["loc"]), "msg": e["msg"], "type": e["type"]}
-            for e in error.errors(include_url=False, include_context=False, include_input=False)
-        ]
+        details = validation_details(error)
         where = ".".join(map(str, details[0]["loc"]))
         raise ExtractionFailed(
             f"The page's data does not fit the contract: {where}: {details[0]['msg']}",
             details=details,
             reason="invalid_data",
         ) from error
+
+
+def validation_details(error: ValidationError) -> list[Detail]:
+    """What does not fit a model, one entry a place, without the value that was given."""
+    return [
+        {"loc": list(each["loc"]), "msg": each["msg"], "type": each["type"]}
+        for each in error.errors(include_url=False, include_context=False, include_input=False)
+    ]

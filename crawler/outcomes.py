@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from scrapy import signals
-from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest, NotConfigured
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    NotConfigured,
+    ResponseDataLossError,
+)
+from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
 from crawler.errors import (
     BlockedByPolicy,
@@ -40,6 +50,19 @@ logger = structlog.get_logger(__name__)
 
 target_settled = object()
 """Signal: an outcome is known. Arguments: ``outcome``, ``spider``."""
+
+DOWNLOAD_FAILURES = (
+    CannotResolveHostError,
+    ConnectError,
+    ConnectionDone,
+    ConnectionLost,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    OSError,
+    ResponseDataLossError,
+)
+"""What a download raises where the platform, or the way to it, is at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +198,11 @@ class Accounting:
     def failed(self, failure: Failure) -> None:
         """The errback of every target's request."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        self.settle(request.meta["target"], error=as_scrape_error(failure.value))
+        error = as_scrape_error(failure.value)
+        if type(error) is ServiceError:
+            # Where a callback or a pipeline breaks Scrapy logs the traceback; nobody else does for the way up to them.
+            logger.error("download_broke", url=request.url, exc_info=failure.value)
+        self.settle(request.meta["target"], error=error)
 
     # Spider middleware
 
@@ -246,7 +273,6 @@ def as_scrape_error(error: BaseException) -> ScrapeError:
         return BlockedByPolicy(str(error) or "The request is forbidden by this service's policy (robots.txt).")
     if isinstance(error, DownloadTimeoutError):
         return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
-    module = type(error).__module__
-    if isinstance(error, OSError) or module.startswith(("scrapy.exceptions", "twisted.")):
+    if isinstance(error, DOWNLOAD_FAILURES):
         return UpstreamError(f"The download failed: {type(error).__name__}.", reason="connection")
     return ServiceError("Something broke on our side; the log has it under this request's id.")

@@ -10,7 +10,10 @@ from typing import Any
 
 import orjson
 
+from crawler import logs
 from crawler.platforms import PUBLIC_ORIGINS
+
+logs.configure()
 
 # The project
 
@@ -74,7 +77,7 @@ CONCURRENT_REQUESTS_PER_DOMAIN = 256  # default 8: likewise
 CONCURRENT_ITEMS = 4  # default 100: that many tasks would be made for each callback, which yields one item
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024  # default 5 MB: seven pages of 0.7 MB
 HTTPERROR_ALLOW_ALL = True  # default False: the page objects say what a status means
-REFERER_ENABLED = False  # default True: a caller's next target is not reached from the one before
+REFERRER_POLICY = "no-referrer"  # default sends one: a caller's next target is not reached from the one before
 RETRY_TIMES = 2
 RETRY_HTTP_CODES = [500, 502, 503, 504, 522, 524]  # default also 408 and 429: a platform that says "slow down" is left alone
 RETRY_BACKOFF_BASE = 0.5

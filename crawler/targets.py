@@ -20,6 +20,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
+from crawler.items import validation_details
 
 if TYPE_CHECKING:
     from crawler.outcomes import Outcome
@@ -95,22 +96,24 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
     Raises:
         InvalidRequest: with one detail for each field that does not fit.
     """
+    nulls: list[Detail] = [
+        {"loc": [key], "msg": "null is no value here; leave the key out", "type": "null"}
+        for key, value in params.items()
+        if value is None
+    ]
+    if nulls:
+        raise _invalid(scraper, nulls)
     try:
         if text:
-            return scraper.params.model_validate_strings({k: _text(v) for k, v in params.items()})
+            return scraper.params.model_validate_strings(params)
         return scraper.params.model_validate(params)
     except ValidationError as error:
-        details: list[Detail] = [
-            {"loc": list(e["loc"]), "msg": e["msg"], "type": e["type"]}
-            for e in error.errors(include_url=False, include_context=False, include_input=False)
-        ]
-        first = details[0]
-        where = ".".join(map(str, first["loc"])) or "params"
-        raise InvalidRequest(f"{scraper.name}: {where}: {first['msg']}", details=details) from error
+        raise _invalid(scraper, validation_details(error)) from error
 
 
-def _text(value: object) -> object:
-    return value if isinstance(value, str) else str(value)
+def _invalid(scraper: Scraper, details: list[Detail]) -> InvalidRequest:
+    where = ".".join(map(str, details[0]["loc"])) or "params"
+    return InvalidRequest(f"{scraper.name}: {where}: {details[0]['msg']}", details=details)
 
 
 @dataclass(frozen=True)

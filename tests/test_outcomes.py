@@ -17,6 +17,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, DropItem, IgnoreRequest
 from scrapy.http import Response
 from scrapy.signalmanager import SignalManager
+from scrapy.statscollectors import MemoryStatsCollector
 from twisted.python.failure import Failure
 
 from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
@@ -50,7 +51,7 @@ class Source:
 def make_accounting(limit: int = 100) -> Accounting:
     crawler = Crawler(Spider, {"TARGETS_IN_FLIGHT": limit, "TARGET_TIMEOUT": 0})
     crawler.signals = SignalManager(crawler)
-    crawler.stats = crawler.settings.getwithbase and __import__("scrapy").statscollectors.MemoryStatsCollector(crawler)
+    crawler.stats = MemoryStatsCollector(crawler)
     return Accounting.from_crawler(crawler)
 
 

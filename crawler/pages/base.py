@@ -1,6 +1,7 @@
 """What all page objects share: their inputs, and the gate for what no page of data ever is."""
 
-from __future__ import annotations
+# No "from __future__ import annotations": the inputs' types must be classes, so that they can be injected into
+# subclasses whose modules do not import them.
 
 import time
 from email.utils import parsedate_to_datetime
