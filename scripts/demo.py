@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import json
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 API_KEY = "sandbox"  # the one key that a service started with --sandbox accepts
 READY_WITHIN = 60.0  # seconds
 ROWS_SHOWN = 12
-COLUMNS = (("product", 46), ("price", 17), ("rating", 14), ("seller", 22), ("availability", 14))
+COLUMNS = (("product", 38), ("price", 17), ("rating", 14), ("seller", 22), ("availability", 14))
 PATIENCE = 130  # seconds: beyond the longest deadline of a call
 SHOWN = ("retail-category-v4", "retail-search-v4")
 UNKNOWN_CATEGORY = {"cat_id": "1_2_3"}
@@ -169,6 +170,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Show the service at work, against the simulated shop.")
     parser.add_argument("--stay", action="store_true", help="keep the service running afterwards")
     stay: bool = parser.parse_args().stay
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the service is ended then too
 
     print("\nStarting the endpoint and the simulated shop on this machine ...", flush=True)
     with service() as base:
