@@ -221,7 +221,7 @@ class UpstreamBlocked(UpstreamError):
 
 
 class ExtractionFailed(UpstreamError):
-    """Raised when a page was fetched but not understood, or holds another target: ``details`` carry the payload paths."""
+    """Raised when a page was fetched but not understood, or holds another target: ``details`` carry the paths."""
 
     code = "EXTRACTION_FAILED"
     retryable = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-_AMOUNT = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
 
 def amounts(text: str | None) -> list[float]:
@@ -59,7 +59,8 @@ def number(value: object) -> float | None:
     >>> number(4), number(4.5), number("4"), number(None)
     (4.0, 4.5, None, None)
     """
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    finite = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+    return float(value) if finite else None  # type: ignore[arg-type]  # checked in the line above
 
 
 def text(value: object) -> str:

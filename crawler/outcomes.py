@@ -146,7 +146,7 @@ class Accounting:
                 return
 
     def push(self, target: Target) -> None:
-        """Hands a further target (the next page, a slice) back to the source; it goes out before the source's next one."""
+        """Hands a further target (the next page, a slice) back; it goes out before the source's next one."""
         self._further.append(target)
         self._changed.set()
 
@@ -213,7 +213,9 @@ class Accounting:
             items += 1
             yield item
         if not items:
-            self._settle_response(response, error=ExtractionFailed("Nothing was found in the answer.", reason="no_item"))
+            self._settle_response(
+                response, error=ExtractionFailed("Nothing was found in the answer.", reason="no_item")
+            )
 
     def process_spider_exception(self, response: Response, exception: Exception) -> list[Any] | None:
         """Takes typed errors as outcomes; a bug goes on to Scrapy's log with its traceback and comes back as signal."""
@@ -265,7 +267,7 @@ class Accounting:
             self.settle(target, error=error)
 
 
-def as_scrape_error(error: BaseException) -> ScrapeError:
+def as_scrape_error(error: BaseException | None) -> ScrapeError:
     """Any exception as a typed one: downloads that failed are the platform's, the rest is a bug of ours."""
     if isinstance(error, ScrapeError):
         return error

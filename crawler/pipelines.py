@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from scrapy.exceptions import DropItem
 
-from crawler.errors import Detail, ExtractionFailed
+from crawler.errors import ExtractionFailed
 from crawler.items import Record, validated
 
 
 class InvalidItem(ExtractionFailed, DropItem):
-    """Raised by the validation when page and schema disagree. Scrapy drops the item; the accounting sees the typed error."""
+    """Raised when page and schema disagree. Scrapy drops the item; the accounting sees the typed error."""
 
 
 class ValidationPipeline:

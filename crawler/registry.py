@@ -17,9 +17,8 @@ def spiders() -> dict[str, type[PlatformSpider]]:
     found: dict[str, type[PlatformSpider]] = {}
     for module in iter_modules(crawler.spiders.__path__, "crawler.spiders."):
         for value in vars(import_module(module.name)).values():
-            if isinstance(value, type) and issubclass(value, PlatformSpider) and value.__module__ == module.name:
-                if "name" in vars(value):
-                    found[value.name] = value
+            if isinstance(value, type) and issubclass(value, PlatformSpider) and "name" in vars(value):
+                found[value.name] = value
     return dict(sorted(found.items()))
 
 

@@ -79,7 +79,14 @@ SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024  # default 5 MB: seven pages of 
 HTTPERROR_ALLOW_ALL = True  # default False: the page objects say what a status means
 REFERRER_POLICY = "no-referrer"  # default sends one: a caller's next target is not reached from the one before
 RETRY_TIMES = 2
-RETRY_HTTP_CODES = [500, 502, 503, 504, 522, 524]  # default also 408 and 429: a platform that says "slow down" is left alone
+RETRY_HTTP_CODES = [
+    500,
+    502,
+    503,
+    504,
+    522,
+    524,
+]  # default also 408 and 429: a platform that says "slow down" is left alone
 RETRY_BACKOFF_BASE = 0.5
 """Seconds within which the first retry comes, at random; doubled for each further one."""
 RETRY_BACKOFF_MAX = 30.0

@@ -104,7 +104,12 @@ class Sweep:
         return total <= self.ceiling or part.family in self.over
 
     def split(
-        self, part: Slice, total: int, prices: Sequence[float], bounds: tuple[float, float] | None, children: Sequence[str]
+        self,
+        part: Slice,
+        total: int,
+        prices: Sequence[float],
+        bounds: tuple[float, float] | None,
+        children: Sequence[str],
     ) -> list[Slice]:
         """Cuts a slice that does not fit, and closes it. ``prices`` are those seen on its first page."""
         if part == Slice(self.cat_id):
@@ -185,7 +190,9 @@ class Sweep:
 def _halves(part: Slice, prices: Sequence[float], bounds: tuple[float, float] | None) -> list[Slice]:
     """Two slices at the median of the prices seen, else in the middle: always smaller than the one cut."""
     low, high = part.low or 0, part.high
-    seen = sorted(cents for cents in (round(price * 100) for price in prices) if low <= cents and (high is None or cents <= high))
+    seen = sorted(
+        cents for cents in (round(price * 100) for price in prices) if low <= cents and (high is None or cents <= high)
+    )
     if seen:
         middle = median_low(seen)
     elif high is not None:

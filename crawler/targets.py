@@ -1,8 +1,8 @@
 """Targets, and the sources that they come from.
 
-A *target* is one params object, the scraper that it is for, and an id. A *source* yields targets in order and is told of
-every outcome; where the targets come from (spider arguments, a file of a million lines, the endpoint's queue) is all
-that tells one source from another.
+A *target* is one params object, the scraper that it is for, and an id. A *source* yields targets in order and is told
+of every outcome; where the targets come from (spider arguments, a file of a million lines, the endpoint's queue) is
+all that tells one source from another.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def new_id() -> str:
 
 
 def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
-    """Params as the scraper's strict model. ``text`` converts strings (``-a`` arguments, CSV cells) to the model's types.
+    """Params as the scraper's strict model. ``text`` converts strings (``-a`` arguments, CSV cells) to its types.
 
     Raises:
         InvalidRequest: with one detail for each field that does not fit.
@@ -145,7 +145,9 @@ class Admission:
         needed = [s for s in fitting if keys >= _required(s)]
         if len(needed) != 1:
             forms = "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
-            raise InvalidRequest(f"The params fit no single scraper. Name it with 'scraper', or give the params of one of: {forms}.")
+            raise InvalidRequest(
+                f"The params fit no single scraper. Name it with 'scraper', or give the params of one of: {forms}."
+            )
         return needed[0]
 
     def admit(

@@ -103,7 +103,7 @@ async def happen(accounting: Accounting, target: Target, event: str) -> None:
         case "nothing":
             await nothing(accounting, target)
         case "deadline":
-            accounting._expire(target)  # noqa: SLF001  # what the timer calls
+            accounting._expire(target)  # what the timer calls
         case "scheduler":
             accounting.request_dropped(request_of(target))
 

@@ -43,7 +43,9 @@ class Shop:
         if not self.tells_children:
             return []
         depth = cat_id.count("_") + 2
-        return sorted({"_".join(p.category.split("_")[:depth]) for p in self.products if p.category.startswith(cat_id + "_")})
+        return sorted(
+            {"_".join(p.category.split("_")[:depth]) for p in self.products if p.category.startswith(cat_id + "_")}
+        )
 
 
 def run(shop: Shop, cat_id: str, *, fail: frozenset[int] = frozenset()) -> tuple[Sweep, list[dict[str, Any]]]:
@@ -75,7 +77,9 @@ def run(shop: Shop, cat_id: str, *, fail: frozenset[int] = frozenset()) -> tuple
 
 def category(*, size: int, same_price: int = 0, unpriced: int = 0, leaves: int = 20) -> list[Product]:
     rng = random.Random(size)  # noqa: S311  # a seed, not a secret
-    prices = [None] * unpriced + [1999] * same_price + [rng.randint(99, 50_000) for _ in range(size - same_price - unpriced)]
+    prices = (
+        [None] * unpriced + [1999] * same_price + [rng.randint(99, 50_000) for _ in range(size - same_price - unpriced)]
+    )
     return [Product(str(n), f"1_{n % 4}_{n % leaves}", cents) for n, cents in enumerate(prices)]
 
 

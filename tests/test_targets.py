@@ -123,12 +123,11 @@ def target(number: int) -> Target:
 
 def test_the_queue_ends_when_closed_and_gives_what_was_put_before() -> None:
     async def scenario() -> list[str]:
-        source = QueueSource(on_outcome=lambda outcome: None)
+        source = QueueSource(on_outcome=print)
         taken: list[str] = []
 
         async def take() -> None:
-            async for each in source:
-                taken.append(each.id)
+            taken.extend([each.id async for each in source])
 
         task = asyncio.ensure_future(take())
         source.put(target(1))

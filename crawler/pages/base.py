@@ -21,7 +21,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
     """Reads one response of a platform. Does no I/O; ``validate_input`` is the single gate and raises typed errors."""
 
     response: HttpResponse
-    page_params: PageParams
+    page_params: PageParams  # type: ignore[type-arg]  # the injector knows the bare class only
     """What was asked for, so that the page can tell whether it is the answer."""
 
     source: ClassVar[str]

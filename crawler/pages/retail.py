@@ -79,7 +79,7 @@ class ListingPage(PlatformPage):
 
     @field
     def category_id(self) -> str:
-        return self.cat_id
+        return text(self.cat_id)
 
     @field
     def category_name(self) -> str:
@@ -94,7 +94,7 @@ class ListingPage(PlatformPage):
     @field
     def has_more(self) -> bool:
         # The payload's own hasMorePages is false on every page of every capture.
-        return bool(self.products) and (self.max_page is None or self.page < self.max_page)
+        return bool(self._products) and (self.max_page is None or self.page < self.max_page)
 
     @field
     def heading(self) -> str:
@@ -106,21 +106,21 @@ class ListingPage(PlatformPage):
             or self.category_name
         )
 
-    @field(cached=True)
+    @field
     def max_page(self) -> int | None:
         return integer(dig(self.listing, "paginationV2", "maxPage"))
 
-    @field(cached=True)
+    @field
     def page(self) -> int:
         return integer(self.echo.get("page")) or integer(self.page_params.get("page")) or 1
 
-    @field(cached=True)
+    @field
     def products(self) -> list[dict[str, Any]]:
-        return [product(row) for row in self._rows if _understood(row)]
+        return self._products
 
     @field
     def returned(self) -> int:
-        return len(self.products)
+        return len(self._products)
 
     @field
     def sort(self) -> str:
@@ -130,7 +130,7 @@ class ListingPage(PlatformPage):
     def title(self) -> str:
         return text(dig(self.seo, "metaTitle")) or self._element("title") or text(self.listing.get("title"))
 
-    @field(cached=True)
+    @field
     def total_results(self) -> int | None:
         stacks = objects(self.listing.get("itemStacks"))
         candidates = [self.listing.get("aggregatedCount")]
@@ -220,8 +220,12 @@ class ListingPage(PlatformPage):
             for row in objects(stack.get("items")) or objects(stack.get("itemsV2"))
         ]
 
+    @cached_property
+    def _products(self) -> list[dict[str, Any]]:
+        return [product(row) for row in self._rows if _understood(row)]
+
     def _element(self, name: str) -> str:
-        """The text of an element that a page has once. A search in the text: parsing the page costs more than all else."""
+        """The text of an element that a page has once, by a search: parsing the page costs more than all else."""
         body = self.response.text
         found = re.search(rf"<{name}\b[^>]*>([^<]*)</{name}>", body) if not body.startswith("{") else None
         return html.unescape(found.group(1)).strip() if found else ""
@@ -282,7 +286,9 @@ class ListingPage(PlatformPage):
         if products and not any(map(_understood, products)):
             raise ExtractionFailed(
                 f"{len(products)} rows are products, and none of them is understood.",
-                details=[{"loc": [*path, 0, "items", 0, key], "msg": "Field required", "type": "missing"} for key in ROW_KEYS],
+                details=[
+                    {"loc": [*path, 0, "items", 0, key], "msg": "Field required", "type": "missing"} for key in ROW_KEYS
+                ],
                 reason="blind",
             )
 
@@ -308,11 +314,11 @@ ROW_KEYS = ("usItemId", "name")
 
 def _is_grid(stack: dict[str, Any]) -> bool:
     layout = stack.get("layoutEnum") or dig(stack, "meta", "layoutEnum")
-    return layout in {None, "GRID"} and dig(stack, "meta", "subType") != "SECONDARY_STACK"
+    return layout in (None, "GRID") and dig(stack, "meta", "subType") != "SECONDARY_STACK"  # of any type
 
 
 def _is_product(row: dict[str, Any]) -> bool:
-    return row.get("__typename", "Product") == "Product"
+    return bool(row.get("__typename", "Product") == "Product")
 
 
 def _understood(row: dict[str, Any]) -> bool:

@@ -17,7 +17,8 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
     average = number(row.get("averageRating"))  # row["rating"] fills in 0 where there is none
     found = {
         "availability": {
-            "display": text(dig(row, "availabilityStatusV2", "display")) or text(row.get("availabilityStatusDisplayValue")),
+            "display": text(dig(row, "availabilityStatusV2", "display"))
+            or text(row.get("availabilityStatusDisplayValue")),
             "in_stock": {"IN_STOCK": True, "OUT_OF_STOCK": False}.get(status),
             "status": status,
         },
@@ -60,12 +61,16 @@ def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 def _badges(row: dict[str, Any]) -> list[str]:
     """Texts of flags, then of tags; an icon's text is cut where its picture goes on, so its key stands for it."""
-    tags = [text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")]
+    tags = [
+        text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
+    ]
     return strings([text(each.get("text")) for each in _badge_objects(row, "flags")] + tags)
 
 
 def _flag(row: dict[str, Any]) -> str:
-    return text(row.get("flag")) or text(dig(_badge_objects(row, "flags"), 0, "text")) or text(dig(row, "badge", "text"))
+    return (
+        text(row.get("flag")) or text(dig(_badge_objects(row, "flags"), 0, "text")) or text(dig(row, "badge", "text"))
+    )
 
 
 def _category_path(row: dict[str, Any]) -> str:
@@ -94,7 +99,7 @@ def _variant_count(row: dict[str, Any]) -> int | None:
 
 def _price(row: dict[str, Any]) -> dict[str, Any]:
     info = row.get("priceInfo")
-    current, low, high, currency = _lines(info) or _nested(row, info) or _flat(row, info) or (None, None, None, "")
+    current, low, high, currency = _lines(info) or _nested(row, info) or _flat(info) or (None, None, None, "")
     if current is None and low is None:
         return {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
     minimum = current if low is None else low
@@ -135,8 +140,8 @@ def _nested(row: dict[str, Any], info: Any) -> _Found | None:
     return current, low, high, text(dig(info, "currentPrice", "currencyUnit")) or text(row.get("currencyCode"))
 
 
-def _flat(row: dict[str, Any], info: Any) -> _Found | None:
-    """Until mid 2026: texts. ``itemPrice`` is the struck-through price, and the row's own ``price`` may be cut to a whole."""
+def _flat(info: Any) -> _Found | None:
+    """Until mid 2026: texts. ``itemPrice`` is the struck-through price; the row's own ``price`` may be cut."""
     current = amount(dig(info, "linePrice")) or amount(dig(info, "linePriceDisplay"))
     ends = amounts(dig(info, "priceRangeString") if isinstance(dig(info, "priceRangeString"), str) else "")
     if current is None and not ends:

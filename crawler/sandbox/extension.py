@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from crawler.sandbox.server import Sandbox  
+from crawler.sandbox.server import Sandbox
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

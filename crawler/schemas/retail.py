@@ -13,7 +13,9 @@ from crawler.items import Model, Params
 from crawler.platforms import PUBLIC_ORIGINS
 
 CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"
-HOSTS = frozenset({urlsplit(PUBLIC_ORIGINS["retail"]).netloc, urlsplit(PUBLIC_ORIGINS["retail"]).netloc.removeprefix("www.")})
+HOSTS = frozenset(
+    {urlsplit(PUBLIC_ORIGINS["retail"]).netloc, urlsplit(PUBLIC_ORIGINS["retail"]).netloc.removeprefix("www.")}
+)
 
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
 Price_ = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
@@ -224,7 +226,7 @@ class Listing(Model):
 
 
 class SearchListing(Listing):
-    """A page of search results: what makes no sense for a search is empty, and ``cat_id`` is "0", as the platform says."""
+    """A page of search results: what makes no sense for it is empty, and ``cat_id`` is "0", as the platform says."""
 
     query: str
     """What was searched for."""

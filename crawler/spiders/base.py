@@ -116,12 +116,12 @@ class PlatformSpider(Spider):
         return request.replace(dont_filter=True, errback=self.accounting.failed)
 
     async def fetch(self, request: Request, target: Target) -> Response:
-        """A follow-up of the same target, awaited. Its page is in ``response.request.cb_kwargs`` by its callback's names."""
+        """A follow-up of the same target, awaited. Its page is in ``response.request.cb_kwargs``, named as in its callback."""
         assert self.crawler.engine is not None
         return await self.crawler.engine.download_async(self.prepare(request, target))
 
     async def read(self, page: PlatformPage, response: Response) -> tuple[dict[str, Any], PlatformPage]:
-        """The page's item and the page that gave it. A page that is not understood, or is another's, is fetched once more.
+        """The page's item and the page that gave it. A page that is not understood, or another's, is fetched once more.
 
         Raises:
             ScrapeError: as the page object does; ``ExtractionFailed`` only the second time.

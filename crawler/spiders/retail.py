@@ -9,7 +9,7 @@ import structlog
 from pydantic import Field
 from scrapy import Request
 from scrapy.http import Response
-from scrapy_spider_metadata import Args
+from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.items import Record
 from crawler.outcomes import Outcome

@@ -1,4 +1,4 @@
-"""Retail: params to the request of a listing page. Pages of the site are rendered with their data; no other call is needed."""
+"""Retail: params to the request of a listing page. Pages are rendered with their data; no other call is needed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from scrapy import Request
 
 
-def listing_request(
+def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
     origin: str,
     *,
     cat_id: str | None = None,

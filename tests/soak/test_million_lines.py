@@ -26,7 +26,18 @@ def test_memory_is_flat_over_a_million_lines(tmp_path: Path) -> None:
     }
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     run = subprocess.run(
-        [sys.executable, "-m", "scrapy", "crawl", "retail", "-a", f"targets={targets}", *options, "-O", f"{tmp_path}/out.jsonl"],
+        [
+            sys.executable,
+            "-m",
+            "scrapy",
+            "crawl",
+            "retail",
+            "-a",
+            f"targets={targets}",
+            *options,
+            "-O",
+            f"{tmp_path}/out.jsonl",
+        ],
         check=False,
         cwd=Path(__file__).parents[2],
     )

@@ -1,0 +1,107 @@
+"""Serves the simulated platforms on loopback, each at an origin of its own."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import orjson
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet import reactor as _reactor
+from twisted.internet.interfaces import IListeningPort, IReactorTCP
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET, Request, Site
+
+from crawler.sandbox.faults import Hits, play
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PLATFORMS = ("retail",)
+"""The platforms that are simulated, each by the module of its name."""
+
+LOOPBACK = "127.0.0.1"
+
+
+class World(Protocol):
+    """A simulated platform: pages for people and spiders, the truth for tests."""
+
+    def fault(self, path: str, args: dict[str, str]) -> str | None:
+        """The fault that a request's target stands for, None for an honest page."""
+
+    def page(self, path: str, args: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of an honest answer."""
+
+    def damaged(self, name: str, path: str, args: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of a fault of the platform's own."""
+
+    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The exact record of a target."""
+
+    def catalogue(self) -> dict[str, Any]:
+        """What there is to ask for."""
+
+
+class _Platform(Resource):
+    """One platform's whole site."""
+
+    isLeaf = True
+
+    def __init__(self, world: World, latency: float) -> None:
+        super().__init__()
+        self.world = world
+        self.latency = latency
+        self.hits = Hits()
+
+    def render_GET(self, request: Request) -> bytes | int:  # Twisted's name
+        path = request.path.decode("latin-1")
+        args = {k.decode(): v[-1].decode(errors="replace") for k, v in (request.args or {}).items()}
+        if path == "/__truth__":
+            return self._json(request, lambda: self.world.truth(dict(args)))
+        if path == "/__world__":
+            return self._json(request, self.world.catalogue)
+        if self.latency:
+            cast("Any", _reactor).callLater(self.latency, self._answer, request, path, args)
+        else:
+            self._answer(request, path, args)
+        return NOT_DONE_YET
+
+    def _answer(self, request: Request, path: str, args: dict[str, str]) -> None:
+        if request._disconnected:  # noqa: SLF001  # Twisted has no other way to ask
+            return
+        play(request, self.world, path, args, self.hits)
+
+    @staticmethod
+    def _json(request: Request, answer: Callable[[], dict[str, Any]]) -> bytes:
+        request.setHeader("Content-Type", "application/json")
+        try:
+            return orjson.dumps(answer())
+        except (KeyError, ValueError) as error:
+            request.setResponseCode(400)
+            return orjson.dumps({"error": f"no such target: {error}"})
+
+
+class Sandbox:
+    """All simulated platforms in this process. ``light`` serves small pages, for measuring what is around them."""
+
+    def __init__(self, seed: int = 1, *, latency: float = 0.0, light: bool = False) -> None:
+        self.seed = seed
+        self.latency = latency
+        self.light = light
+        self._ports: dict[str, IListeningPort] = {}
+
+    def start(self, port: int = 0) -> dict[str, str]:
+        """Listens, and returns the origin of each platform. ``port`` 0 takes any that is free, else it is the first."""
+        reactor = cast("IReactorTCP", _reactor)
+        for number, name in enumerate(PLATFORMS):
+            world = import_module(f"crawler.sandbox.{name}").World(self.seed, light=self.light)
+            site = Site(_Platform(world, self.latency))
+            site.noisy = False  # type: ignore[attr-defined]  # a Twisted factory's own switch
+            self._ports[name] = reactor.listenTCP(port + number if port else 0, site, interface=LOOPBACK)
+        return {name: f"http://{LOOPBACK}:{listening.getHost().port}" for name, listening in self._ports.items()}
+
+    async def stop(self) -> None:
+        """Closes the ports."""
+        for listening in self._ports.values():
+            await maybe_deferred_to_future(cast("Any", listening.stopListening()))
+        self._ports.clear()
