@@ -1,7 +1,7 @@
 """The same retail spider behind scrapyrt and behind our endpoint: calls per second, and the ratio of the two.
 
-What is measured: one call is one search page of the sandbox, from the HTTP request of a client to the last byte of the
-answer, with ``CLIENTS`` calls in flight. scrapyrt makes a crawler a call (``spider_start=1`` with ``crawl_args``:
+What is measured: one call is one search page of the sandbox (``--light``: small, so that the servers are measured and not
+the reading of the page), from the HTTP request of a client to the last byte of the answer, with ``CLIENTS`` calls in flight. scrapyrt makes a crawler a call (``spider_start=1`` with ``crawl_args``:
 its default replaces ``start()`` on the spider class and loses it when calls overlap); our endpoint keeps one open.
 
 What is equal: the machine, the run, the sandbox process and its page, the spider, its page object and its pipelines, no
@@ -54,10 +54,10 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def running(*command: str | Path, env: dict[str, str], log: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process of the benchmark, ended with it. Its stdout is a pipe; its stderr goes to a file."""
-    with log.open("w") as stderr:
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=stderr, text=True)
+def running(*command: str | Path, env: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the benchmark, ended with it. What it prints goes to a file."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output)
         try:
             yield process
         finally:
@@ -65,7 +65,7 @@ def running(*command: str | Path, env: dict[str, str], log: Path) -> Iterator[su
             process.wait(timeout=60)
 
 
-def wait_for(port: int, process: subprocess.Popen[str], path: str) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes], path: str) -> None:
     """Returns when the server answers a path with any status below 500.
 
     Raises:
@@ -135,10 +135,11 @@ def measure(rounds: int, calls: int) -> tuple[list[float], list[float]]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         env = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
-        sandbox = stack.enter_context(running(BIN / "scrapy", "sandbox", env=env, log=folder / "sandbox.log"))
-        assert sandbox.stdout is not None
+        shop = free_port()
+        sandbox = (BIN / "scrapy", "sandbox", "--light", "--port", str(shop))
+        wait_for(shop, stack.enter_context(running(*sandbox, env=env, log=folder / "sandbox.log")), "/__world__")
         env |= {
-            "CRAWLER_PLATFORM_ORIGINS": sandbox.stdout.readline(),
+            "CRAWLER_PLATFORM_ORIGINS": json.dumps({"retail": f"http://127.0.0.1:{shop}"}),
             "CRAWLER_PLATFORM_BUDGETS": json.dumps(FREE_BUDGET),
             "CRAWLER_ASYNCIO_EVENT_LOOP": "null",
             "CRAWLER_FAILURES_FEED": "null",
