@@ -1,8 +1,9 @@
 """The same retail spider behind scrapyrt and behind our endpoint: calls per second, and the ratio of the two.
 
-What is measured: one call is one search page of the sandbox (``--light``: small, so that the servers are measured and not
-the reading of the page), from the HTTP request of a client to the last byte of the answer, with ``CLIENTS`` calls in flight. scrapyrt makes a crawler a call (``spider_start=1`` with ``crawl_args``:
-its default replaces ``start()`` on the spider class and loses it when calls overlap); our endpoint keeps one open.
+What is measured: one call is one search page of the sandbox (``--light``: small, so that the servers are measured and
+not the reading of the page), from the HTTP request of a client to the last byte of the answer, with ``CLIENTS`` calls in
+flight. scrapyrt makes a crawler for each call (``spider_start=1`` with ``crawl_args``: its default replaces ``start()``
+on the spider class and loses it when calls overlap); our endpoint keeps one open.
 
 What is equal: the machine, the run, the sandbox process and its page, the spider, its page object and its pipelines, no
 delays, asyncio's own event loop (scrapyrt cannot run a project that asks for uvloop). Rounds alternate, the figures are
@@ -130,14 +131,13 @@ def calls_per_second(port: int, call: Call, calls: int, expected: list[str]) -> 
     return calls // CLIENTS * CLIENTS / (time.perf_counter() - start)
 
 
-def measure(rounds: int, calls: int) -> tuple[list[float], list[float]]:
-    """Runs both servers on one sandbox. Returns calls per second by round: scrapyrt's, then ours."""
+@contextlib.contextmanager
+def servers() -> Iterator[tuple[int, int, str]]:
+    """Runs the sandbox and both servers on it. Gives the ports of scrapyrt and of the endpoint, and a key for the latter."""
+    shop, theirs, ours = free_port(), free_port(), free_port()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         env = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
-        shop = free_port()
-        sandbox = (BIN / "scrapy", "sandbox", "--light", "--port", str(shop))
-        wait_for(shop, stack.enter_context(running(*sandbox, env=env, log=folder / "sandbox.log")), "/__world__")
         env |= {
             "CRAWLER_PLATFORM_ORIGINS": json.dumps({"retail": f"http://127.0.0.1:{shop}"}),
             "CRAWLER_PLATFORM_BUDGETS": json.dumps(FREE_BUDGET),
@@ -145,26 +145,23 @@ def measure(rounds: int, calls: int) -> tuple[list[float], list[float]]:
             "CRAWLER_FAILURES_FEED": "null",
             "CRAWLER_KEYS_FILE": str(folder / "keys.sqlite3"),
         }
+
+        def start(port: int, ready: str, program: str, *arguments: str) -> None:
+            log = folder / f"{program}-{port}.log"
+            wait_for(port, stack.enter_context(running(BIN / program, *arguments, env=env, log=log)), ready)
+
+        start(shop, "/__world__", "scrapy", "sandbox", "--light", "--port", str(shop))
         key = subprocess.check_output([BIN / "scrapy", "keys", "create", "benchmark"], cwd=ROOT, env=env, text=True)
+        start(ours, "/readyz", "scrapy", "serve", "--port", str(ours))
+        options = ("-S", "benchmarks.scrapyrt_settings", "-s", f"LOG_DIR={folder / 'logs'}")
+        start(theirs, "/", "scrapyrt", "-i", "127.0.0.1", "-p", str(theirs), *options)
+        yield theirs, ours, key.strip()
 
-        ours, theirs = free_port(), free_port()
-        serve = (BIN / "scrapy", "serve", "--port", str(ours))
-        wait_for(ours, stack.enter_context(running(*serve, env=env, log=folder / "serve.log")), "/readyz")
-        logs = f"LOG_DIR={folder / 'logs'}"
-        scrapyrt = (
-            BIN / "scrapyrt",
-            "-i",
-            "127.0.0.1",
-            "-p",
-            str(theirs),
-            "-S",
-            "benchmarks.scrapyrt_settings",
-            "-s",
-            logs,
-        )
-        wait_for(theirs, stack.enter_context(running(*scrapyrt, env=env, log=folder / "scrapyrt.log")), "/")
 
-        endpoint = endpoint_call(key.strip())
+def measure(rounds: int, calls: int) -> tuple[list[float], list[float]]:
+    """Calls per second by round: scrapyrt's, then ours."""
+    with servers() as (theirs, ours, key):
+        endpoint = endpoint_call(key)
         with contextlib.closing(HTTPConnection("127.0.0.1", ours)) as connection:
             expected = endpoint(connection)
         calls_per_second(theirs, scrapyrt_call, CLIENTS, expected)  # warm up
@@ -173,10 +170,7 @@ def measure(rounds: int, calls: int) -> tuple[list[float], list[float]]:
         for number in range(1, rounds + 1):
             figures[0].append(calls_per_second(theirs, scrapyrt_call, calls, expected))
             figures[1].append(calls_per_second(ours, endpoint, calls, expected))
-            print(
-                f"round {number}: scrapyrt {figures[0][-1]:.1f} calls/s, endpoint {figures[1][-1]:.1f} calls/s",
-                flush=True,
-            )
+            print(f"round {number}: scrapyrt {figures[0][-1]:.1f}, endpoint {figures[1][-1]:.1f} calls/s", flush=True)
         return figures
 
 
