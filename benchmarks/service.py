@@ -1,8 +1,8 @@
 """The same retail spider behind scrapyrt and behind our endpoint: calls per second, and the ratio of the two.
 
 What is measured: one call is one search page of the sandbox (``--light``: small, so that the servers are measured and
-not the reading of the page), from the HTTP request of a client to the last byte of the answer, with ``CLIENTS`` calls in
-flight. scrapyrt makes a crawler for each call (``spider_start=1`` with ``crawl_args``: its default replaces ``start()``
+not the reading of the page), from the HTTP request of a client to the last byte of the answer, with ``CLIENTS`` calls
+in flight. scrapyrt makes a crawler for each call (``spider_start=1`` with ``crawl_args``: its default replaces ``start()``
 on the spider class and loses it when calls overlap); our endpoint keeps one open.
 
 What is equal: the machine, the run, the sandbox process and its page, the spider, its page object and its pipelines, no
@@ -133,7 +133,7 @@ def calls_per_second(port: int, call: Call, calls: int, expected: list[str]) -> 
 
 @contextlib.contextmanager
 def servers() -> Iterator[tuple[int, int, str]]:
-    """Runs the sandbox and both servers on it. Gives the ports of scrapyrt and of the endpoint, and a key for the latter."""
+    """Runs the sandbox and both servers on it. Gives the ports of scrapyrt and of the endpoint, and a key."""
     shop, theirs, ours = free_port(), free_port(), free_port()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
