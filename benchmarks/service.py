@@ -2,8 +2,8 @@
 
 What is measured: one call is one search page of the sandbox (``--light``: small, so that the servers are measured and
 not the reading of the page), from the HTTP request of a client to the last byte of the answer, with ``CLIENTS`` calls
-in flight. scrapyrt makes a crawler for each call (``spider_start=1`` with ``crawl_args``: its default replaces ``start()``
-on the spider class and loses it when calls overlap); our endpoint keeps one open.
+in flight. scrapyrt makes a crawler for each call (``spider_start=1`` with ``crawl_args``: by default it replaces
+``start()`` on the spider class and loses it when calls overlap); our endpoint keeps one open.
 
 What is equal: the machine, the run, the sandbox process and its page, the spider, its page object and its pipelines, no
 delays, asyncio's own event loop (scrapyrt cannot run a project that asks for uvloop). Rounds alternate, the figures are
