@@ -128,6 +128,10 @@ class MethodNotAllowed(RequestError):
     code = "METHOD_NOT_ALLOWED"
     http_status = 405
 
+    def __init__(self, message: str, *, allowed: str) -> None:
+        super().__init__(message)
+        self.allowed = allowed
+
 
 class PayloadTooLarge(RequestError):
     """Raised when a request body is larger than the endpoint reads, declared or counted."""

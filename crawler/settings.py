@@ -118,6 +118,17 @@ FAILURES_FEED: str | None = "failures-%(name)s-%(time)s.jsonl"
 """Feed URI for one line a failed target; no file where none failed. None: no such feed."""
 FEED_EXPORTERS = {"jsonlines": "crawler.feeds.JsonLinesExporter", "jsonl": "crawler.feeds.JsonLinesExporter"}
 
+# The endpoint
+
+SERVICE_RECYCLE_TARGETS = 10_000
+"""Targets after which an open crawler is renewed; 0: never."""
+SERVICE_RECYCLE_MINUTES = 60.0
+"""Minutes after which it is."""
+SERVICE_MAX_WAITING = 1_000
+"""Calls that may wait for a crawler to take them, per platform."""
+KEYS_FILE: str | None = None
+"""Where the API keys are; None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
+
 # Operation
 
 LOG_LEVEL = "INFO"  # default DEBUG: it prints every item

@@ -252,15 +252,17 @@ def _malformed(raw: str, line: int, problem: str) -> Rejected:
 
 @dataclass
 class QueueSource:
-    """The endpoint's source: it never ends by itself. ``close()`` ends it once what was put before has been taken."""
+    """The endpoint's source: it never ends by itself, and outlives the crawlers that it feeds."""
 
     on_outcome: Callable[[Outcome], None]
     _waiting: OrderedDict[str, Target] = field(default_factory=OrderedDict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    renewing: bool = False
+    """Whether the present iteration has been asked to end."""
     _closed: bool = False
 
     def __len__(self) -> int:
-        """How many targets wait for the spider to take them."""
+        """How many targets wait for a spider to take them."""
         return len(self._waiting)
 
     def put(self, target: Target) -> None:
@@ -271,22 +273,29 @@ class QueueSource:
         self._changed.set()
 
     def discard(self, target_id: str) -> bool:
-        """Takes a target out of the line again: whoever asked for it is gone. False where the spider already has it."""
+        """Takes a target out of the line again: whoever asked for it is gone. False where a spider already has it."""
         return self._waiting.pop(target_id, None) is not None
 
+    def renew(self) -> None:
+        """Ends the present iteration, so that its crawler ends once its targets are settled. The line waits for the next."""
+        self.renewing = True
+        self._changed.set()
+
     def close(self) -> None:
-        """Lets the spider end when it has taken and settled what is in the line."""
+        """Ends for good when all that waits has been taken."""
         self._closed = True
         self._changed.set()
 
     async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
-        while True:
-            while self._waiting:
+        self.renewing = False
+        while not self.renewing:
+            if self._waiting:
                 yield self._waiting.popitem(last=False)[1]
-            if self._closed:
+            elif self._closed:
                 return
-            self._changed.clear()
-            await self._changed.wait()
+            else:
+                self._changed.clear()
+                await self._changed.wait()
 
     def settled(self, outcome: Outcome) -> None:
         """Hands the outcome to whoever put the target."""

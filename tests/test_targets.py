@@ -146,6 +146,24 @@ def test_the_queue_ends_when_closed_and_gives_what_was_put_before() -> None:
     assert asyncio.run(scenario()) == ["1", "3", "4"]
 
 
+def test_a_renewed_queue_goes_on_where_it_was() -> None:
+    async def scenario() -> list[list[str]]:
+        source = QueueSource(on_outcome=print)
+        taken: list[list[str]] = []
+        for number in range(3):
+            source.put(target(number))
+        for _ in range(2):
+            taken.append([])
+            async for each in source:
+                taken[-1].append(each.id)
+                source.renew()
+        source.close()
+        taken.append([each.id async for each in source])
+        return taken
+
+    assert asyncio.run(scenario()) == [["0"], ["1"], ["2"]]
+
+
 def test_the_queue_forwards_outcomes() -> None:
     heard: list[Outcome] = []
     source = QueueSource(on_outcome=heard.append)

@@ -51,7 +51,7 @@ class PlatformSpider(Spider):
         unknown = kwargs.keys() - type(self.args).model_fields.keys() - RUNNER_ARGUMENTS
         if unknown:
             logger.warning("unknown_arguments", names=sorted(unknown), known=sorted(type(self.args).model_fields))
-        self.source = source or self._own_source(kwargs)
+        self.source = self._own_source(kwargs) if source is None else source
         self.origins: dict[str, str] = {}
 
     @classmethod

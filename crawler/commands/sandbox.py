@@ -1,0 +1,40 @@
+"""``scrapy sandbox``: serves the simulated platforms on loopback until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, cast
+
+import orjson
+from scrapy.commands import ScrapyCommand
+from scrapy.utils.reactor import install_reactor
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IReactorCore
+
+
+class Command(ScrapyCommand):
+    """Prints one line of JSON, ``{"origins": {platform: origin}}``: a value for ``PLATFORM_ORIGINS``."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def short_desc(self) -> str:
+        return "Serve the simulated platforms on loopback"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--port", type=int, default=0, help="first port (default: any that is free)")
+        parser.add_argument("--seed", type=int, default=1, help="which world (default 1)")
+        parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+        parser.add_argument("--light", action="store_true", help="small pages, for measuring what is around them")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", "uvloop.Loop")
+        from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default one
+
+        from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # likewise
+
+        sandbox = Sandbox(opts.seed, latency=opts.latency, light=opts.light)
+        print(orjson.dumps({"origins": sandbox.start(opts.port)}).decode(), flush=True)
+        cast("IReactorCore", reactor).run()

@@ -1,0 +1,94 @@
+"""The one place that turns data or an error into an answer: status, headers, body (specification 2.1)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from crawler.errors import AuthError, MethodNotAllowed, ScrapeError
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def new_request_id() -> str:
+    """``req_`` and a token of 26 characters that sorts by time (a ULID)."""
+    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    return "req_" + "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+@dataclass
+class Call:
+    """What is known of a call while it is served; the envelope's ``meta`` and the log line are made from it."""
+
+    request_id: str = field(default_factory=new_request_id)
+    client_id: str = ""
+    scraper: str = ""
+    started: float = field(default_factory=time.monotonic)
+    wait: int | None = None
+    """Seconds that the caller asked to wait (``Prefer: wait``), as applied."""
+
+    @property
+    def duration_ms(self) -> int:
+        """Milliseconds since the call came in."""
+        return round((time.monotonic() - self.started) * 1000)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What goes over the wire."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def success(call: Call, data: dict[str, Any]) -> Answer:
+    """The envelope around fresh data: the only answer that is billable."""
+    status = {"code": "OK", "message": "The scrape is complete.", "retryable": False}
+    return Answer(200, _headers(call), _body(call, status, data, None))
+
+
+def failure(call: Call, error: ScrapeError) -> Answer:
+    """The envelope around an error; status and headers follow from its class."""
+    status = {"code": error.code, "message": error.message, "retryable": error.retryable}
+    headers = _headers(call)
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    if isinstance(error, AuthError):
+        headers["WWW-Authenticate"] = 'ApiKey realm="scrapers", header="X-API-Key"'
+    if isinstance(error, MethodNotAllowed):
+        headers["Allow"] = error.allowed
+    return Answer(error.http_status, headers, _body(call, status, None, error.as_dict()))
+
+
+def plain(status: int, value: Any, call: Call) -> Answer:
+    """JSON without an envelope, for the routes that need no key."""
+    return Answer(status, _headers(call), orjson.dumps(value))
+
+
+def _headers(call: Call) -> dict[str, str]:
+    headers = {"Content-Type": "application/json", "X-Request-Id": call.request_id, "Cache-Control": "no-store"}
+    if call.wait is not None:
+        headers["Preference-Applied"] = f"wait={call.wait}"
+    return headers
+
+
+def _body(call: Call, status: dict[str, Any], data: dict[str, Any] | None, error: dict[str, Any] | None) -> bytes:
+    envelope = {
+        "request_id": call.request_id,
+        "success": error is None,
+        "status": status,
+        "data": data,
+        "error": error,
+        "meta": {
+            "client_id": call.client_id,
+            "scraper": call.scraper,
+            "billable": error is None,
+            "duration_ms": call.duration_ms,
+        },
+    }
+    return orjson.dumps(envelope)
