@@ -29,9 +29,10 @@ print(sys.version_info[:2], hashlib.sha256(pathlib.Path("pyproject.toml").read_b
     if [[ ! -f $stamp || $(cat "$stamp") != "$wanted" ]]; then
         echo "Setting up .venv (once; a minute or two) ..." >&2
         log=$(mktemp)
-        if ! { "$python" -m venv --clear .venv && .venv/bin/python -m pip install --disable-pip-version-check -e '.[dev]'; } >"$log" 2>&1; then
+        if ! { "$python" -m venv .venv && .venv/bin/python -m pip install --disable-pip-version-check -e '.[dev]'; } >"$log" 2>&1; then
             tail -n 30 "$log" >&2
-            fail "the setup failed; all of its output is in $log (on Debian and Ubuntu: apt-get install python3-venv)"
+            fail "the setup failed; all of its output is in $log
+(on Debian and Ubuntu: apt-get install python3-venv; after a change of Python: remove .venv and try again)"
         fi
         rm -f "$log"
         echo "$wanted" >"$stamp"
