@@ -6,11 +6,11 @@ in flight. scrapyrt makes a crawler for each call (``spider_start=1`` with ``cra
 ``start()`` on the spider class and loses it when calls overlap); our endpoint keeps one open.
 
 What is equal: the machine, the run, the sandbox process and its page, the spider, its page object and its pipelines, no
-delays, asyncio's own event loop (scrapyrt cannot run a project that asks for uvloop). Rounds alternate, the figures are
-medians over the rounds; every answer is checked to hold the same products. The clients take their part of the machine's
-cores from both alike.
+delays. Rounds alternate, the figures are medians over the rounds; every answer is checked to hold the same products. The
+clients take their part of the machine's cores from both alike.
 
-What is not: scrapyrt writes a log file for each call, at DEBUG, as it ships; our endpoint checks keys and limits.
+What is not, because both run as they ship: scrapyrt writes a log file for each call, at DEBUG, and runs on asyncio's own
+event loop (it cannot run a project that asks for uvloop, which is worth about a fifth); our endpoint checks keys.
 
 Usage: .venv/bin/python -m benchmarks.service [--rounds N] [--calls N]
 """
@@ -141,7 +141,7 @@ def servers() -> Iterator[tuple[int, int, str]]:
         env |= {
             "CRAWLER_PLATFORM_ORIGINS": json.dumps({"retail": f"http://127.0.0.1:{shop}"}),
             "CRAWLER_PLATFORM_BUDGETS": json.dumps(FREE_BUDGET),
-            "CRAWLER_ASYNCIO_EVENT_LOOP": "null",
+            "CRAWLER_ASYNCIO_EVENT_LOOP": "null",  # scrapyrt refuses any other; our endpoint installs uvloop anyway
             "CRAWLER_FAILURES_FEED": "null",
             "CRAWLER_KEYS_FILE": str(folder / "keys.sqlite3"),
         }

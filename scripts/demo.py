@@ -10,7 +10,6 @@ import contextlib
 import json
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -49,15 +48,13 @@ def service() -> Iterator[str]:
     Raises:
         SystemExit: when it ends early, or is not ready in time; its log is printed.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    base = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryFile("w+") as log:
-        command = [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", str(port)]
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        command = [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", "0"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
-            if not is_ready(base, process):
+            assert process.stdout is not None
+            base = process.stdout.readline().removeprefix("listening on ").strip()
+            if not base or not is_ready(base, process):
                 log.seek(0)
                 raise SystemExit(f"The service did not start:\n{log.read()}")
             yield base
@@ -66,7 +63,7 @@ def service() -> Iterator[str]:
             process.wait(timeout=60)
 
 
-def is_ready(base: str, process: subprocess.Popen[bytes]) -> bool:
+def is_ready(base: str, process: subprocess.Popen[str]) -> bool:
     """Waits until calls can be taken. False when the process has ended or the time is over."""
     deadline = time.monotonic() + READY_WITHIN
     while time.monotonic() < deadline and process.poll() is None:

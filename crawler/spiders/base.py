@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider
 
-from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.items import Record
 from crawler.outcomes import Accounting, Outcome, target_settled
 from crawler.pages.base import PlatformPage
@@ -109,6 +109,24 @@ class PlatformSpider(Spider):
     def request(self, target: Target) -> Request:
         """The first request of a target, with its callback. Pure: what it depends on is in the target."""
         raise NotImplementedError
+
+    @classmethod
+    def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
+        """What the page objects are told of the params, where only some of them are known (saved responses).
+
+        Raises:
+            InvalidRequest: an argument that the scraper does not take.
+        """
+        unknown = arguments.keys() - scraper.params.model_fields.keys()
+        if unknown:
+            known = ", ".join(scraper.params.model_fields)
+            raise InvalidRequest(f"{scraper.name} takes no {', '.join(sorted(unknown))}; it takes {known}.")
+        return dict(arguments)
+
+    @classmethod
+    async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
+        """The data of a target from the pages that there are. A platform of one page has it all in the first."""
+        return await pages[0].to_item()
 
     def prepare(self, request: Request, target: Target) -> Request:
         """A request that belongs to a target: its outcome is known whatever becomes of it."""

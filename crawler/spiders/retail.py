@@ -14,7 +14,7 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from crawler.items import Record
 from crawler.outcomes import Outcome
 from crawler.pages.retail import ListingPage, SearchPage
-from crawler.schemas.retail import CategoryParams, Listing, SearchListing, SearchParams
+from crawler.schemas.retail import CategoryParams, Listing, SearchListing, SearchParams, category_of_url
 from crawler.spiders.base import CrawlArguments, PlatformSpider
 from crawler.sweep import Slice, Sweep
 from crawler.targets import Scraper, Target, new_id
@@ -86,6 +86,12 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             asked = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
             return listing_request(self.origin(), **asked).replace(callback=self.parse_listing)
         return listing_request(self.origin(), **params.model_dump()).replace(callback=self.parse_search)
+
+    @classmethod
+    def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
+        asked = super().page_params(scraper, arguments)
+        url = asked.pop("url", None)
+        return asked if url is None else {**asked, "cat_id": category_of_url(url)}
 
     async def parse_listing(self, response: Response, page: ListingPage) -> AsyncIterator[Record]:
         """A listing page's record; what follows from it is pushed as further targets."""

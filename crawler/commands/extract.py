@@ -1,0 +1,105 @@
+"""``scrapy extract``: runs the page objects on saved responses, without any network."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import orjson
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+from scrapy.utils.conf import arglist_to_dict
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.items import validated
+from crawler.pages.base import PlatformPage
+from crawler.platforms import PUBLIC_ORIGINS
+from crawler.registry import scrapers, spider_for
+from crawler.targets import Scraper
+
+FAILED, WRONG_USAGE = 2, 3
+
+
+class Command(ScrapyCommand):
+    """Prints ``data`` as JSON; or the typed error, with exit code 2. Wrong usage: 3."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "<scraper> <file> [<file> ...] [--url URL] [-a NAME=VALUE ...]"
+
+    def short_desc(self) -> str:
+        return "Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin)"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--url", help="where the responses came from")
+        parser.add_argument("-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="what was asked for")
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        try:
+            opts.params = arglist_to_dict(opts.params)
+        except ValueError:
+            raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        try:
+            scraper, bodies = _inputs(args)
+            asked = spider_for(scraper).page_params(scraper, opts.params)
+        except (UsageError, ValueError, OSError, EOFError, zlib.error) as error:
+            print(error, file=sys.stderr)
+            self.exitcode = WRONG_USAGE
+            return
+        url = opts.url or PUBLIC_ORIGINS[scraper.platform]
+        try:
+            data = asyncio.run(extract(scraper, bodies, asked, url=url))
+        except ScrapeError as error:
+            _print(error.as_dict())
+            self.exitcode = FAILED
+        else:
+            _print(data)
+
+
+def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
+    if len(args) < 2:  # noqa: PLR2004  # a scraper and a file
+        raise UsageError("Name a scraper and at least one file: scrapy extract <scraper> <file>")
+    scraper = scrapers().get(args[0])
+    if scraper is None:
+        raise UsageError(f"There is no scraper {args[0]!r}; there are {', '.join(sorted(scrapers()))}.")
+    return scraper, [_read(name) for name in args[1:]]
+
+
+def _read(name: str) -> bytes:
+    body = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    return gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
+
+
+async def extract(scraper: Scraper, bodies: list[bytes], asked: dict[str, Any], *, url: str) -> dict[str, Any]:
+    """The scraper's data from saved bodies, as its spider would give it.
+
+    Raises:
+        ScrapeError: as the page objects do; ``ExtractionFailed`` where a body is no response of this scraper's.
+    """
+    pages = [_page(scraper, body, asked, url) for body in bodies]
+    return validated(scraper.data, await spider_for(scraper).join(pages))
+
+
+def _page(scraper: Scraper, body: bytes, asked: dict[str, Any], url: str) -> PlatformPage:
+    response = HttpResponse(url, body, status=200, headers={"Content-Type": "text/html; charset=utf-8"})
+    for page in scraper.pages:
+        if page.recognise(response.text):
+            return page(response=response, page_params=PageParams(asked))
+    kinds = ", ".join(page.source for page in scraper.pages)
+    raise ExtractionFailed(f"A file is no response that {scraper.name} reads ({kinds}).", reason="unknown_response")
+
+
+def _print(value: object) -> None:
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
