@@ -102,4 +102,4 @@ def _send(request: Request, status: int, headers: dict[str, str], body: bytes) -
 def _truncate(request: Request, body: bytes) -> None:
     request.setHeader("Content-Length", str(len(body)))
     request.write(body[: len(body) // 2])
-    cast("Any", request.transport).loseConnection()
+    cast("Any", request).channel.loseConnection()  # the raw transport would wait for its producer, for ever

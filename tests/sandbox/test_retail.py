@@ -1,0 +1,275 @@
+"""The simulated shop: the same everywhere, the real one's numbers and page structure, and a true truth."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.sandbox.retail import FAULTS, World
+
+ROOT = Path(__file__).parents[2]
+SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
+
+# Specification 2.7, copied by hand: the truth is compared with the contract, not with the schemas.
+LISTING_KEYS = {
+    *("breadcrumbs", "cat_id", "category_id", "category_name", "has_more", "heading", "max_page", "page", "products"),
+    *("returned", "sort", "title", "total_results", "url"),
+}
+OPTIONAL_KEYS = {"badges", "flag"}
+PRODUCT_KEYS = {
+    *("availability", "category_path", "condition", "fulfillment_type", "image", "is_preowned", "is_sponsored"),
+    *("item_id", "name", "offer_id", "price", "product_id", "rating", "seller", "short_description", "url"),
+    "variant_count",
+}
+
+
+@cache
+def world() -> World:
+    return World()
+
+
+def truth(**params: Any) -> dict[str, Any]:
+    return world().truth(params)
+
+
+def ids(record: dict[str, Any]) -> list[str]:
+    return [product["item_id"] for product in record["products"]]
+
+
+def big() -> str:
+    return world().big_category
+
+
+def leaves() -> list[str]:
+    return [c.id for c in world().categories.values() if c.id.count("_") == 2]
+
+
+# The world
+
+
+def digest(seed: int) -> str:
+    shop = World(seed)
+    seen = [shop.page("/browse/976759", {"page": "2"})[2], orjson.dumps(shop.truth({"cat_id": "976759"}))]
+    return hashlib.sha256(b"".join(seen) + repr(shop.products).encode()).hexdigest()
+
+
+def test_the_same_seed_gives_the_same_shop_in_every_process() -> None:
+    paths = [str(ROOT), str(Path(__file__).parent)]
+    code = f"import sys; sys.path[:0] = {paths}; import test_retail as t; print(t.digest(1))"
+    other = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo"},
+    )
+    assert other.stdout.strip() == digest(1)
+
+
+def test_another_seed_gives_another_shop() -> None:
+    assert digest(1) != digest(2)
+
+
+def test_the_tree_has_three_levels() -> None:
+    shop = world().categories
+    assert {c.id.count("_") for c in shop.values()} == {0, 1, 2}
+    for category in shop.values():
+        assert all(child.startswith(category.id + "_") for child in category.children)
+        above, _, _ = category.id.rpartition("_")
+        assert not above or above not in shop or category.id in shop[above].children
+
+
+def test_thousands_of_products_beside_the_big_category() -> None:
+    priced, unpriced = world().products_of(big())
+    assert len(world().products) - len(priced | unpriced) >= 3_000
+    numbers = [product.item_id for product in world().products]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_names_are_of_the_real_kinds() -> None:
+    characters = set("".join(product.name for product in world().products))
+    assert {"™", "&", '"', "’", ","} <= characters
+    assert any(character.isalpha() and not character.isascii() for character in characters)
+
+
+def test_the_big_category() -> None:
+    priced, unpriced = world().products_of(big())
+    assert len(priced | unpriced) == 6_446
+    assert not priced & unpriced
+    assert 0.03 <= len(unpriced) / 6_446 <= 0.05
+    prices = Counter(p.cents for p in world().products if p.item_id in priced)
+    ((_, most), (_, second)) = prices.most_common(2)
+    assert most == 700 or (most > 700 and most - second > 600)
+
+
+def test_every_kind_of_row_is_there() -> None:
+    products = world().products
+    kinds = {
+        "out of stock": [p for p in products if p.status == "OUT_OF_STOCK"],
+        "unknown": [p for p in products if p.status == "UNKNOWN"],
+        "offer gone": [p for p in products if p.status == "IN_STOCK" and p.cents is None and not p.offer_id],
+        "range": [p for p in products if p.low == p.cents is not None and p.high is not None],
+        "open range": [p for p in products if p.low is not None and p.high is None],
+        "restored": [p for p in products if p.preowned and p.condition in {4, 5}],
+        "pre-owned": [p for p in products if p.preowned and p.condition == 11],
+        "unrated": [p for p in products if p.stars is None and p.reviews is None],
+        "unlisted variants": [p for p in products if p.variants is None],
+        "variants": [p for p in products if p.variants],
+        "no description": [p for p in products if not p.description],
+    }
+    assert [kind for kind, found in kinds.items() if len(found) < 20] == []
+
+
+# Paging
+
+
+@pytest.mark.parametrize(("number", "rows"), [(5, 49), (10, 36), (11, 12), (12, 0), (13, 0), (25, 0), (26, 0)])
+@pytest.mark.parametrize("sort", SORTS)
+def test_the_ceiling(number: int, rows: int, sort: str) -> None:
+    record = truth(cat_id=big(), page=number, sort=sort)
+    assert (record["returned"], record["total_results"], record["max_page"]) == (rows, 6_446, 25)
+    assert record["has_more"] is (rows > 0)
+
+
+def test_pages_below_the_ceiling_have_the_usual_number_of_rows() -> None:
+    assert all(47 <= truth(cat_id=big(), page=number)["returned"] <= 50 for number in range(1, 10))
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_a_small_listing_is_served_whole(sort: str) -> None:
+    small = [cat_id for cat_id in leaves() if sum(map(len, world().products_of(cat_id))) <= 400]
+    assert len(small) > len(leaves()) / 2
+    for cat_id in small[::7]:
+        first = truth(cat_id=cat_id, sort=sort)
+        pages = [truth(cat_id=cat_id, sort=sort, page=n) for n in range(1, first["max_page"] + 1)]
+        priced, unpriced = world().products_of(cat_id)
+        assert {item_id for record in pages for item_id in ids(record)} == priced | unpriced
+        assert first["total_results"] == len(priced | unpriced)
+        assert [record["has_more"] for record in pages] == [True] * (len(pages) - 1) + [False]
+        assert ids(truth(cat_id=cat_id, sort=sort, page=len(pages) + 1)) == []
+
+
+def test_rows_repeat_as_advertisements() -> None:
+    record = truth(cat_id=big())
+    sponsored = [product for product in record["products"] if product["is_sponsored"]]
+    assert 6 <= len(sponsored) <= 14
+    repeated = {item_id for item_id, times in Counter(ids(record)).items() if times > 1}
+    assert repeated
+    assert repeated <= {product["item_id"] for product in sponsored}
+
+
+# Sort and price
+
+
+def test_each_sort_is_an_order_of_its_own() -> None:
+    assert len({tuple(ids(truth(cat_id=big(), sort=sort))) for sort in SORTS}) == len(SORTS)
+
+
+@pytest.mark.parametrize(
+    ("sort", "path", "descending"),
+    [
+        ("price_low", ("price", "current_price"), False),
+        ("price_high", ("price", "current_price"), True),
+        ("rating_high", ("rating", "average"), True),
+    ],
+)
+def test_sorts_sort(sort: str, path: tuple[str, str], descending: bool) -> None:  # noqa: FBT001
+    products = truth(cat_id=leaves()[0], sort=sort)["products"]
+    # Advertisements stand where they were paid for.
+    values = [p[path[0]][path[1]] for p in products if not p["is_sponsored"] and p[path[0]][path[1]] is not None]
+    assert len(values) > 20
+    assert values == sorted(values, reverse=descending)
+
+
+@pytest.mark.parametrize(("low", "high"), [(10, 20), (None, 15), (40, None), (19.99, 19.99)])
+def test_price_bounds_are_inclusive_and_leave_the_unpriced_out(low: float | None, high: float | None) -> None:
+    cat_id = big()
+    record = truth(cat_id=cat_id, min_price=low, max_price=high)
+    expected = [
+        p
+        for p in world().products
+        if p.category.startswith(cat_id + "_")
+        and p.cents is not None
+        and (low is None or p.cents >= round(low * 100))
+        and (high is None or p.cents <= round(high * 100))
+    ]
+    assert record["total_results"] == len(expected)
+    assert set(ids(record)) <= {p.item_id for p in expected}
+
+
+def test_the_text_of_a_url_and_the_numbers_of_a_call_mean_the_same() -> None:
+    asked = {"page": 2, "min_price": 5.5, "max_price": 25, "sort": "new"}
+    as_text = {key: str(value) for key, value in asked.items()}
+    assert truth(cat_id="976759", **asked) == truth(cat_id="976759", **as_text)
+
+
+# The truth
+
+
+@pytest.mark.parametrize("params", [{"cat_id": "976759"}, {"cat_id": "4044", "page": 12}, {"query": "lamp"}])
+def test_the_truth_has_the_contract_s_keys(params: dict[str, Any]) -> None:
+    record = truth(**params)
+    assert set(record) == LISTING_KEYS | ({"query"} if "query" in params else set())
+    assert record["returned"] == len(record["products"])
+    assert record["cat_id"] == record["category_id"] == params.get("cat_id", "0")
+    for product in record["products"]:
+        assert PRODUCT_KEYS <= set(product) <= PRODUCT_KEYS | OPTIONAL_KEYS
+        price = product["price"]
+        assert set(price) - {"max_price"} == {"currency", "current_price", "is_price_range", "min_price"}
+        assert 0 not in price.values() or price["is_price_range"] is False
+        if price["current_price"] is None:
+            assert price == {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
+        else:
+            current = price["current_price"]
+            spread = price.get("max_price", current) > price["min_price"] or price["min_price"] < current
+            assert (price["is_price_range"], price["currency"]) == (spread, "USD")
+        assert product["url"].startswith("https://www.walmart.com/ip/")
+        assert "?" not in product["url"]
+        assert not product["category_path"].startswith("0/")
+
+
+def test_the_truth_names_the_levels_above() -> None:
+    cat_id = leaves()[0]
+    department, group, _ = cat_id.split("_")
+    assert [crumb["id"] for crumb in truth(cat_id=cat_id)["breadcrumbs"]] == [department, f"{department}_{group}"]
+    assert truth(cat_id=department)["breadcrumbs"] == []
+
+
+def test_a_search_finds_words_of_names_and_may_find_nothing() -> None:
+    found = truth(query="Cordless kettle")
+    assert found["total_results"] > 0
+    assert all("kettle" in p["name"].lower() and "cordless" in p["name"].lower() for p in found["products"])
+    nothing = truth(query="zzz qqq")
+    assert (nothing["products"], nothing["total_results"], nothing["has_more"]) == ([], 0, False)
+
+
+@pytest.mark.parametrize("params", [{"cat_id": "1"}, {"cat_id": "976759", "sort": "random"}])
+def test_what_is_not_there_has_no_truth(params: dict[str, Any]) -> None:
+    with pytest.raises(KeyError):
+        truth(**params)
+
+
+# The faults
+
+
+def test_faults_are_categories_and_searches() -> None:
+    shop = world()
+    assert set(shop.faults.values()) == set(FAULTS)
+    for cat_id, name in shop.faults.items():
+        assert re.fullmatch(r"990000_\d+", cat_id)
+        assert shop.fault(f"/browse/{cat_id}", {}) == shop.fault("/search", {"q": name}) == name
+    assert shop.fault("/browse/976759", {}) is None
+    catalogue = shop.catalogue()
+    assert {fault["name"]: fault["code"] for fault in catalogue["faults"].values()} == {
+        name: fault.code for name, fault in FAULTS.items()
+    }

@@ -1,0 +1,170 @@
+"""The simulated shop's pages: what they show is true, and they are built and weigh like the real ones."""
+
+from __future__ import annotations
+
+import html
+import re
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.sandbox.retail import World
+
+CAPTURES = Path(__file__).parents[3] / "shared/captures/retail"
+
+
+@cache
+def world() -> World:
+    return World()
+
+
+def big() -> str:
+    return world().big_category
+
+
+def ids(record: dict[str, Any]) -> list[str]:
+    return [product["item_id"] for product in record["products"]]
+
+
+def page(cat_id: str, **args: str) -> bytes:
+    status, _, body = world().page(f"/browse/any/slugs/{cat_id}", args)
+    assert status == 200
+    return body
+
+
+def block(body: bytes) -> dict[str, Any]:
+    found = re.search(rb'<script id="__NEXT_DATA__" type="application/json"[^>]*>(.*?)</script>', body, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = orjson.loads(found[1])
+    return data
+
+
+def listing(body: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = block(body)["props"]["pageProps"]["initialData"]["searchResult"]
+    return found
+
+
+def grid_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the listing's own grids, as the platform notes tell them from carousels."""
+    return [
+        row
+        for stack in found["itemStacks"]
+        if stack["meta"]["subType"] != "SECONDARY_STACK"
+        for row in stack["items"] or stack["itemsV2"]
+    ]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 10, 11])
+def test_a_page_shows_what_is_true(number: int) -> None:
+    cat_id = big()
+    body, record = (
+        page(cat_id, page=str(number), sort="best_seller"),
+        world().truth({"cat_id": cat_id, "page": number, "sort": "best_seller"}),
+    )
+    found = listing(body)
+    rows = [row for row in grid_rows(found) if row["__typename"] == "Product"]
+    assert [row["usItemId"] for row in rows] == ids(record)
+    assert [bool(row["isSponsoredFlag"]) for row in rows] == [p["is_sponsored"] for p in record["products"]]
+    echo = found["paginationV2"]["pageProperties"]
+    assert (echo["cat_id"], echo["page"], echo["sort"]) == (cat_id, number, "best_seller")
+    assert found["aggregatedCount"] == record["total_results"]
+    title = re.search(r"<title>(.*?)</title>", body.decode())
+    assert title is not None
+    assert html.unescape(title[1]) == record["title"]
+
+
+def test_slugs_make_no_difference() -> None:
+    assert world().page("/browse/976759", {}) == world().page("/browse/food/and/more/976759", {})
+
+
+def test_past_the_end_is_an_empty_page_and_unknown_is_404() -> None:
+    assert grid_rows(listing(page(big(), page="12"))) == []
+    assert world().page("/browse/food/1", {})[0] == 404
+    assert world().page("/elsewhere", {})[0] == 404
+
+
+def test_pages_hold_the_real_ones_distractions() -> None:
+    found = listing(page(big()))
+    subtypes = [stack["meta"]["subType"] for stack in found["itemStacks"]]
+    assert {"EXACT_MATCH", "SECONDARY_STACK"} <= set(subtypes)
+    typenames = {row["__typename"] for row in grid_rows(found)}
+    assert {"Product", "AdPlaceholder", "TileTakeOverProductPlaceholder"} < typenames
+    assert found["hasMorePages"] is False
+    unrated = [row for row in grid_rows(found) if row.get("averageRating", 0) is None]
+    assert all(row["rating"] == {"averageRating": 0, "numberOfReviews": 0} for row in unrated)
+    assert unrated
+
+
+def test_all_price_layouts_are_served() -> None:
+    layouts = set()
+    for number in range(1, 7):
+        rows = [row for row in grid_rows(listing(page(big(), page=str(number)))) if row["__typename"] == "Product"]
+        prices = [row["priceInfo"] for row in rows]
+        layouts |= {"lines" for price in prices if price.get("priceDetails")}
+        layouts |= {"flat" for price in prices if price.get("linePrice")}
+        layouts |= {"nested" for price in prices if price.get("currentPrice")}
+    assert layouts == {"lines", "flat", "nested"}
+
+
+def test_pages_name_the_subcategories_and_the_prices() -> None:
+    body = page("976759")
+    (facets,) = [
+        module["configs"]["allSortAndFilterFacets"]
+        for module in block(body)["props"]["pageProps"]["initialData"]["moduleDataByZone"].values()
+        if "allSortAndFilterFacets" in module.get("configs", {})
+    ]
+    by_type = {facet["type"]: facet for facet in facets}
+    assert [value["id"] for value in by_type["cat_id"]["values"]] == list(world().categories["976759"].children)
+    assert by_type["price"]["min"] == 0 < by_type["price"]["max"]
+
+
+def test_pages_weigh_what_the_real_ones_do() -> None:
+    for number in range(1, 10):
+        body = page(big(), page=str(number))
+        assert len(body) > 600_000
+        # A real page shrinks to a sixth or so; padding would shrink to nothing.
+        assert len(zlib.compress(body, 6)) > len(body) / 12
+
+
+def test_light_pages_are_small_and_as_true() -> None:
+    light = World(light=True)
+    body = light.page("/browse/976759", {})[2]
+    record = light.truth({"cat_id": "976759"})
+    assert len(body) < 60_000
+    assert [r["usItemId"] for r in grid_rows(listing(body)) if r["__typename"] == "Product"] == ids(record)
+    assert record["returned"] > 0
+
+
+def key_paths(tree: object) -> set[tuple[str, ...]]:
+    """Where there is a key, whatever its value. Keys that are ids of products stand for one another, as do items."""
+    found: set[tuple[str, ...]] = set()
+    waiting: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
+    while waiting:
+        node, above = waiting.pop()
+        if isinstance(node, dict):
+            for key, value in node.items():
+                path = (*above, "#" if key.isdecimal() else key)
+                found.add(path)
+                waiting.append((value, path))
+        elif isinstance(node, list):
+            waiting += [(value, (*above, "[]")) for value in node]
+    return found
+
+
+@pytest.mark.parametrize(
+    "capture", ["search_mustard_page1_20241209build.html", "search_mustard_page2_20241209build.html"]
+)
+def test_the_structure_is_the_real_one(capture: str) -> None:
+    file = CAPTURES / capture
+    if not file.exists():
+        pytest.skip(f"the captures are not on this machine ({file})")
+    real = key_paths(listing(file.read_bytes()))
+    ours = key_paths(listing(world().page("/search", {"q": "kettle"})[2]))
+    for number in (1, 2, 3):
+        ours |= key_paths(listing(page(big(), page=str(number))))
+    missing = real - ours
+    assert len(missing) <= 0.10 * len(real), sorted(".".join(path) for path in missing)
