@@ -6,11 +6,12 @@ in flight. scrapyrt makes a crawler for each call (``spider_start=1`` with ``cra
 ``start()`` on the spider class and loses it when calls overlap); our endpoint keeps one open.
 
 What is equal: the machine, the run, the sandbox process and its page, the spider, its page object and its pipelines, no
-delays. Rounds alternate, the figures are medians over the rounds; every answer is checked to hold the same products. The
-clients take their part of the machine's cores from both alike.
+delays. Rounds alternate, the figures are medians over the rounds; every answer is checked to hold the same products.
+Clients and sandbox take their part of the machine's cores from both alike; the processor time that each server itself
+used for a call (Linux: from /proc) does not depend on what else the machine does.
 
-What is not, because both run as they ship: scrapyrt writes a log file for each call, at DEBUG, and runs on asyncio's own
-event loop (it cannot run a project that asks for uvloop, which is worth about a fifth); our endpoint checks keys.
+What is not, because both run as they ship: scrapyrt writes a log file for each call, at DEBUG, and runs on asyncio's
+own event loop (it cannot run a project that asks for uvloop, which is worth about a fifth); our endpoint checks keys.
 
 Usage: .venv/bin/python -m benchmarks.service [--rounds N] [--calls N]
 """
@@ -30,6 +31,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
@@ -42,6 +44,19 @@ CLIENTS = 8
 READY_WITHIN = 60.0  # seconds
 PARAMS = {"query": "mustard"}
 FREE_BUDGET = {"retail": {"concurrency": CLIENTS, "delay": 0.0}}
+
+
+@dataclass
+class Server:
+    """A server under test, and its figures by round."""
+
+    name: str
+    port: int
+    pid: int
+    calls_per_second: list[float] = field(default_factory=list)
+    milliseconds: list[float] = field(default_factory=list)
+    """Processor time of the server for a call."""
+
 
 Call = Callable[[HTTPConnection], list[str]]
 """Makes one call over a connection; returns the item ids of the answer."""
@@ -112,7 +127,7 @@ def item_ids(data: dict[str, Any]) -> list[str]:
     return [product["item_id"] for product in data["products"]]
 
 
-def calls_per_second(port: int, call: Call, calls: int, expected: list[str]) -> float:
+def play(server: Server, call: Call, calls: int, expected: list[str]) -> None:
     """One round: ``calls`` calls over ``CLIENTS`` kept connections.
 
     Raises:
@@ -120,20 +135,28 @@ def calls_per_second(port: int, call: Call, calls: int, expected: list[str]) -> 
     """
 
     def client(share: int) -> None:
-        with contextlib.closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
+        with contextlib.closing(HTTPConnection("127.0.0.1", server.port, timeout=120)) as connection:
             for _ in range(share):
                 if call(connection) != expected:
                     raise SystemExit("An answer holds other products than the first one.")
 
-    start = time.perf_counter()
+    share = calls // CLIENTS
+    start, cpu = time.perf_counter(), cpu_seconds(server.pid)
     with ThreadPoolExecutor(CLIENTS) as pool:
-        list(pool.map(client, [calls // CLIENTS] * CLIENTS))
-    return calls // CLIENTS * CLIENTS / (time.perf_counter() - start)
+        list(pool.map(client, [share] * CLIENTS))
+    server.calls_per_second.append(share * CLIENTS / (time.perf_counter() - start))
+    server.milliseconds.append((cpu_seconds(server.pid) - cpu) / (share * CLIENTS) * 1000)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process has used."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager
-def servers() -> Iterator[tuple[int, int, str]]:
-    """Runs the sandbox and both servers on it. Gives the ports of scrapyrt and of the endpoint, and a key."""
+def servers() -> Iterator[tuple[Server, Server, str]]:
+    """Runs the sandbox and both servers on it. Gives scrapyrt, the endpoint, and a key for the latter."""
     shop, theirs, ours = free_port(), free_port(), free_port()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -146,45 +169,59 @@ def servers() -> Iterator[tuple[int, int, str]]:
             "CRAWLER_KEYS_FILE": str(folder / "keys.sqlite3"),
         }
 
-        def start(port: int, ready: str, program: str, *arguments: str) -> None:
+        def start(port: int, ready: str, program: str, *arguments: str) -> int:
             log = folder / f"{program}-{port}.log"
-            wait_for(port, stack.enter_context(running(BIN / program, *arguments, env=env, log=log)), ready)
+            process = stack.enter_context(running(BIN / program, *arguments, env=env, log=log))
+            wait_for(port, process, ready)
+            return process.pid
 
         start(shop, "/__world__", "scrapy", "sandbox", "--light", "--port", str(shop))
         key = subprocess.check_output([BIN / "scrapy", "keys", "create", "benchmark"], cwd=ROOT, env=env, text=True)
-        start(ours, "/readyz", "scrapy", "serve", "--port", str(ours))
+        endpoint = Server("endpoint", ours, start(ours, "/readyz", "scrapy", "serve", "--port", str(ours)))
         options = ("-S", "benchmarks.scrapyrt_settings", "-s", f"LOG_DIR={folder / 'logs'}")
-        start(theirs, "/", "scrapyrt", "-i", "127.0.0.1", "-p", str(theirs), *options)
-        yield theirs, ours, key.strip()
+        pid = start(theirs, "/", "scrapyrt", "-i", "127.0.0.1", "-p", str(theirs), *options)
+        yield Server("scrapyrt", theirs, pid), endpoint, key.strip()
 
 
-def measure(rounds: int, calls: int) -> tuple[list[float], list[float]]:
-    """Calls per second by round: scrapyrt's, then ours."""
-    with servers() as (theirs, ours, key):
-        endpoint = endpoint_call(key)
-        with contextlib.closing(HTTPConnection("127.0.0.1", ours)) as connection:
-            expected = endpoint(connection)
-        calls_per_second(theirs, scrapyrt_call, CLIENTS, expected)  # warm up
-        calls_per_second(ours, endpoint, CLIENTS, expected)
-        figures: tuple[list[float], list[float]] = ([], [])
-        for number in range(1, rounds + 1):
-            figures[0].append(calls_per_second(theirs, scrapyrt_call, calls, expected))
-            figures[1].append(calls_per_second(ours, endpoint, calls, expected))
-            print(f"round {number}: scrapyrt {figures[0][-1]:.1f}, endpoint {figures[1][-1]:.1f} calls/s", flush=True)
-        return figures
+def measure(rounds: int, calls: int) -> tuple[Server, Server]:
+    """Plays the rounds, in turn. Returns scrapyrt and the endpoint with their figures; a first round is not counted."""
+    with servers() as (scrapyrt, endpoint, key):
+        pairs: tuple[tuple[Server, Call], ...] = ((scrapyrt, scrapyrt_call), (endpoint, endpoint_call(key)))
+        with contextlib.closing(HTTPConnection("127.0.0.1", endpoint.port)) as connection:
+            expected = pairs[1][1](connection)
+        for number in range(rounds + 1):
+            for server, call in pairs:
+                play(server, call, calls if number else CLIENTS, expected)
+                if number:
+                    print(f"round {number}: {figures(server, -1)}", flush=True)
+        for server, _ in pairs:
+            del server.calls_per_second[0], server.milliseconds[0]
+        return scrapyrt, endpoint
+
+
+def figures(server: Server, number: int | None = None) -> str:
+    """A round's figures, or the medians of all."""
+    speed, cpu = (
+        median(values) if number is None else values[number]
+        for values in (server.calls_per_second, server.milliseconds)
+    )
+    return f"{server.name:9} {speed:6.1f} calls/s {cpu:6.2f} ms of processor time a call"
 
 
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description="Our endpoint against scrapyrt, calls per second.")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=160, help="calls a round")
+    parser.add_argument("--calls", type=int, default=400, help="calls a round")
     options = parser.parse_args()
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
     print(f"{machine}, {CLIENTS} calls in flight, {options.calls} calls a round")
-    theirs, ours = measure(options.rounds, options.calls)
-    print(f"median: scrapyrt {median(theirs):.1f} calls/s, endpoint {median(ours):.1f} calls/s")
-    print(f"ratio: {median(ours) / median(theirs):.2f}")
+    scrapyrt, endpoint = measure(options.rounds, options.calls)
+    for server in (scrapyrt, endpoint):
+        print(f"median:  {figures(server)}")
+    speed = median(endpoint.calls_per_second) / median(scrapyrt.calls_per_second)
+    cpu = median(scrapyrt.milliseconds) / median(endpoint.milliseconds)
+    print(f"ratio: {speed:.2f} times the calls/s, 1/{cpu:.2f} of the processor time a call")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ class Params(BaseModel):
         for field in described.get("properties", {}).values():
             if "default" in field and field["default"] is None:
                 del field["default"]
+                (allowed,) = (each for each in field.pop("anyOf") if each != {"type": "null"})
+                field.update(allowed)
         return described
 
 

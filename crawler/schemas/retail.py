@@ -6,8 +6,7 @@ import re
 from typing import Annotated, Literal, Self
 from urllib.parse import unquote, urlsplit
 
-from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from crawler.items import Model, Params
 from crawler.platforms import PUBLIC_ORIGINS
@@ -18,7 +17,7 @@ HOSTS = frozenset(
 )
 
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
-Price_ = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
 
 def category_of_url(url: str) -> str:
@@ -49,9 +48,9 @@ class _ListingParams(Params):
     """Page of the listing, from 1. A page past the end is empty, and no error."""
     sort: Sort = "best_match"
     """Order of the products, as the platform names it."""
-    min_price: Price_ | SkipJsonSchema[None] = None
+    min_price: Amount = None
     """Lowest price in dollars, inclusive. Products without a price are left out by the platform."""
-    max_price: Price_ | SkipJsonSchema[None] = None
+    max_price: Amount = None
     """Highest price in dollars, inclusive."""
 
     @model_validator(mode="after")
@@ -66,11 +65,9 @@ class CategoryParams(_ListingParams):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["cat_id"]}, {"required": ["url"]}]})
 
-    cat_id: Annotated[str, StringConstraints(pattern=CATEGORY_ID)] | SkipJsonSchema[None] = None
+    cat_id: str | None = Field(default=None, pattern=CATEGORY_ID)
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
-    url: Annotated[str, StringConstraints(max_length=2_000)] | SkipJsonSchema[None] = Field(
-        default=None, json_schema_extra={"format": "uri"}
-    )
+    url: str | None = Field(default=None, max_length=2_000, json_schema_extra={"format": "uri"})
     """URL of a category page. Only the id at its end counts; it gives the same listing as that id."""
 
     @field_validator("url")
@@ -94,7 +91,7 @@ class CategoryParams(_ListingParams):
 class SearchParams(_ListingParams):
     """A search by words."""
 
-    query: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"\S")]
+    query: str = Field(min_length=1, max_length=200, pattern=r"\S")
     """What to search for."""
 
 

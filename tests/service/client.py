@@ -1,0 +1,53 @@
+"""Calls to the endpoint under test."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+HEADERS = {"X-API-Key": "sandbox", "Content-Type": "application/json"}
+CATEGORY = "/v1/scrapers/retail-category-v4"
+SEARCH = "/v1/scrapers/retail-search-v4"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, with its body read as JSON."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+    @property
+    def code(self) -> str:
+        return str(self.body["status"]["code"])
+
+
+def call(url: str, path: str, body: Any = None, *, method: str = "POST", headers: dict[str, str] | None = None) -> Reply:
+    """One call. ``body``: bytes as they are, all else as JSON."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    payload = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+    connection.request(method, path, payload, HEADERS if headers is None else headers)
+    response = connection.getresponse()
+    raw = response.read()
+    connection.close()
+    found = {name.lower(): value for name, value in response.getheaders()}
+    return Reply(response.status, found, json.loads(raw) if raw else None)
+
+
+async def many(url: str, calls: list[tuple[str, dict[str, Any]]], *, at_once: int = 50) -> list[Reply]:
+    """Many calls, so many at once; the answers in the calls' order."""
+    async with aiohttp.ClientSession(headers=HEADERS, connector=aiohttp.TCPConnector(limit=at_once)) as session:
+
+        async def one(path: str, params: dict[str, Any]) -> Reply:
+            async with session.post(url + path, json=params) as response:
+                return Reply(response.status, dict(response.headers), await response.json())
+
+        return await asyncio.gather(*(one(path, params) for path, params in calls))

@@ -1,0 +1,58 @@
+"""A real endpoint in a process of its own, with the sandbox behind it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=2", "BREAKER_THRESHOLD=1000")
+
+
+@dataclass
+class Service:
+    """A running endpoint."""
+
+    url: str
+    process: subprocess.Popen[str]
+    log: Path
+
+    def logged(self) -> str:
+        """What it has written to its log."""
+        return self.log.read_text()
+
+
+@contextmanager
+def running(log: Path, *settings: str) -> Iterator[Service]:
+    """Starts ``scrapy serve --sandbox``, and kills what is left of it in the end."""
+    options = [part for setting in (*QUICK, *settings) for part in ("-s", setting)]
+    with log.open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", "0", *options],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env={**os.environ, "PYTHONWARNINGS": "default"},
+        )
+        try:
+            assert process.stdout
+            line = process.stdout.readline()
+            assert line.startswith("listening on "), log.read_text()
+            yield Service(line.removeprefix("listening on ").strip(), process, log)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(tmp_path_factory.mktemp("service") / "log") as started:
+        yield started

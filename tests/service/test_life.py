@@ -1,0 +1,112 @@
+"""The endpoint's life: starting, recycling under load, draining, keys."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.sandbox.retail import FAULTS
+from crawler.service.keys import KeyStore
+from tests.service.client import CATEGORY, SEARCH, call, many
+from tests.service.conftest import ROOT, running
+
+
+def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
+    """Calls of which a third meet a fault, every kind in turn."""
+    names = sorted(set(FAULTS) - {"hang"})
+    return [
+        (SEARCH, {"query": names[n // 3 % len(names)]}) if n % 3 == 0 else (CATEGORY, {"cat_id": "3944", "page": n % 5 + 1})
+        for n in range(size)
+    ]
+
+
+def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    return [FAULTS[params["query"]].code if "query" in params else "OK" for _, params in calls]
+
+
+@pytest.mark.parametrize(
+    ("size", "settings"),
+    [
+        pytest.param(150, (), id="one crawler"),
+        pytest.param(150, ("SERVICE_RECYCLE_TARGETS=20",), id="recycled every 20"),
+        pytest.param(2_000, (), id="2,000 calls", marks=pytest.mark.soak),
+        pytest.param(2_000, ("SERVICE_RECYCLE_TARGETS=100",), id="2,000 calls, recycled every 100", marks=pytest.mark.soak),
+    ],
+)
+def test_every_call_has_its_outcome(tmp_path: Path, size: int, settings: tuple[str, ...]) -> None:
+    calls = mixed(size)
+    with running(tmp_path / "log", *settings) as service:
+        replies = asyncio.run(many(service.url, calls))
+        assert [reply.code for reply in replies] == expected(calls), service.logged()[-3_000:]
+        assert "Traceback" not in service.logged()
+
+
+def test_sigterm_answers_what_is_in_flight(tmp_path: Path) -> None:
+    async def scenario(url: str, pid: int) -> list[str]:
+        slow = asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow"})] * 5))
+        await asyncio.sleep(0.25)
+        os.kill(pid, signal.SIGTERM)
+        await asyncio.sleep(0.1)
+        late = await many(url, [(CATEGORY, {"cat_id": "976759"})])
+        return [reply.code for reply in [*await slow, *late]]
+
+    with running(tmp_path / "log") as service:
+        codes = asyncio.run(scenario(service.url, service.process.pid))
+        assert codes == ["OK"] * 5 + ["SHUTTING_DOWN"]
+        assert service.process.wait(timeout=15) == 0
+
+
+def scrapy(*arguments: str, keys: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "CRAWLER_KEYS_FILE": str(keys)}
+    command = [sys.executable, "-m", "scrapy", *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60)
+
+
+def test_keys_are_created_listed_and_revoked(tmp_path: Path) -> None:
+    file = tmp_path / "keys.sqlite"
+    key = scrapy("keys", "create", "acme", keys=file).stdout.strip()
+    assert key.startswith("sk_")
+    assert key.encode() not in file.read_bytes(), "only the hash is stored"
+    store = KeyStore(file)
+    assert store.client_of(key) == "acme"
+    key_id = key.split("_")[1]
+    listed = scrapy("keys", "list", keys=file).stdout
+    assert key_id in listed
+    assert "acme" in listed
+    assert scrapy("keys", "revoke", key_id, keys=file).returncode == 0
+    with pytest.raises(Exception, match="revoked"):
+        store.client_of(key)
+    assert scrapy("keys", "revoke", key_id, keys=file).returncode == 1
+    assert scrapy("keys", "unknown", keys=file).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "scrapy keys create"),
+        (["--sandbox", "--host", "0.0.0.0"], "loopback"),
+        (["--sandbox", "--host", "example.com"], "loopback"),
+    ],
+)
+def test_refuses_to_start(tmp_path: Path, arguments: list[str], says: str) -> None:
+    run = scrapy("serve", "--port", "0", *arguments, keys=tmp_path / "none.sqlite")
+    assert run.returncode == 2
+    assert says in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_busy_port_is_one_sentence(tmp_path: Path) -> None:
+    with running(tmp_path / "log") as service:
+        port = service.url.rpartition(":")[2]
+        run = scrapy("serve", "--sandbox", "--port", port, keys=tmp_path / "none.sqlite")
+        assert run.returncode == 1
+        assert "Cannot listen" in run.stderr
+        assert "Traceback" not in run.stderr
+        assert call(service.url, "/healthz", method="GET").status == 200
