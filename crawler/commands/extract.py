@@ -41,7 +41,9 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--url", help="where the responses came from")
-        parser.add_argument("-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="what was asked for")
+        parser.add_argument(
+            "-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="what was asked for"
+        )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)

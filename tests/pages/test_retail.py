@@ -53,7 +53,11 @@ def listing(data: Any) -> Any:
 @pytest.mark.parametrize("seed", range(20))
 def test_equals_the_truth_over_seeds(seed: int) -> None:
     world = World(seed, light=True)
-    for params in ({"cat_id": "976759"}, {"cat_id": "4044", "page": 3, "sort": "price_low"}, {"cat_id": "3944", "min_price": 20}):
+    for params in (
+        {"cat_id": "976759"},
+        {"cat_id": "4044", "page": 3, "sort": "price_low"},
+        {"cat_id": "3944", "min_price": 20},
+    ):
         body = world.page(f"/browse/{params['cat_id']}", {k: str(v) for k, v in params.items()})[2]
         response = HttpResponse("http://127.0.0.1/", body, status=200, encoding="utf-8")
         asked = {k: v for k, v in params.items() if k != "min_price"}
@@ -155,7 +159,11 @@ def test_statuses(status: int, code: str, retry_after: int | None) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
     lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=8), children, max_size=3),
     max_leaves=6,
 )

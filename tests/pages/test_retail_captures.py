@@ -35,8 +35,13 @@ def read(name: str | bytes, **asked: Any) -> dict[str, Any]:
 
 def laptops() -> dict[str, Any]:
     """The rows of three pages, in an envelope of ours."""
-    rows = orjson.loads(gzip.decompress((CAPTURES / "items_search_laptop_3pages_preowned_ranges_2025-08.json.gz").read_bytes()))
-    listing = {"itemStacks": [{"layoutEnum": "GRID", "items": rows}], "paginationV2": {"pageProperties": {"cat_id": "0"}}}
+    rows = orjson.loads(
+        gzip.decompress((CAPTURES / "items_search_laptop_3pages_preowned_ranges_2025-08.json.gz").read_bytes())
+    )
+    listing = {
+        "itemStacks": [{"layoutEnum": "GRID", "items": rows}],
+        "paginationV2": {"pageProperties": {"cat_id": "0"}},
+    }
     return read(orjson.dumps({"searchResult": listing}), query="laptop")
 
 
@@ -105,7 +110,13 @@ def test_price_lines_with_options() -> None:
     data = read("cp_eggs_pricelines_options_range_trimmed_2026.json", cat_id="1001469")
     assert [p["price"]["current_price"] for p in data["products"]] == [2.47, 1.67, 7.46, 30.42]
     last = data["products"][-1]["price"]
-    assert last == {"currency": "USD", "current_price": 30.42, "is_price_range": True, "min_price": 30.42, "max_price": 279.99}
+    assert last == {
+        "currency": "USD",
+        "current_price": 30.42,
+        "is_price_range": True,
+        "min_price": 30.42,
+        "max_price": 279.99,
+    }
 
 
 def test_nested_prices_and_unknown_availability() -> None:
