@@ -80,7 +80,7 @@ class ScrapeError(PageObjectAction):
         self.reason = reason
 
     def as_dict(self) -> dict[str, Any]:
-        """The envelope's ``error`` object (design: ``code, type, message, details, retry_after, upstream, doc_url``)."""
+        """The envelope's ``error`` object: code, type, message, details, retry_after, upstream, doc_url."""
         upstream = None
         if self.upstream_status is not None or self.reason:
             upstream = {"status": self.upstream_status, "reason": self.reason}

@@ -99,8 +99,8 @@ class CircuitBreaker:
 
     async def wait(self) -> None:
         """Waits until a target may pass: for crawls, where nobody is kept waiting by it."""
-        while wait := self.remaining:  # a wall met meanwhile makes it longer
-            await asyncio.sleep(wait)  # time is what it waits for
+        while wait := self.remaining:  # noqa: ASYNC110  # time is what it waits for; a wall met meanwhile adds to it
+            await asyncio.sleep(wait)
         self.check()
 
     def record(self, error: ScrapeError | None) -> None:

@@ -277,7 +277,7 @@ class QueueSource:
         return self._waiting.pop(target_id, None) is not None
 
     def renew(self) -> None:
-        """Ends the present iteration, so that its crawler ends once its targets are settled. The line waits for the next."""
+        """Ends the present iteration, and so its crawler once its targets are settled. The line waits for the next."""
         self.renewing = True
         self._changed.set()
 

@@ -44,7 +44,16 @@ COMMON = {
     "reset": Fault("UPSTREAM_ERROR", "the connection is reset"),
 }
 
-_STATUSES = {"gone": 404, "rate-limited": 429, "forbidden": 403, "server-error": 500, "unavailable": 503}
+Answer = tuple[int, dict[str, str], bytes]
+"""Status, headers, body."""
+
+_STATUSES = {"gone": 404, "forbidden": 403, "server-error": 500, "unavailable": 503}
+_ANSWERS: dict[str, Answer] = {
+    "empty-body": (200, {}, b""),
+    "not-html": (200, {"Content-Type": "text/html"}, bytes(range(256)) * 64),
+    "foreign-redirect": (302, {"Location": "http://127.0.0.9:9/"}, b""),
+    "rate-limited": (429, {"Retry-After": "7"}, b"Too many requests"),
+}
 
 
 def play(request: Request, world: World, path: str, args: dict[str, str], hits: Hits) -> None:
@@ -53,10 +62,6 @@ def play(request: Request, world: World, path: str, args: dict[str, str], hits: 
     key = f"{path}?{args}"
     hits[key] += 1
     match name:
-        case None:
-            _send(request, *world.page(path, args))
-        case "flaky":
-            _send(request, *(_status(503) if hits[key] == 1 else world.page(path, args)))
         case "slow":
             cast("Any", _reactor).callLater(SLOW, _send, request, *world.page(path, args))
         case "hang":
@@ -65,25 +70,21 @@ def play(request: Request, world: World, path: str, args: dict[str, str], hits: 
             cast("Any", request.transport).abortConnection()
         case "truncated":
             _truncate(request, world.page(path, args)[2])
-        case "empty-body":
-            _send(request, 200, {}, b"")
-        case "not-html":
-            _send(request, 200, {"Content-Type": "text/html"}, bytes(range(256)) * 64)
-        case "foreign-redirect":
-            _send(request, 302, {"Location": "http://127.0.0.9:9/"}, b"")
-        case "rate-limited":
-            _send(request, 429, {"Retry-After": "7"}, b"Too many requests")
-        case _ if name in _STATUSES:
-            _send(request, *_status(_STATUSES[name]))
         case _:
-            once = name.removesuffix("-once")
-            if once != name and hits[key] > 1:
-                _send(request, *world.page(path, args))
-            else:
-                _send(request, *world.damaged(once, path, args))
+            _send(request, *_answer(world, name, path, args, first=hits[key] == 1))
 
 
-def _status(code: int) -> tuple[int, dict[str, str], bytes]:
+def _answer(world: World, name: str | None, path: str, args: dict[str, str], *, first: bool) -> Answer:
+    if name is None or (not first and (name == "flaky" or name.endswith("-once"))):
+        return world.page(path, args)
+    if name == "flaky":
+        return _status(503)
+    if name in _STATUSES:
+        return _status(_STATUSES[name])
+    return _ANSWERS.get(name) or world.damaged(name.removesuffix("-once"), path, args)
+
+
+def _status(code: int) -> Answer:
     return code, {}, f"<html><title>{code}</title><h1>Sorry</h1></html>".encode()
 
 

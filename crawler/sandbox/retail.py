@@ -161,7 +161,7 @@ class World:
             self.categories[fault_id] = Category(fault_id, fault, ())
 
     def _grow(self, department: str, name: str, groups: list[str]) -> list[str]:
-        leaves = []
+        leaves: list[str] = []
         group_ids = []
         for g, group in enumerate(groups, 1):
             group_id = f"{department}_{int(department) * 7 + g}"
@@ -258,7 +258,8 @@ class World:
             found = [p for p in found if p.cents is not None and lowest <= p.cents <= highest]
         keys = self._keys[sort]
         found.sort(key=lambda p: keys[p.number])
-        start, chunks = 0, []
+        start = 0
+        chunks: list[list[Product]] = []
         while start < len(found) and len(chunks) < len(ROWS):
             chunk = found[start : start + ROWS[len(chunks)] - REPEATS]
             chunks.append(chunk)

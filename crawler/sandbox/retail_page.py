@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -73,57 +74,73 @@ def challenge() -> bytes:
     filler = b"<!-- " + b" ".join(f"{random.Random(n).getrandbits(64):x}".encode() for n in range(800)) + b" -->"  # noqa: S311
     return (
         b"<!DOCTYPE html><html><head><title>Robot or human?</title></head><body>"
-        b'<h1>Robot or human?</h1><p>Activate and hold the button to confirm that you\xe2\x80\x99re human.</p><div id="px-captcha"></div>'
+        b'<h1>Robot or human?</h1><p>Activate and hold the button to confirm.</p><div id="px-captcha"></div>'
         b'<script id="blockScript" src="/px/PXu6b0qd2S/captcha/captcha.js"></script>' + filler + b"</body></html>"
     )
 
 
 def damaged(world: World, name: str, path: str, args: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of a fault of the shop's own."""
+    if name in _ANSWERS:
+        return _ANSWERS[name](path)
     cat_id = path.rpartition("/")[2] if path.startswith("/browse/") else None
-    asked = {**args, "cat_id": cat_id, "query": args.get("q")}
-    view = world.view(asked)
+    view = world.view({**args, "cat_id": cat_id, "query": args.get("q")})
     data = _next_data(world, view)
-    found = data["props"]["pageProps"]["initialData"]["searchResult"]
-    initial = data["props"]["pageProps"]["initialData"]
-    match name:
-        case "challenge" | "challenge-412":
-            return 412 if name.endswith("412") else 200, {}, challenge()
-        case "challenge-redirect":
-            return 307, {"Location": f"/blocked?{urlencode({'url': path})}"}, b""
-        case "teapot":
-            return 418, {}, b"I'm a teapot"
-        case "soft-gone":
-            return 200, {}, not_found()
-        case "home":
-            return 302, {"Location": "/"}, b""
-        case "no-listing":
-            initial["searchResult"] = None
-        case "editorial":
-            return 200, {}, other("/cp/[...params]", {"contentLayout": {"modules": [{"type": "Article"}]}})
-        case "product-page":
-            product = {"usItemId": "1", "name": "One thing"}
-            return 200, {}, other("/ip/[...itemParams]", {"data": {"product": product, "contentLayout": {}}})
-        case "reported-error":
-            error = {"errorType": "BACKEND_TIMEOUT", "statusCode": 504, "statusMsg": "timeout", "source": "sis"}
-            found["errorResponse"]["errors"] = [error]
-        case "wrong-category":
-            found["paginationV2"]["pageProperties"]["cat_id"] = "5438"
-        case "wrong-page":
-            found["paginationV2"]["pageProperties"]["page"] = view.page + 1
-        case "no-data":
-            return 200, {}, b"<!DOCTYPE html><html><title>Walmart.com</title>" + _styles() + b"<body></body></html>"
-        case "broken-json":
-            block = orjson.dumps(data)
-            return 200, {}, document(_title(view), block[: len(block) // 2])
-        case "deep-json":
-            return 200, {}, document(_title(view), b"[" * 10_000 + b"]" * 10_000)
-        case "blind":
-            for stack in found["itemStacks"]:
-                stack["items"] = [_renamed(row) for row in stack["items"] or stack["itemsV2"]]
-        case _:
-            raise ValueError(name)
-    return 200, {}, document(_title(view), data)
+    block: bytes | None = None
+    if name == "broken-json":
+        block = orjson.dumps(data)
+        block = block[: len(block) // 2]
+    elif name == "deep-json":
+        block = b"[" * 10_000 + b"]" * 10_000
+    else:
+        _DAMAGES[name](data["props"]["pageProps"]["initialData"])
+    return 200, {}, document(_title(view), data if block is None else block)
+
+
+_ANSWERS: dict[str, Callable[[str], tuple[int, dict[str, str], bytes]]] = {
+    "challenge": lambda _: (200, {}, challenge()),
+    "challenge-412": lambda _: (412, {}, challenge()),
+    "challenge-redirect": lambda path: (307, {"Location": f"/blocked?{urlencode({'url': path})}"}, b""),
+    "teapot": lambda _: (418, {}, b"I'm a teapot"),
+    "soft-gone": lambda _: (200, {}, not_found()),
+    "home": lambda _: (302, {"Location": "/"}, b""),
+    "editorial": lambda _: (200, {}, other("/cp/[...params]", {"contentLayout": {"modules": [{"type": "Article"}]}})),
+    "product-page": lambda _: (200, {}, other("/ip/[...itemParams]", {"data": {"product": {"usItemId": "1"}}})),
+    "no-data": lambda _: (200, {}, b"<!DOCTYPE html><html><title>Shop</title>" + _styles() + b"<body></body></html>"),
+}
+"""Faults that are other pages, by the path that was asked for."""
+
+
+def _no_listing(initial: dict[str, Any]) -> None:
+    initial["searchResult"] = None
+
+
+def _reported_error(initial: dict[str, Any]) -> None:
+    error = {"errorType": "BACKEND_TIMEOUT", "statusCode": 504, "statusMsg": "timeout", "source": "sis"}
+    initial["searchResult"]["errorResponse"]["errors"] = [error]
+
+
+def _wrong_category(initial: dict[str, Any]) -> None:
+    initial["searchResult"]["paginationV2"]["pageProperties"]["cat_id"] = "5438"
+
+
+def _wrong_page(initial: dict[str, Any]) -> None:
+    initial["searchResult"]["paginationV2"]["pageProperties"]["page"] += 1
+
+
+def _blind(initial: dict[str, Any]) -> None:
+    for stack in initial["searchResult"]["itemStacks"]:
+        stack["items"] = [_renamed(row) for row in stack["items"] or stack["itemsV2"]]
+
+
+_DAMAGES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "no-listing": _no_listing,
+    "reported-error": _reported_error,
+    "wrong-category": _wrong_category,
+    "wrong-page": _wrong_page,
+    "blind": _blind,
+}
+"""Faults of a page's data."""
 
 
 def _renamed(row: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +152,7 @@ def _title(view: View) -> str:
 
 
 def _next_data(world: World, view: View) -> dict[str, Any]:
-    initial = {
+    initial: dict[str, Any] = {
         "headers": {},
         "moduleDataByZone": {"topZone3": {"configs": {"allSortAndFilterFacets": _facets(world, view)}}},
         "layoutContainerData": None,
@@ -296,7 +313,7 @@ def _page_properties(view: View) -> dict[str, Any]:
     }
 
 
-def _stack(
+def _stack(  # noqa: PLR0913  # all of it is in the payload
     view: View,
     number: int,
     title: str,
@@ -353,8 +370,9 @@ def _stack(
 def _styles() -> bytes:
     rng = random.Random(7)  # noqa: S311  # an invented stylesheet, no secret
     rules = [
-        f".{rng.choice(_WORDS)}-{n:x}{{margin:{rng.randint(0, 40)}px {rng.randint(0, 40)}px;color:#{rng.getrandbits(24):06x};"
-        f"font:{rng.randint(10, 30)}px/{rng.randint(12, 36)}px Bogle,sans-serif;transition:opacity .{rng.randint(1, 9)}s}}"
+        f".{rng.choice(_WORDS)}-{n:x}{{margin:{rng.randint(0, 40)}px {rng.randint(0, 40)}px;"
+        f"color:#{rng.getrandbits(24):06x};font:{rng.randint(10, 30)}px/{rng.randint(12, 36)}px Bogle,sans-serif;"
+        f"transition:opacity .{rng.randint(1, 9)}s}}"
         for n in range(2_200)
     ]
     return ("<style>" + "".join(rules) + "</style>").encode()

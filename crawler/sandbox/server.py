@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import orjson
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet import reactor as _reactor
-from twisted.internet.interfaces import IListeningPort, IReactorTCP
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
@@ -88,20 +87,20 @@ class Sandbox:
         self.seed = seed
         self.latency = latency
         self.light = light
-        self._ports: dict[str, IListeningPort] = {}
+        self._ports: dict[str, Any] = {}
 
     def start(self, port: int = 0) -> dict[str, str]:
         """Listens, and returns the origin of each platform. ``port`` 0 takes any that is free, else it is the first."""
-        reactor = cast("IReactorTCP", _reactor)
+        reactor = cast("Any", _reactor)
         for number, name in enumerate(PLATFORMS):
             world = import_module(f"crawler.sandbox.{name}").World(self.seed, light=self.light)
             site = Site(_Platform(world, self.latency))
-            site.noisy = False  # type: ignore[attr-defined]  # a Twisted factory's own switch
+            site.noisy = False
             self._ports[name] = reactor.listenTCP(port + number if port else 0, site, interface=LOOPBACK)
         return {name: f"http://{LOOPBACK}:{listening.getHost().port}" for name, listening in self._ports.items()}
 
     async def stop(self) -> None:
         """Closes the ports."""
         for listening in self._ports.values():
-            await maybe_deferred_to_future(cast("Any", listening.stopListening()))
+            await maybe_deferred_to_future(listening.stopListening())
         self._ports.clear()

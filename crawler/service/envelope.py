@@ -44,6 +44,7 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: bytes
+    code: str = "OK"
 
 
 def success(call: Call, data: dict[str, Any]) -> Answer:
@@ -62,7 +63,7 @@ def failure(call: Call, error: ScrapeError) -> Answer:
         headers["WWW-Authenticate"] = 'ApiKey realm="scrapers", header="X-API-Key"'
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = error.allowed
-    return Answer(error.http_status, headers, _body(call, status, None, error.as_dict()))
+    return Answer(error.http_status, headers, _body(call, status, None, error.as_dict()), error.code)
 
 
 def plain(status: int, value: Any, call: Call) -> Answer:

@@ -56,22 +56,24 @@ class Api(Resource):
 
     async def _serve(self, request: Request) -> None:
         call = Call()
-        code = "OK"
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                answer = await self._route(request, call)
+                answer = await self._answer(request, call)
             except asyncio.CancelledError:
                 self._log(call, CLIENT_GONE, "CLIENT_GONE")
                 return
-            except ScrapeError as error:
-                answer, code = failure(call, error), error.code
-            except Exception:
-                # The service's edge: a bug of ours is logged with its traceback, and never shown to a caller.
-                logger.exception("call_broke")
-                error = ServiceError("Something broke on our side; the log has it under this request's id.")
-                answer, code = failure(call, error), error.code
             _send(request, answer)
-            self._log(call, answer.status, code)
+            self._log(call, answer.status, answer.code)
+
+    async def _answer(self, request: Request, call: Call) -> Answer:
+        try:
+            return await self._route(request, call)
+        except ScrapeError as error:
+            return failure(call, error)
+        except Exception:
+            # The service's edge: a bug of ours is logged with its traceback, and never shown to a caller.
+            logger.exception("call_broke")
+            return failure(call, ServiceError("Something broke on our side; the log has it under this request's id."))
 
     def _log(self, call: Call, status: int, code: str) -> None:
         logger.info(
@@ -136,7 +138,7 @@ def catalogue() -> list[dict[str, Any]]:
 def make_site(crawlers: OpenCrawlers, keys: Keys) -> Site:
     """The endpoint as a Twisted site."""
     site = Site(Api(crawlers, keys), requestFactory=CappedRequest)
-    site.noisy = False  # type: ignore[attr-defined]  # a Twisted factory's own switch
+    site.noisy = False
     return site
 
 

@@ -134,7 +134,7 @@ class PlatformSpider(Spider):
         return request.replace(dont_filter=True, errback=self.accounting.failed)
 
     async def fetch(self, request: Request, target: Target) -> Response:
-        """A follow-up of the same target, awaited. Its page is in ``response.request.cb_kwargs``, named as in its callback."""
+        """A follow-up of the same target, awaited. Its page is in ``response.request.cb_kwargs``."""
         assert self.crawler.engine is not None
         return await self.crawler.engine.download_async(self.prepare(request, target))
 

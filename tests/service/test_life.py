@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crawler.sandbox.retail import FAULTS
+from crawler.sandbox.retail import FAULTS, World
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, SEARCH, call, many
 from tests.service.conftest import ROOT, running
@@ -20,15 +20,17 @@ from tests.service.conftest import ROOT, running
 
 def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
     """Calls of which a third meet a fault, every kind in turn."""
-    names = sorted(set(FAULTS) - {"hang"})
+    faults = sorted(cat_id for cat_id, name in World.fault_ids.items() if name != "hang")
     return [
-        (SEARCH, {"query": names[n // 3 % len(names)]}) if n % 3 == 0 else (CATEGORY, {"cat_id": "3944", "page": n % 5 + 1})
+        (CATEGORY, {"cat_id": faults[n // 3 % len(faults)]} if n % 3 == 0 else {"cat_id": "3944", "page": n % 5 + 1})
         for n in range(size)
     ]
 
 
 def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    return [FAULTS[params["query"]].code if "query" in params else "OK" for _, params in calls]
+    """The codes that the calls must end with."""
+    faults = [World.fault_ids.get(params["cat_id"]) for _, params in calls]
+    return [FAULTS[fault].code if fault else "OK" for fault in faults]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,9 @@ def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
         pytest.param(150, (), id="one crawler"),
         pytest.param(150, ("SERVICE_RECYCLE_TARGETS=20",), id="recycled every 20"),
         pytest.param(2_000, (), id="2,000 calls", marks=pytest.mark.soak),
-        pytest.param(2_000, ("SERVICE_RECYCLE_TARGETS=100",), id="2,000 calls, recycled every 100", marks=pytest.mark.soak),
+        pytest.param(
+            2_000, ("SERVICE_RECYCLE_TARGETS=100",), id="2,000 calls, recycled every 100", marks=pytest.mark.soak
+        ),
     ],
 )
 def test_every_call_has_its_outcome(tmp_path: Path, size: int, settings: tuple[str, ...]) -> None:
