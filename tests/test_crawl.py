@@ -32,7 +32,7 @@ def crawl(tmp_path: Path, *arguments: str, cwd: Path = ROOT) -> tuple[int, list[
         text=True,
         cwd=cwd,
         env={**os.environ, "PYTHONWARNINGS": "default"},
-        timeout=300,
+        timeout=900,
     )
     return run.returncode, _lines(out), _lines(failures), run.stderr
 
@@ -93,11 +93,12 @@ def test_plain_paging_stops_at_the_ceiling(tmp_path: Path) -> None:
     assert out[-1]["products"] == [] or not out[-1]["has_more"]
 
 
-def test_every_line_of_a_mixed_file_has_one_outcome(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [150, pytest.param(2_000, marks=pytest.mark.soak)])
+def test_every_line_of_a_mixed_file_has_one_outcome(tmp_path: Path, size: int) -> None:
     names = sorted(FAULTS)
     lines: list[str] = []
     expected: dict[str, str] = {}
-    for number in range(150):
+    for number in range(size):
         name = names[number // 3 % len(names)]
         if number % 3 == 0:
             lines.append(json.dumps({"id": str(number), "cat_id": fault_id(name)}))
@@ -113,7 +114,7 @@ def test_every_line_of_a_mixed_file_has_one_outcome(tmp_path: Path) -> None:
     malformed = [failure for failure in failures if failure["line"] == 11]
     assert [(failure["params"], failure["code"]) for failure in malformed] == [("{broken", "INVALID_REQUEST")]
     found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures if line["line"] != 11}
-    assert len(out) + len(failures) == 151
+    assert len(out) + len(failures) == size + 1
     assert {target: code for target, code in found.items() if expected[target] != code} == {}
     assert set(out[0]) == {"id", "scraper", "params", "fetched_at", "data"}
 
