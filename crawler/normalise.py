@@ -37,16 +37,16 @@ def amount(value: object) -> float | None:
     return None
 
 
-def integer(value: object) -> int | None:
-    """A whole number, or the one that a text is.
+def count(value: object) -> int | None:
+    """A number of things, or the one that a text is; None for what counts nothing, as platforms' -1 for "hidden".
 
-    >>> integer(3), integer("12"), integer("1,234")
+    >>> count(3), count("12"), count("1,234")
     (3, 12, 1234)
-    >>> integer("many"), integer(True), integer(2.5), integer(None)
-    (None, None, None, None)
+    >>> count("many"), count(True), count(2.5), count(-1), count(None)
+    (None, None, None, None, None)
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        return value
+        return value if 0 <= value < 10**18 else None
     if isinstance(value, str):
         digits = value.replace(",", "")
         return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
@@ -84,17 +84,19 @@ def flag(value: object) -> bool | None:
 
 
 def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
-    """An absolute URL on the platform, without its fragment, and without its query where that only tracks.
+    """An absolute URL, on the platform where it is relative. Without its fragment; without its query where that tracks.
 
     >>> absolute_url("https://shop.example", "/ip/a/1?athbdg=L1", query=False)
     'https://shop.example/ip/a/1'
-    >>> absolute_url("https://shop.example", None), absolute_url("https://shop.example", "http://[broken")
-    ('', '')
+    >>> [absolute_url("https://shop.example", value) for value in (None, "http://[broken", "javascript:void(0)")]
+    ['', '', '']
     """
     if not isinstance(value, str) or not value:
         return ""
     try:
         url = urlsplit(urljoin(origin, value))
     except ValueError:
+        return ""
+    if url.scheme not in {"http", "https"}:
         return ""
     return urlunsplit((url.scheme, url.netloc, url.path, url.query if query else "", ""))

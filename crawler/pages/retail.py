@@ -11,18 +11,23 @@ from urllib.parse import urlencode, urlsplit
 import attrs
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked, UpstreamError
-from crawler.normalise import absolute_url, integer, text
+from crawler.errors import Detail, ExtractionFailed, TargetNotFound, UpstreamBlocked, UpstreamError
+from crawler.normalise import absolute_url, count, number, text
 from crawler.pages.base import PlatformPage
 from crawler.pages.retail_product import product
 from crawler.payload import decode, dig, find_all, objects, script_text
 from crawler.platforms import PUBLIC_ORIGINS
+from crawler.schemas.retail import CATEGORY_ID
 
 ORIGIN = PUBLIC_ORIGINS["retail"]
 DATA_SCRIPT = "__NEXT_DATA__"
 
 # Normal pages contain the vendor's name and its script; only a challenge contains one of these.
 CHALLENGE_MARKS = ("px-captcha", "Robot or human", "blockScript")
+CHALLENGE_REDIRECT = re.compile(r'"redirectUrl"\s*:\s*"/blocked')
+
+# Keys of data that was saved without its page: a data block, an in-page call's body, a list of rows.
+SAVED_MARKS = ('"searchResult"', '"initialData"', '"usItemId"')
 
 # Where the listing is: the rendered page, the in-page call, a saved part of either.
 LISTING_PATHS = (
@@ -30,6 +35,15 @@ LISTING_PATHS = (
     ("data", "search", "searchResult"),
     ("searchResult",),
 )
+LISTING_ROUTES = ("/browse", "/search")
+
+EVERYWHERE = "0"
+"""The category id of a search: the root."""
+PRODUCT = "Product"
+ROW_KEYS = frozenset({"usItemId", "name"})
+"""What a row must have to be a product."""
+
+Path = list[str | int]
 
 
 @attrs.define(slots=False)
@@ -40,7 +54,7 @@ class ListingPage(PlatformPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return DATA_SCRIPT in body or '"searchResult"' in body or any(mark in body for mark in CHALLENGE_MARKS)
+        return any(mark in body for mark in (DATA_SCRIPT, *SAVED_MARKS, *CHALLENGE_MARKS))
 
     def validate_input(self) -> None:
         """Decides whether this is the listing that was asked for.
@@ -65,7 +79,7 @@ class ListingPage(PlatformPage):
         levels = objects(self.listing.get("breadCrumb")) or objects(dig(self.seo, "breadCrumb"))
         found = [
             {
-                "id": text(level.get("id")) or _last_segment(level.get("url")),
+                "id": text(level.get("id")) or _id_in(level.get("url")),
                 "name": text(level.get("name")),
                 "url": absolute_url(ORIGIN, level.get("url")),
             }
@@ -75,7 +89,7 @@ class ListingPage(PlatformPage):
 
     @field
     def cat_id(self) -> str:
-        return text(self.page_params.get("cat_id")) or text(self.echo.get("cat_id"))
+        return text(self.page_params.get("cat_id")) or text(self.echo.get("cat_id")) or _id_in(str(self.response.url))
 
     @field
     def category_id(self) -> str:
@@ -108,11 +122,11 @@ class ListingPage(PlatformPage):
 
     @field
     def max_page(self) -> int | None:
-        return integer(dig(self.listing, "paginationV2", "maxPage"))
+        return count(dig(self.listing, "paginationV2", "maxPage"))
 
     @field
     def page(self) -> int:
-        return integer(self.echo.get("page")) or integer(self.page_params.get("page")) or 1
+        return count(self.echo.get("page")) or count(self.page_params.get("page")) or 1
 
     @field
     def products(self) -> list[dict[str, Any]]:
@@ -135,12 +149,12 @@ class ListingPage(PlatformPage):
         stacks = objects(self.listing.get("itemStacks"))
         candidates = [self.listing.get("aggregatedCount")]
         candidates += [dig(stack, *path) for stack in stacks for path in (("count",), ("meta", "totalItemCount"))]
-        return next((count for count in map(integer, candidates) if count is not None), None)
+        return next((total for total in map(count, candidates) if total is not None), None)
 
     @field
     def url(self) -> str:
         canonical = text(dig(self.seo, "metaCanon")) or text(dig(self.listing, "pageMetadata", "canonical"))
-        return absolute_url(ORIGIN, canonical, query=False) or self._own_url
+        return absolute_url(ORIGIN, canonical, query=False) or f"{ORIGIN}/browse/{self.cat_id}"
 
     # For crawls that go on from here
 
@@ -154,8 +168,8 @@ class ListingPage(PlatformPage):
     @property
     def price_bounds(self) -> tuple[float, float] | None:
         """The ends of the page's price filter in dollars (the upper one may be open), None where it has none."""
-        low, high = integer(dig(self._filter("price"), "min")), integer(dig(self._filter("price"), "max"))
-        return None if low is None or high is None else (float(low), float(high))
+        low, high = number(self._filter("price").get("min")), number(self._filter("price").get("max"))
+        return None if low is None or high is None else (low, high)
 
     def _filter(self, kind: str) -> dict[str, Any]:
         for filters in find_all(self._initial, "allSortAndFilterFacets"):
@@ -171,12 +185,7 @@ class ListingPage(PlatformPage):
         body = self.response.text.strip()
         block = body if body.startswith(("{", "[")) else script_text(body, DATA_SCRIPT)
         if block is None:
-            raise ExtractionFailed(
-                "The page has no data block.",
-                details=[{"loc": [f"script#{DATA_SCRIPT}"], "msg": "Field required", "type": "missing"}],
-                upstream_status=self.response.status,
-                reason="no_data_block",
-            )
+            raise _missing("The page has no data block.", [[f"script#{DATA_SCRIPT}"]], reason="no_data_block")
         return decode(block, what=DATA_SCRIPT)
 
     @cached_property
@@ -187,6 +196,8 @@ class ListingPage(PlatformPage):
     @cached_property
     def listing(self) -> dict[str, Any]:
         """The listing's object, {} where the page has none."""
+        if any("usItemId" in row for row in objects(self._payload)):  # rows alone, as tools save them
+            return {"itemStacks": [{"items": self._payload}]}
         found = (dig(self._payload, *path) for path in LISTING_PATHS)
         return next((each for each in found if isinstance(each, dict)), {})
 
@@ -199,30 +210,34 @@ class ListingPage(PlatformPage):
     @cached_property
     def seo(self) -> Any:
         """Title, heading and canonical URL of a category; beside or one level below the listing."""
-        return next(find_all(self._initial, "seoBrowseMetaData"), None)
-
-    @property
-    def is_search(self) -> bool:
-        """Whether words were asked for, not a category."""
-        return self.page_params.get("query") is not None
-
-    @property
-    def _own_url(self) -> str:
-        return f"{ORIGIN}/browse/{self.cat_id}"
+        beside = self._initial.values() if isinstance(self._initial, dict) else ()
+        found = (dig(each, "seoBrowseMetaData") for each in (self._initial, *beside))
+        return next((each for each in found if each), None)
 
     @cached_property
-    def _rows(self) -> list[dict[str, Any]]:
-        """The rows of the listing's own grids: carousels between them repeat products or show others."""
+    def _grids(self) -> list[tuple[int, dict[str, Any]]]:
+        """The listing's own stacks of rows, by their index: carousels between them repeat products or show others."""
+        stacks = self.listing.get("itemStacks")
         return [
-            row
-            for stack in objects(self.listing.get("itemStacks"))
-            if _is_grid(stack)
-            for row in objects(stack.get("items")) or objects(stack.get("itemsV2"))
+            (index, stack)
+            for index, stack in enumerate(stacks if isinstance(stacks, list) else [])
+            if isinstance(stack, dict) and _is_grid(stack)
+        ]
+
+    @cached_property
+    def _rows(self) -> list[tuple[Path, dict[str, Any]]]:
+        """Every row of the grids, with its place below ``itemStacks``. In-page calls name the list ``itemsV2``."""
+        return [
+            ([index, key, place], row)
+            for index, stack in self._grids
+            for key in ("items" if stack.get("items") else "itemsV2",)
+            for place, row in enumerate(stack[key] if isinstance(stack.get(key), list) else [])
+            if isinstance(row, dict)
         ]
 
     @cached_property
     def _products(self) -> list[dict[str, Any]]:
-        return [product(row) for row in self._rows if _understood(row)]
+        return [product(row) for _, row in self._rows if _is_product(row)]
 
     def _element(self, name: str) -> str:
         """The text of an element that a page has once, by a search: parsing the page costs more than all else."""
@@ -234,7 +249,7 @@ class ListingPage(PlatformPage):
 
     def _refuse_challenges(self) -> None:
         body = self.response.text
-        walled = urlsplit(str(self.response.url)).path == "/blocked" or '"redirectUrl":"/blocked' in body[:2_000]
+        walled = urlsplit(str(self.response.url)).path == "/blocked" or CHALLENGE_REDIRECT.search(body, 0, 2_000)
         if not walled and (f'id="{DATA_SCRIPT}"' in body or not any(mark in body for mark in CHALLENGE_MARKS)):
             return
         raise UpstreamBlocked(
@@ -242,17 +257,16 @@ class ListingPage(PlatformPage):
         )
 
     def _refuse_other_pages(self) -> None:
-        if dig(self._payload, "page") == "/404":
-            raise TargetNotFound("The platform has no such category.", upstream_status=200, reason="not_found")
+        """A page without a listing is of another kind, unless it says itself that it is a listing's page."""
+        status, route = self.response.status, text(dig(self._payload, "page"))
+        if route == "/404":
+            raise TargetNotFound("The platform has no such category.", upstream_status=status, reason="not_found")
         if self.listing:
             return
-        if isinstance(dig(self._payload, "props", "pageProps", "initialData"), dict):
-            raise TargetNotFound("The page is no listing.", upstream_status=200, reason="wrong_page_kind")
-        raise ExtractionFailed(
-            "The page's data has no listing.",
-            details=[{"loc": list(LISTING_PATHS[0]), "msg": "Field required", "type": "missing"}],
-            reason="no_listing",
-        )
+        initial = dig(self._payload, "props", "pageProps", "initialData")
+        if not isinstance(initial, dict) or (route.startswith(LISTING_ROUTES) and "searchResult" not in initial):
+            raise _missing("The page's data has no listing.", [list(LISTING_PATHS[0])], reason="no_listing")
+        raise TargetNotFound("The page is no listing.", upstream_status=status, reason="wrong_page_kind")
 
     def _refuse_reported_errors(self) -> None:
         errors = objects(dig(self.listing, "errorResponse", "errors"))
@@ -262,10 +276,10 @@ class ListingPage(PlatformPage):
 
     def _refuse_other_listings(self) -> None:
         """The echo must be what was asked for, where it says anything: never another category's rows."""
-        for name in ("cat_id", "page", "sort"):
+        for name in ("cat_id", "query", "page", "sort"):
             asked, told = self.page_params.get(name), self.echo.get(name)
-            if asked is not None and told is not None and str(asked) != str(told):
-                path: list[str | int] = [*LISTING_PATHS[0], "paginationV2", "pageProperties", name]
+            if asked is not None and told is not None and _comparable(asked) != _comparable(told):
+                path: Path = [*LISTING_PATHS[0], "paginationV2", "pageProperties", name]
                 raise ExtractionFailed(
                     f"The page is another one than asked for: {name} is {told!r}, asked was {asked!r}.",
                     details=[{"loc": path, "msg": f"Input should be {str(asked)!r}", "type": "literal_error"}],
@@ -273,24 +287,24 @@ class ListingPage(PlatformPage):
                 )
 
     def _refuse_blindness(self) -> None:
-        """Rows that are seen and not understood are a failure, not an empty page."""
-        stacks = self.listing.get("itemStacks")
-        path: list[str | int] = [*LISTING_PATHS[0], "itemStacks"]
-        if not isinstance(stacks, list):
-            raise ExtractionFailed(
-                "The listing has no rows to read.",
-                details=[{"loc": path, "msg": "Field required", "type": "missing"}],
-                reason="no_rows",
-            )
-        products = [row for row in self._rows if _is_product(row)]
-        if products and not any(map(_understood, products)):
-            raise ExtractionFailed(
-                f"{len(products)} rows are products, and none of them is understood.",
-                details=[
-                    {"loc": [*path, 0, "items", 0, key], "msg": "Field required", "type": "missing"} for key in ROW_KEYS
-                ],
-                reason="blind",
-            )
+        """Rows that are seen and not understood are a failure: neither an empty page nor one with fewer products."""
+        path: Path = [*LISTING_PATHS[0], "itemStacks"]
+        if not isinstance(self.listing.get("itemStacks"), list):
+            raise _missing("The listing has no rows to read.", [path], reason="no_rows")
+        for index, stack in self._grids:
+            if not isinstance(stack.get("items"), list) and not isinstance(stack.get("itemsV2"), list):
+                raise _missing(
+                    "A part of the listing has no rows to read.", [[*path, index, "items"]], reason="no_rows"
+                )
+        lacking = [
+            [*path, *place, key]
+            for place, row in self._rows
+            if row.get("__typename") == PRODUCT or (not self._products and ROW_KEYS & row.keys())
+            for key in sorted(ROW_KEYS)
+            if not text(row.get(key))
+        ]
+        if lacking:
+            raise _missing("Rows that are products are not understood.", lacking[:10], reason="blind")
 
 
 @attrs.define(slots=False)
@@ -300,16 +314,21 @@ class SearchPage(ListingPage):
     source: ClassVar[str] = "search"
 
     @field
+    def cat_id(self) -> str:
+        return text(self.echo.get("cat_id")) or EVERYWHERE
+
+    @field
     def query(self) -> str:
         return text(self.page_params.get("query")) or text(self.echo.get("query"))
 
-    @property
-    def _own_url(self) -> str:
+    @field
+    def url(self) -> str:
         return f"{ORIGIN}/search?{urlencode({'q': self.query})}"
 
 
-ROW_KEYS = ("usItemId", "name")
-"""What a row must have to be a product."""
+def _missing(message: str, paths: list[Path], *, reason: str) -> ExtractionFailed:
+    details: list[Detail] = [{"loc": path, "msg": "Field required", "type": "missing"} for path in paths]
+    return ExtractionFailed(message, details=details, reason=reason)
 
 
 def _is_grid(stack: dict[str, Any]) -> bool:
@@ -318,12 +337,16 @@ def _is_grid(stack: dict[str, Any]) -> bool:
 
 
 def _is_product(row: dict[str, Any]) -> bool:
-    return bool(row.get("__typename", "Product") == "Product")
+    """Whether a row is a product: placeholders of many kinds stand between them. Cut-down data names no kind."""
+    return row.get("__typename") in (None, PRODUCT) and all(text(row.get(key)) for key in ROW_KEYS)
 
 
-def _understood(row: dict[str, Any]) -> bool:
-    return _is_product(row) and all(text(row.get(key)) for key in ROW_KEYS)
+def _comparable(value: object) -> str:
+    """A param as it is compared with its echo: 2 and "2" are the same page, "Red  Shoes" and "red shoes" one search."""
+    return " ".join(str(value).split()).casefold()
 
 
-def _last_segment(url: object) -> str:
-    return text(url).partition("?")[0].rstrip("/").rpartition("/")[2]
+def _id_in(url: object) -> str:
+    """The category id that a URL ends in, "" where it ends in something else."""
+    last = text(url).partition("?")[0].rstrip("/").rpartition("/")[2]
+    return last if re.fullmatch(CATEGORY_ID, last) else ""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from crawler.normalise import absolute_url, amount, amounts, flag, integer, number, text
+from crawler.normalise import absolute_url, amount, amounts, count, flag, number, text
 from crawler.payload import dig, objects, strings
 from crawler.platforms import PUBLIC_ORIGINS
 
 ORIGIN = PUBLIC_ORIGINS["retail"]
+HIGHEST_RATING = 5
 
 
 def product(row: dict[str, Any]) -> dict[str, Any]:
     """A row as the contract has it. Optional keys are left out where the row states nothing for them."""
     status = text(dig(row, "availabilityStatusV2", "value"))
-    average = number(row.get("averageRating"))  # row["rating"] fills in 0 where there is none
     found = {
         "availability": {
             "display": text(dig(row, "availabilityStatusV2", "display"))
@@ -24,7 +24,7 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
         },
         "badges": _badges(row),
         "category_path": _category_path(row),
-        "condition": integer(dig(row, "conditionV2", "code")),
+        "condition": count(dig(row, "conditionV2", "code")),
         "flag": _flag(row),
         "fulfillment_type": text(row.get("fulfillmentType")),
         "image": _image(row),
@@ -35,7 +35,7 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
         "offer_id": text(row.get("offerId")),
         "price": _price(row),
         "product_id": text(row.get("id")),
-        "rating": {"average": average or None, "review_count": _review_count(row)},
+        "rating": _rating(row),
         "seller": {"id": text(row.get("sellerId")), "name": text(row.get("sellerName"))},
         "short_description": text(row.get("shortDescription")),
         "url": absolute_url(ORIGIN, row.get("canonicalUrl"), query=False),
@@ -44,10 +44,12 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value or key not in {"badges", "flag"}}
 
 
-def _review_count(row: dict[str, Any]) -> int | None:
-    """The number of reviews; a 0 beside no average is a placeholder."""
-    count = integer(row.get("numberOfReviews"))
-    return None if count == 0 and not number(row.get("averageRating")) else count
+def _rating(row: dict[str, Any]) -> dict[str, Any]:
+    """Average and number of reviews; ``row["rating"]`` fills in 0 for both. A 0 beside no average is a placeholder."""
+    average, reviews = number(row.get("averageRating")), count(row.get("numberOfReviews"))
+    if average is None or not 0 < average <= HIGHEST_RATING:
+        return {"average": None, "review_count": reviews or None}
+    return {"average": average, "review_count": reviews}
 
 
 def _is_sponsored(row: dict[str, Any]) -> bool:
@@ -85,7 +87,7 @@ def _image(row: dict[str, Any]) -> str:
 
 def _variant_count(row: dict[str, Any]) -> int | None:
     """How many variants are listed. A row that says it has variants and lists none does not tell."""
-    told = integer(row.get("variantCount"))
+    told = count(row.get("variantCount"))
     if told is not None:
         return told
     listed = len(objects(row.get("variantList"))) or sum(
@@ -107,7 +109,7 @@ def _price(row: dict[str, Any]) -> dict[str, Any]:
     price = {
         "currency": currency or "USD",  # the flat layout names none, and the shop sells in dollars only
         "current_price": current,
-        "is_price_range": (high is not None and high > minimum) or (current is not None and minimum < current),
+        "is_price_range": (high is not None and high > minimum) or current is None or minimum < current,
         "min_price": minimum,
     }
     return price if high is None else {**price, "max_price": high}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Literal, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -15,6 +15,9 @@ CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"
 HOSTS = frozenset(
     {urlsplit(PUBLIC_ORIGINS["retail"]).netloc, urlsplit(PUBLIC_ORIGINS["retail"]).netloc.removeprefix("www.")}
 )
+# Names before the id do not matter, unless a server could read another path out of them: dots, slashes, backslashes.
+_NAME = r"(?!\.{1,2}/)(?:[^/\\%]|%(?!2[eEfF]|5[cC]|00)[0-9a-fA-F]{2})+/"
+CATEGORY_PATH = re.compile(rf"/(?:browse/(?:{_NAME})*|cp/(?:{_NAME})?)(?P<id>{CATEGORY_ID[1:-1]})/?")
 
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
 Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
@@ -30,15 +33,16 @@ def category_of_url(url: str) -> str:
         ValueError: any other host or kind of page.
     """
     expected = f"expected a category page of {' or '.join(sorted(HOSTS))}: /browse/<names>/<id> or /cp/<name>/<id>"
-    if not url.isascii() or not url.isprintable() or "\\" in url or " " in url:
+    if not url.isprintable() or " " in url:  # urlsplit drops line breaks and tabs without a word
         raise ValueError(expected)
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or parts.netloc.lower() not in HOSTS:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # an unclosed bracket, a host that is another one once it is normalised
+        raise ValueError(expected) from None
+    category = CATEGORY_PATH.fullmatch(parts.path)
+    if parts.scheme not in {"http", "https"} or parts.netloc.lower() not in HOSTS or not category:
         raise ValueError(expected)
-    kind, *segments = unquote(parts.path).strip("/").split("/")
-    if kind not in {"browse", "cp"} or not segments or not re.fullmatch(CATEGORY_ID, segments[-1]):
-        raise ValueError(expected)
-    return segments[-1]
+    return category["id"]
 
 
 class _ListingParams(Params):
@@ -125,7 +129,7 @@ class Price(Model):
     current_price: float | None
     """What it costs now; null where the page states no price (the offer is gone)."""
     is_price_range: bool
-    """True where variants cost differently: a higher maximum, or options from a lower price."""
+    """True where variants cost differently: a higher maximum, options from a lower price, or only a lowest one."""
     min_price: float | None
     """The lowest price of a range, else the current price; null where no price is stated."""
     max_price: float = Field(default=0.0)
