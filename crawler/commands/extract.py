@@ -7,6 +7,7 @@ import asyncio
 import gzip
 import sys
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 from web_poet import HttpResponse, PageParams
 
-from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.items import validated
 from crawler.pages.base import PlatformPage
 from crawler.platforms import PUBLIC_ORIGINS
 from crawler.registry import scrapers, spider_for
-from crawler.targets import Scraper
+from crawler.targets import Scraper, check_params
 
 FAILED, WRONG_USAGE = 2, 3
 
@@ -45,24 +46,15 @@ class Command(ScrapyCommand):
             "-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="what was asked for"
         )
 
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
-        try:
-            opts.params = arglist_to_dict(opts.params)
-        except ValueError:
-            raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
-
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
             scraper, bodies = _inputs(args)
-            asked = spider_for(scraper).page_params(scraper, opts.params)
-        except (UsageError, ValueError, OSError, EOFError, zlib.error) as error:
+            asked = _asked(scraper, opts.params)
+            url = opts.url or PUBLIC_ORIGINS[scraper.platform]
+            data = asyncio.run(extract(scraper, bodies, asked, url=url))
+        except (UsageError, InvalidRequest, OSError, EOFError, zlib.error) as error:
             print(error, file=sys.stderr)
             self.exitcode = WRONG_USAGE
-            return
-        url = opts.url or PUBLIC_ORIGINS[scraper.platform]
-        try:
-            data = asyncio.run(extract(scraper, bodies, asked, url=url))
         except ScrapeError as error:
             _print(error.as_dict())
             self.exitcode = FAILED
@@ -71,12 +63,31 @@ class Command(ScrapyCommand):
 
 
 def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
-    if len(args) < 2:  # noqa: PLR2004  # a scraper and a file
+    if len(args) < 2:
         raise UsageError("Name a scraper and at least one file: scrapy extract <scraper> <file>")
     scraper = scrapers().get(args[0])
     if scraper is None:
         raise UsageError(f"There is no scraper {args[0]!r}; there are {', '.join(sorted(scrapers()))}.")
     return scraper, [_read(name) for name in args[1:]]
+
+
+def _asked(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
+    """What the page objects are told of the params. Params may be missing, but none may be wrong.
+
+    Raises:
+        UsageError: an argument that is no ``name=value``.
+        InvalidRequest: a param that the scraper does not take, or not with this value.
+    """
+    try:
+        given = arglist_to_dict(arguments)
+    except ValueError:
+        raise UsageError("Give params as -a name=value.") from None
+    try:
+        check_params(scraper, given, text=True)
+    except InvalidRequest as error:
+        if any(detail["loc"] and detail["type"] != "missing" for detail in error.details):
+            raise
+    return spider_for(scraper).page_params(scraper, given)
 
 
 def _read(name: str) -> bytes:
@@ -89,13 +100,17 @@ async def extract(scraper: Scraper, bodies: list[bytes], asked: dict[str, Any], 
 
     Raises:
         ScrapeError: as the page objects do; ``ExtractionFailed`` where a body is no response of this scraper's.
+        UsageError: two bodies of the same kind: a target has one of each.
     """
     pages = [_page(scraper, body, asked, url) for body in bodies]
+    for kind, number in Counter(page.source for page in pages).items():
+        if number > 1:
+            raise UsageError(f"{number} of the files are a {kind} each; give the files of one target at a time.")
     return validated(scraper.data, await spider_for(scraper).join(pages))
 
 
 def _page(scraper: Scraper, body: bytes, asked: dict[str, Any], url: str) -> PlatformPage:
-    response = HttpResponse(url, body, status=200, headers={"Content-Type": "text/html; charset=utf-8"})
+    response = HttpResponse(url, body, headers={"Content-Type": "text/html; charset=utf-8"})
     for page in scraper.pages:
         if page.recognise(response.text):
             return page(response=response, page_params=PageParams(asked))

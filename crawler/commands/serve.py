@@ -42,7 +42,9 @@ class Command(ScrapyCommand):
         super().add_options(parser)
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
         parser.add_argument("--port", type=int, default=8000, help="port, 0 for any that is free (default 8000)")
-        parser.add_argument("--sandbox", action="store_true", help="serve the simulated platforms, with the key 'sandbox'")
+        parser.add_argument(
+            "--sandbox", action="store_true", help="serve the simulated platforms, with the key 'sandbox'"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from crawler.service.keys import KeyStore, SandboxKeys  # noqa: PLC0415  # only this command needs the service
@@ -56,7 +58,9 @@ class Command(ScrapyCommand):
         else:
             store = KeyStore(keys_file(self.settings))
             if store.empty:
-                return self._refuse("There are no API keys. Create one with: scrapy keys create CLIENT (or try --sandbox).")
+                return self._refuse(
+                    "There are no API keys. Create one with: scrapy keys create CLIENT (or try --sandbox)."
+                )
             keys = store
         configure_logging(self.settings)
         # One line a download, and one a crawler's part: the calls have their own line.

@@ -61,7 +61,9 @@ def document(title: str, data: Any, *, light: bool = False) -> bytes:
 
 def other(page: str, initial: dict[str, Any]) -> bytes:
     """A page of another kind: data, and no listing."""
-    return document("Walmart.com", {"props": {"pageProps": {"initialData": initial}}, "page": page, "query": {}})
+    return document(
+        "Walmart.com", {"props": {"pageProps": {"initialData": initial}}, "page": page, "query": {}}, light=True
+    )
 
 
 def not_found() -> bytes:

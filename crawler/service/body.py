@@ -22,21 +22,21 @@ LINGER = 1.0
 class CappedRequest(Request):
     """A request whose body is refused as soon as it is known to be too large: declared, or counted as it comes."""
 
-    def gotLength(self, length: int | None) -> None:  # noqa: N802  # Twisted's name
+    def gotLength(self, length: int | None) -> None:  # Twisted's name
         super().gotLength(min(length or 0, MAX_BODY))
         self._received = 0
         self._refused = False
         if length is not None and length > MAX_BODY:
             self._refuse()
 
-    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802  # Twisted's name
+    def handleContentChunk(self, data: bytes) -> None:  # Twisted's name
         self._received += len(data)
         if self._received > MAX_BODY:
             self._refuse()
         if not self._refused:
             super().handleContentChunk(data)
 
-    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802  # Twisted's name
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # Twisted's name
         if not self._refused:
             super().requestReceived(command, path, version)
 
@@ -70,7 +70,9 @@ def read_object(request: Request) -> dict[str, Any]:
         raise UnsupportedMediaType("Send the params as a JSON object with Content-Type: application/json.")
     assert request.content is not None
     try:
-        value = json.loads(request.content.read().decode(), object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+        value = json.loads(
+            request.content.read().decode(), object_pairs_hook=_distinct, parse_constant=_refuse_constant
+        )
     except RecursionError:
         raise InvalidJson("The body is nested too deeply.") from None
     except ValueError as error:

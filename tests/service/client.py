@@ -29,7 +29,9 @@ class Reply:
         return str(self.body["status"]["code"])
 
 
-def call(url: str, path: str, body: Any = None, *, method: str = "POST", headers: dict[str, str] | None = None) -> Reply:
+def call(
+    url: str, path: str, body: Any = None, *, method: str = "POST", headers: dict[str, str] | None = None
+) -> Reply:
     """One call. ``body``: bytes as they are, all else as JSON."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -77,7 +78,9 @@ def test_categories_equal_the_truth(service: Service, params: dict[str, Any]) ->
     assert reply.body["data"] == World().truth(params)
 
 
-@pytest.mark.parametrize("params", [{"query": "mustard"}, {"query": "honey", "page": 3}, {"query": "nothing like this"}])
+@pytest.mark.parametrize(
+    "params", [{"query": "mustard"}, {"query": "honey", "page": 3}, {"query": "nothing like this"}]
+)
 def test_searches_equal_the_truth(service: Service, params: dict[str, Any]) -> None:
     reply = call(service.url, SEARCH, params)
     assert reply.body["data"] == World().truth(params)
@@ -179,12 +182,17 @@ def test_other_media_types(service: Service, declared: str | None) -> None:
     assert_envelope(reply, 415, "UNSUPPORTED_MEDIA_TYPE", retryable=False)
 
 
-@pytest.mark.parametrize("path", ["/", "/v1/scrapers/nothing", "/v1/scrapers/", "/v1/scrapers/retail-category-v4/", "/%00", "/" + "a" * 8_000])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/v1/scrapers/nothing", "/v1/scrapers/", "/v1/scrapers/retail-category-v4/", "/%00", "/" + "a" * 8_000],
+)
 def test_unknown_routes(service: Service, path: str) -> None:
     assert_envelope(call(service.url, path, {}), 404, "SCRAPER_NOT_FOUND", retryable=False)
 
 
-@pytest.mark.parametrize(("path", "method", "allow"), [(CATEGORY, "GET", "POST"), (CATEGORY, "PUT", "POST"), ("/v1/scrapers", "POST", "GET")])
+@pytest.mark.parametrize(
+    ("path", "method", "allow"), [(CATEGORY, "GET", "POST"), (CATEGORY, "PUT", "POST"), ("/v1/scrapers", "POST", "GET")]
+)
 def test_other_methods(service: Service, path: str, method: str, allow: str) -> None:
     reply = call(service.url, path, method=method)
     assert_envelope(reply, 405, "METHOD_NOT_ALLOWED", retryable=False)
@@ -218,7 +226,7 @@ def test_probes(service: Service, path: str) -> None:
 
 
 def resident_kb(pid: int) -> int:
-    found = re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())  # noqa: PTH123, SIM115  # one line
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
     assert found
     return int(found.group(1))
 
