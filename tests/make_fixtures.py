@@ -67,7 +67,9 @@ def category(world: World, name: str, cat_id: str, page: int = 1) -> None:
     save(ListingPage, name, ORIGIN + path, status, body, {"cat_id": cat_id, "page": page, "sort": "best_match"})
 
 
-def save(kind: type[PlatformPage], name: str, url: str, status: int, body: bytes, asked: dict[str, Any]) -> None:
+def save(  # noqa: PLR0913, PLR0917  # a fixture is as much
+    kind: type[PlatformPage], name: str, url: str, status: int, body: bytes, asked: dict[str, Any]
+) -> None:
     """One fixture."""
     response = HttpResponse(url, body, status=status, headers={"Content-Type": "text/html; charset=utf-8"})
     params = PageParams(asked)

@@ -108,7 +108,7 @@ _ANSWERS: dict[str, Callable[[str], tuple[int, dict[str, str], bytes]]] = {
     "home": lambda _: (302, {"Location": "/"}, b""),
     "editorial": lambda _: (200, {}, other("/cp/[...params]", {"contentLayout": {"modules": [{"type": "Article"}]}})),
     "product-page": lambda _: (200, {}, other("/ip/[...itemParams]", {"data": {"product": {"usItemId": "1"}}})),
-    "no-data": lambda _: (200, {}, b"<!DOCTYPE html><html><title>Shop</title>" + _styles() + b"<body></body></html>"),
+    "no-data": lambda _: (200, {}, b"<!DOCTYPE html><html><title>Shop</title><body>Back in a moment</body></html>"),
 }
 """Faults that are other pages, by the path that was asked for."""
 

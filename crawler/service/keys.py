@@ -111,7 +111,8 @@ class KeyStore:
         database = sqlite3.connect(self.path)
         database.execute(
             "CREATE TABLE IF NOT EXISTS keys"
-            " (id TEXT PRIMARY KEY, client TEXT NOT NULL, hash BLOB NOT NULL, created INTEGER NOT NULL, revoked INTEGER)"
+            " (id TEXT PRIMARY KEY, client TEXT NOT NULL, hash BLOB NOT NULL, created INTEGER NOT NULL,"
+            " revoked INTEGER)"
         )
         return database
 

@@ -161,6 +161,6 @@ class OpenCrawlers:
     async def drain(self) -> None:
         """Refuses new calls, and ends when those in flight are answered."""
         self.draining = True
-        while self.in_flight:
+        while self.in_flight:  # noqa: ASYNC110  # once in a service's life; an event would be kept up to date for it
             await asyncio.sleep(0.05)
         await asyncio.wait_for(asyncio.gather(*(c.close() for c in self._crawlers.values())), timeout=10)

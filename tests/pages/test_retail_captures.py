@@ -1,4 +1,4 @@
-"""Recorded pages of the retail platform, read with the numbers that the platform's notes give. They are not ours to ship."""
+"""Recorded pages of the retail platform, read with the numbers that the notes give. They are not ours to ship."""
 
 from __future__ import annotations
 
