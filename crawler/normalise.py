@@ -30,7 +30,7 @@ def amount(value: object) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return round(float(value), 2) if 0 < value < float("inf") else None
+        return (round(float(value), 2) or None) if 0 < value < float("inf") else None
     if isinstance(value, str):
         found = amounts(value)
         return (found[0] or None) if found else None

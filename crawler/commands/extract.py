@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 from scrapy.commands import ScrapyCommand
@@ -41,6 +41,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.error = _refuse  # type: ignore[method-assign]  # its own exit code is the one of a typed error
         parser.add_argument("--url", help="where the responses came from")
         parser.add_argument(
             "-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="what was asked for"
@@ -60,6 +61,11 @@ class Command(ScrapyCommand):
             self.exitcode = FAILED
         else:
             _print(data)
+
+
+def _refuse(message: str) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(WRONG_USAGE)
 
 
 def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
