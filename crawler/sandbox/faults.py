@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 from twisted.internet import reactor as _reactor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from twisted.internet.interfaces import IReactorTime
     from twisted.web.server import Request
 
     from crawler.sandbox.server import World
+
+Answer = tuple[int, dict[str, str], bytes]
+"""Status, headers and body."""
 
 Hits = Counter[str]
 """How often each target was asked for, for faults that pass."""
@@ -33,6 +39,7 @@ COMMON = {
     "rate-limited": Fault("UPSTREAM_RATE_LIMITED", "429 with Retry-After"),
     "forbidden": Fault("UPSTREAM_BLOCKED", "403"),
     "server-error": Fault("UPSTREAM_ERROR", "500, for ever"),
+    "bad-gateway": Fault("UPSTREAM_ERROR", "502, for ever"),
     "unavailable": Fault("UPSTREAM_ERROR", "503, for ever"),
     "flaky": Fault("OK", "503 the first time"),
     "empty-body": Fault("UPSTREAM_BLOCKED", "200 without a body"),
@@ -40,67 +47,99 @@ COMMON = {
     "truncated": Fault("UPSTREAM_ERROR", "the connection ends before the page does"),
     "foreign-redirect": Fault("UPSTREAM_BLOCKED", "a redirect to another host"),
     "slow": Fault("OK", "the page, late"),
+    "slow-once": Fault("OK", "the page, late the first time"),
     "hang": Fault("UPSTREAM_TIMEOUT", "no answer ever"),
     "reset": Fault("UPSTREAM_ERROR", "the connection is reset"),
-}
-
-Answer = tuple[int, dict[str, str], bytes]
-"""Status, headers, body."""
-
-_STATUSES = {"gone": 404, "forbidden": 403, "server-error": 500, "unavailable": 503}
-_ANSWERS: dict[str, Answer] = {
-    "empty-body": (200, {}, b""),
-    "not-html": (200, {"Content-Type": "text/html"}, bytes(range(256)) * 64),
-    "foreign-redirect": (302, {"Location": "http://127.0.0.9:9/"}, b""),
-    "rate-limited": (429, {"Retry-After": "7"}, b"Too many requests"),
 }
 
 
 def play(request: Request, world: World, path: str, args: dict[str, str], hits: Hits) -> None:
     """Answers a request: honestly, or with the fault that its target stands for."""
     name = world.fault(path, args)
-    key = f"{path}?{args}"
-    hits[key] += 1
-    match name:
-        case "slow":
-            cast("Any", _reactor).callLater(SLOW, _send, request, *world.page(path, args))
-        case "hang":
-            request.notifyFinish().addErrback(lambda _: None)  # the other side gives up some time
-        case "reset":
-            cast("Any", request.transport).abortConnection()
-        case "truncated":
-            _truncate(request, world.page(path, args)[2])
-        case _:
-            _send(request, *_answer(world, name, path, args, first=hits[key] == 1))
+    if name is not None:
+        key = f"{path}?{args}"
+        hits[key] += 1
+        name = _now(name, hits[key])
+    if name is None:
+        _send(request, world.page(path, args))
+    elif name in _ANSWERS:
+        _send(request, _ANSWERS[name])
+    elif name in _TRICKS:
+        _TRICKS[name](request, world.page(path, args))
+    else:
+        _send(request, world.damaged(name, path, args))
 
 
-def _answer(world: World, name: str | None, path: str, args: dict[str, str], *, first: bool) -> Answer:
-    if name is None or (not first and (name == "flaky" or name.endswith("-once"))):
-        return world.page(path, args)
+def later(request: Request, seconds: float, answer: Callable[[], None]) -> None:
+    """Answers a request after a while, unless its client is gone by then."""
+    call = cast("IReactorTime", _reactor).callLater(seconds, answer)
+
+    def gone(_: object) -> None:
+        if call.active():
+            call.cancel()
+
+    request.notifyFinish().addErrback(gone)
+
+
+def _now(name: str, hit: int) -> str | None:
+    """What a fault does at this hit: those that pass do it at the first."""
     if name == "flaky":
-        return _status(503)
-    if name in _STATUSES:
-        return _status(_STATUSES[name])
-    return _ANSWERS.get(name) or world.damaged(name.removesuffix("-once"), path, args)
+        return "unavailable" if hit == 1 else None
+    once = name.removesuffix("-once")
+    return once if once == name or hit == 1 else None
 
 
-def _status(code: int) -> Answer:
-    return code, {}, f"<html><title>{code}</title><h1>Sorry</h1></html>".encode()
+def _status(code: int, **headers: str) -> Answer:
+    named = {key.replace("_", "-"): value for key, value in headers.items()}
+    return code, named, f"<html><title>{code}</title><h1>Sorry</h1></html>".encode()
 
 
-def _send(request: Request, status: int, headers: dict[str, str], body: bytes) -> None:
-    if request._disconnected:  # noqa: SLF001  # Twisted has no other way to ask
-        return
+_ANSWERS: dict[str, Answer] = {
+    "gone": _status(404),
+    "rate-limited": _status(429, Retry_After="7"),
+    "forbidden": _status(403),
+    "server-error": _status(500),
+    "bad-gateway": _status(502),
+    "unavailable": _status(503),
+    "empty-body": (200, {}, b""),
+    "not-html": (200, {}, bytes(range(256)) * 64),
+    "foreign-redirect": (302, {"Location": "http://127.0.0.9:9/"}, b""),
+}
+
+
+def _send(request: Request, answer: Answer) -> None:
+    status, headers, body = answer
     request.setResponseCode(status)
-    request.setHeader("Content-Type", "text/html; charset=utf-8")
-    for name, value in headers.items():
+    for name, value in {"Content-Type": "text/html; charset=utf-8", **headers}.items():
         request.setHeader(name, value)
     request.setHeader("Content-Length", str(len(body)))
     request.write(body)
     request.finish()
 
 
-def _truncate(request: Request, body: bytes) -> None:
+def _slow(request: Request, page: Answer) -> None:
+    later(request, SLOW, lambda: _send(request, page))
+
+
+def _hang(request: Request, _page: Answer) -> None:
+    request.notifyFinish().addErrback(lambda _: None)  # the other side gives up some time
+
+
+def _reset(request: Request, _page: Answer) -> None:
+    cast("Any", request.transport).abortConnection()
+
+
+def _truncate(request: Request, page: Answer) -> None:
+    body = page[2]
     request.setHeader("Content-Length", str(len(body)))
     request.write(body[: len(body) // 2])
     cast("Any", request).channel.loseConnection()  # the raw transport would wait for its producer, for ever
+
+
+_TRICKS: dict[str, Callable[[Request, Answer], None]] = {
+    "slow": _slow,
+    "hang": _hang,
+    "reset": _reset,
+    "truncated": _truncate,
+}
+"""Faults of the connection, not of what it carries."""

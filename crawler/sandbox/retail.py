@@ -5,10 +5,16 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
 
-from crawler.sandbox import retail_page
-from crawler.sandbox.faults import COMMON, Fault
+from crawler.sandbox import retail_faults, retail_page
+from crawler.sandbox.retail_faults import FAULTS
+
+if TYPE_CHECKING:
+    from crawler.sandbox.faults import Answer
+
+__all__ = ["FAULTS", "World"]
 
 PUBLIC = "https://www.walmart.com"
 """The origin that records name, wherever the pages really came from."""
@@ -22,27 +28,6 @@ REPEATS = 4
 """Sponsored rows of a full page that repeat another row of it."""
 ONE_PRICE, ONE_PRICE_COUNT = 1999, 700
 UNPRICED_SHARE = 0.04
-
-FAULTS = COMMON | {
-    "challenge": Fault("UPSTREAM_BLOCKED", "200 with a page that asks whether a human is there"),
-    "challenge-412": Fault("UPSTREAM_BLOCKED", "the same as 412"),
-    "challenge-redirect": Fault("UPSTREAM_BLOCKED", "a redirect to the page that asks"),
-    "teapot": Fault("UPSTREAM_BLOCKED", "418"),
-    "soft-gone": Fault("TARGET_NOT_FOUND", "200 with the shop's own not-found page"),
-    "home": Fault("TARGET_NOT_FOUND", "a redirect to the home page"),
-    "no-listing": Fault("TARGET_NOT_FOUND", "the listing is null"),
-    "editorial": Fault("TARGET_NOT_FOUND", "a page of articles"),
-    "product-page": Fault("TARGET_NOT_FOUND", "a page of one product"),
-    "reported-error": Fault("UPSTREAM_ERROR", "200 whose data reports an error"),
-    "wrong-category": Fault("EXTRACTION_FAILED", "another category's listing"),
-    "wrong-category-once": Fault("OK", "the same, the first time"),
-    "wrong-page": Fault("EXTRACTION_FAILED", "another page of the listing"),
-    "no-data": Fault("EXTRACTION_FAILED", "no data block, and no word why"),
-    "broken-json": Fault("EXTRACTION_FAILED", "the data block ends in the middle"),
-    "deep-json": Fault("EXTRACTION_FAILED", "a data block of ten thousand nested lists"),
-    "blind": Fault("EXTRACTION_FAILED", "product rows whose keys have new names"),
-}
-"""What the shop can do wrong, by target name. A search is for the name; categories have the ids of ``World.faults``."""
 
 FAULTS_DEPARTMENT = "990000"
 BIG_DEPARTMENT = "4044"
@@ -244,10 +229,17 @@ class World:
         """The page of a listing that the params ask for.
 
         Raises:
-            KeyError: no such category.
+            KeyError: no such category or sort order, or neither a category nor words to search for.
+            ValueError: no such page.
         """
         cat_id, query = params.get("cat_id"), params.get("query")
+        if params.get("url"):
+            cat_id = urlsplit(params["url"]).path.rpartition("/")[2]
+        if cat_id is None and query is None:
+            raise KeyError("cat_id, url or query")
         page, sort = int(params.get("page") or 1), str(params.get("sort") or "best_match")
+        if page < 1:
+            raise ValueError(page)
         category = self.categories[cat_id] if cat_id is not None else None
         wanted = "3944" if cat_id in self.faults else cat_id
         found = self._matching(wanted, None if query in FAULTS else query)
@@ -282,7 +274,7 @@ class World:
         name = self.faults.get(path.rpartition("/")[2]) or args.get("q")
         return name if name in FAULTS else None
 
-    def page(self, path: str, args: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+    def page(self, path: str, args: dict[str, str]) -> Answer:
         """A listing page, the home page, the page behind redirects to it, or 404."""
         if path == "/blocked":
             return 200, {}, retail_page.challenge()
@@ -300,9 +292,9 @@ class World:
             return 404, {}, retail_page.not_found()
         return 200, {}, retail_page.listing(self, view)
 
-    def damaged(self, name: str, path: str, args: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+    def damaged(self, name: str, path: str, args: dict[str, str]) -> Answer:
         """The shop's own faults."""
-        return retail_page.damaged(self, name, path, args)
+        return retail_faults.damaged(self, name, path, args)
 
     def catalogue(self) -> dict[str, Any]:
         """What there is to ask for."""
@@ -326,7 +318,8 @@ class World:
         """The exact record of a target.
 
         Raises:
-            KeyError: no such category.
+            KeyError: no such category or sort order, or neither a category nor words to search for.
+            ValueError: no such page.
         """
         view = self.view(params)
         category = view.category
@@ -351,6 +344,8 @@ class World:
             "total_results": view.total,
             "url": f"{PUBLIC}/browse/{cat_id}" if category else retail_page.search_url(view.query or ""),
         }
+        fault = self.faults.get(category.id) if category else view.query
+        record = retail_faults.still_true(fault, record)
         return record if category else {**record, "query": view.query}
 
 

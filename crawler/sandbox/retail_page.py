@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -45,7 +44,7 @@ def search_url(query: str) -> str:
 
 def listing(world: World, view: View) -> bytes:
     """A page of a listing."""
-    return document(_title(view), _next_data(world, view), light=world.light)
+    return document(title_of(view), next_data(world, view), light=world.light)
 
 
 def document(title: str, data: Any, *, light: bool = False) -> bytes:
@@ -81,79 +80,13 @@ def challenge() -> bytes:
     )
 
 
-def damaged(world: World, name: str, path: str, args: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of a fault of the shop's own."""
-    if name in _ANSWERS:
-        return _ANSWERS[name](path)
-    cat_id = path.rpartition("/")[2] if path.startswith("/browse/") else None
-    view = world.view({**args, "cat_id": cat_id, "query": args.get("q")})
-    data = _next_data(world, view)
-    block: bytes | None = None
-    if name == "broken-json":
-        block = orjson.dumps(data)
-        block = block[: len(block) // 2]
-    elif name == "deep-json":
-        block = b"[" * 10_000 + b"]" * 10_000
-    else:
-        _DAMAGES[name](data["props"]["pageProps"]["initialData"])
-    return 200, {}, document(_title(view), data if block is None else block)
-
-
-_ANSWERS: dict[str, Callable[[str], tuple[int, dict[str, str], bytes]]] = {
-    "challenge": lambda _: (200, {}, challenge()),
-    "challenge-412": lambda _: (412, {}, challenge()),
-    "challenge-redirect": lambda path: (307, {"Location": f"/blocked?{urlencode({'url': path})}"}, b""),
-    "teapot": lambda _: (418, {}, b"I'm a teapot"),
-    "soft-gone": lambda _: (200, {}, not_found()),
-    "home": lambda _: (302, {"Location": "/"}, b""),
-    "editorial": lambda _: (200, {}, other("/cp/[...params]", {"contentLayout": {"modules": [{"type": "Article"}]}})),
-    "product-page": lambda _: (200, {}, other("/ip/[...itemParams]", {"data": {"product": {"usItemId": "1"}}})),
-    "no-data": lambda _: (200, {}, b"<!DOCTYPE html><html><title>Shop</title><body>Back in a moment</body></html>"),
-}
-"""Faults that are other pages, by the path that was asked for."""
-
-
-def _no_listing(initial: dict[str, Any]) -> None:
-    initial["searchResult"] = None
-
-
-def _reported_error(initial: dict[str, Any]) -> None:
-    error = {"errorType": "BACKEND_TIMEOUT", "statusCode": 504, "statusMsg": "timeout", "source": "sis"}
-    initial["searchResult"]["errorResponse"]["errors"] = [error]
-
-
-def _wrong_category(initial: dict[str, Any]) -> None:
-    initial["searchResult"]["paginationV2"]["pageProperties"]["cat_id"] = "5438"
-
-
-def _wrong_page(initial: dict[str, Any]) -> None:
-    initial["searchResult"]["paginationV2"]["pageProperties"]["page"] += 1
-
-
-def _blind(initial: dict[str, Any]) -> None:
-    for stack in initial["searchResult"]["itemStacks"]:
-        stack["items"] = [_renamed(row) for row in stack["items"] or stack["itemsV2"]]
-
-
-_DAMAGES: dict[str, Callable[[dict[str, Any]], None]] = {
-    "no-listing": _no_listing,
-    "reported-error": _reported_error,
-    "wrong-category": _wrong_category,
-    "wrong-page": _wrong_page,
-    "blind": _blind,
-}
-"""Faults of a page's data."""
-
-
-def _renamed(row: dict[str, Any]) -> dict[str, Any]:
-    return {key if key == "__typename" else f"{key}V3": value for key, value in row.items()}
-
-
-def _title(view: View) -> str:
+def title_of(view: View) -> str:
+    """The page's title."""
     return f"{view.category.name if view.category else view.query} - Walmart.com"
 
 
-def _next_data(world: World, view: View) -> dict[str, Any]:
+def next_data(world: World, view: View) -> dict[str, Any]:
+    """The data block of a listing's page."""
     initial: dict[str, Any] = {
         "headers": {},
         "moduleDataByZone": {"topZone3": {"configs": {"allSortAndFilterFacets": _facets(world, view)}}},
@@ -224,7 +157,7 @@ def _listing(world: World, view: View) -> dict[str, Any]:
     """The listing's object. The layout of its prices changes from page to page, as the real one's does."""
     category = view.category
     name = category.name if category else view.query
-    title = category.name if category else f'Results for "{name}"'
+    title = _heading(view)
     layout = "ABC"[(view.page + len(str(name))) % 3]
     rows: list[dict[str, Any]] = [row_of(row.product, layout, sponsored=row.sponsored) for row in view.rows]
     carousel = rows[:3]
@@ -233,9 +166,9 @@ def _listing(world: World, view: View) -> dict[str, Any]:
     rows += [{"__typename": "PlaceholderOfTomorrow", "id": "x"}] if rows else []
     half = len(rows) // 2 if view.page % 2 else len(rows)
     grids = [rows[:half], rows[half:]] if rows else []
-    stacks = [_stack(view, number * 2, title, grid, layout) for number, grid in enumerate(grids) if grid]
+    stacks = [_stack(view, number * 2, grid, layout) for number, grid in enumerate(grids) if grid]
     if carousel and not world.light:
-        stacks.insert(1, _stack(view, 1, "Only here", carousel, layout, kind="CAROUSEL", sub="SECONDARY_STACK"))
+        stacks.insert(1, _stack(view, 1, carousel, layout, carousel=True))
     crumbs = [*world.crumbs(category), category] if category else []
     return {
         "title": title,
@@ -294,6 +227,10 @@ def _listing(world: World, view: View) -> dict[str, Any]:
     }
 
 
+def _heading(view: View) -> str:
+    return view.category.name if view.category else f'Results for "{view.query}"'
+
+
 def _page_properties(view: View) -> dict[str, Any]:
     return {
         "ps": "40",
@@ -315,16 +252,11 @@ def _page_properties(view: View) -> dict[str, Any]:
     }
 
 
-def _stack(  # noqa: PLR0913  # all of it is in the payload
-    view: View,
-    number: int,
-    title: str,
-    rows: list[dict[str, Any]],
-    layout: str,
-    *,
-    kind: str = "GRID",
-    sub: str = "EXACT_MATCH",
+def _stack(
+    view: View, number: int, rows: list[dict[str, Any]], layout: str, *, carousel: bool = False
 ) -> dict[str, Any]:
+    title = "Only here" if carousel else _heading(view)
+    kind, sub = ("CAROUSEL", "SECONDARY_STACK") if carousel else ("GRID", "EXACT_MATCH")
     return {
         "displayMessage": None,
         "meta": {

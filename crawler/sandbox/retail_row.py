@@ -230,7 +230,8 @@ _EMPTY_TEXTS = [
 ]
 
 
-def _no_prices() -> dict[str, Any]:
+def no_prices() -> dict[str, Any]:
+    """The price object of a row that states no price."""
     nothing = {"savingsAmt": 0, "minPrice": 0, "finalCostByWeight": False, "isB2BPrice": False}
     return {**dict.fromkeys(_EMPTY_TEXTS, ""), **nothing, "subscriptionDualPrice": None, "subscriptionPercentage": None}
 
@@ -246,7 +247,7 @@ def _lines(product: Product) -> dict[str, Any]:
         lines.append(_line("OPTIONS_RANGE", LOW_PRICE=product.low, HIGH_PRICE=product.high))
     elif product.low is not None:
         lines.append(_line("OPTIONS", LOW_PRICE=product.low))
-    return {**_no_prices(), "priceDetails": {"currency": "USD", "priceLines": lines}}
+    return {**no_prices(), "priceDetails": {"currency": "USD", "priceLines": lines}}
 
 
 def _line(kind: str, **cents: int) -> dict[str, Any]:
@@ -254,7 +255,7 @@ def _line(kind: str, **cents: int) -> dict[str, Any]:
 
 
 def _flat(product: Product) -> dict[str, Any]:
-    price = _no_prices()
+    price = no_prices()
     if product.cents is None:
         return price
     price["linePrice"] = _money(product.cents)

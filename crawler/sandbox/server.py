@@ -11,7 +11,7 @@ from twisted.internet import reactor as _reactor
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
-from crawler.sandbox.faults import Hits, play
+from crawler.sandbox.faults import Answer, Hits, later, play
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +28,10 @@ class World(Protocol):
     def fault(self, path: str, args: dict[str, str]) -> str | None:
         """The fault that a request's target stands for, None for an honest page."""
 
-    def page(self, path: str, args: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+    def page(self, path: str, args: dict[str, str]) -> Answer:
         """Status, headers and body of an honest answer."""
 
-    def damaged(self, name: str, path: str, args: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+    def damaged(self, name: str, path: str, args: dict[str, str]) -> Answer:
         """Status, headers and body of a fault of the platform's own."""
 
     def truth(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -60,15 +60,10 @@ class _Platform(Resource):
         if path == "/__world__":
             return self._json(request, self.world.catalogue)
         if self.latency:
-            cast("Any", _reactor).callLater(self.latency, self._answer, request, path, args)
+            later(request, self.latency, lambda: play(request, self.world, path, args, self.hits))
         else:
-            self._answer(request, path, args)
+            play(request, self.world, path, args, self.hits)
         return NOT_DONE_YET
-
-    def _answer(self, request: Request, path: str, args: dict[str, str]) -> None:
-        if request._disconnected:  # noqa: SLF001  # Twisted has no other way to ask
-            return
-        play(request, self.world, path, args, self.hits)
 
     @staticmethod
     def _json(request: Request, answer: Callable[[], dict[str, Any]]) -> bytes:

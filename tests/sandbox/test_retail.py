@@ -259,6 +259,10 @@ def test_what_is_not_there_has_no_truth(params: dict[str, Any]) -> None:
         truth(**params)
 
 
+def test_a_url_means_its_category() -> None:
+    assert truth(url="https://www.walmart.com/browse/a/b/976759?x=1") == truth(cat_id="976759")
+
+
 # The faults
 
 
@@ -273,3 +277,12 @@ def test_faults_are_categories_and_searches() -> None:
     assert {fault["name"]: fault["code"] for fault in catalogue["faults"].values()} == {
         name: fault.code for name, fault in FAULTS.items()
     }
+
+
+def test_a_listing_without_prices_is_true_in_the_rest() -> None:
+    ids_of = {name: cat_id for cat_id, name in World.fault_ids.items()}
+    whole, record = truth(cat_id=ids_of["slow"]), truth(cat_id=ids_of["no-prices"])
+    assert ids(record) == ids(whole)
+    assert {product["price"]["current_price"] for product in whole["products"]} != {None}
+    nothing = {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
+    assert all(product["price"] == nothing for product in record["products"])

@@ -76,6 +76,7 @@ class Look:
     holds: tuple[bytes, ...] = (DATA,)
     lacks: tuple[bytes, ...] = ()
     headers: tuple[str, ...] = ()
+    kind: str = "text/html"
     repeat: Look | None = None
     """The look of the second answer, where it differs."""
 
@@ -87,15 +88,20 @@ LOOKS = {
     "rate-limited": Look(429, holds=(), lacks=(DATA,), headers=("Retry-After",)),
     "forbidden": Look(403, holds=(), lacks=(DATA,)),
     "server-error": Look(500, holds=(), lacks=(DATA,)),
+    "bad-gateway": Look(502, holds=(), lacks=(DATA,)),
     "unavailable": Look(503, holds=(), lacks=(DATA,)),
     "flaky": Look(503, holds=(), lacks=(DATA,), repeat=GOOD),
     "empty-body": NO_PAGE,
     "not-html": Look(holds=(b"\x00\x01\x02",), lacks=(DATA,)),
     "foreign-redirect": Look(302, holds=(), headers=("Location",)),
     "slow": GOOD,
+    "slow-once": GOOD,
     "challenge": Look(holds=CHALLENGE, lacks=(DATA,)),
     "challenge-412": Look(412, holds=CHALLENGE, lacks=(DATA,)),
     "challenge-redirect": Look(307, holds=(), headers=("Location",)),
+    "challenge-json": Look(
+        412, holds=(b'"redirectUrl":"/blocked', b"blockScript"), lacks=(DATA,), kind="application/json"
+    ),
     "teapot": Look(418, holds=(), lacks=(DATA,)),
     "soft-gone": Look(holds=(DATA, b'"page":"/404"'), lacks=(b'"searchResult"',)),
     "home": Look(302, holds=(), headers=("Location",)),
@@ -109,6 +115,8 @@ LOOKS = {
     "no-data": NO_PAGE,
     "broken-json": Look(holds=(DATA, b"</html>")),
     "deep-json": Look(holds=(DATA, b"[" * 10_000 + b"]" * 10_000)),
+    "missing-name": Look(holds=(DATA, b'"name":null,"checkStore')),
+    "no-prices": Look(holds=(DATA, b'"priceInfo":{'), lacks=(b'"lineType":"CURRENT_PRICE"', b'"linePrice":"$')),
     "blind": Look(holds=(DATA, b'"__typename":"Product"'), lacks=(b'"canonicalUrl":',)),
 }
 CUT_OFF = ("hang", "reset", "truncated")
@@ -126,7 +134,7 @@ def test_a_fault_looks_as_it_should(origin: str, name: str, path_of: Any) -> Non
     for expected in (look, look.repeat or look):
         answer = get(origin, path_of(name))
         assert answer.status == expected.status
-        assert answer.headers["Content-Type"].startswith("text/html")
+        assert answer.headers["Content-Type"].startswith(expected.kind)
         assert int(answer.headers["Content-Length"]) == len(answer.body)
         assert [part for part in expected.holds if part not in answer.body] == []
         assert [part for part in expected.lacks if part in answer.body] == []
@@ -181,6 +189,7 @@ def test_no_other_interface_is_listened_on(origin: str) -> None:
     [
         {"scraper": "retail-category-v4", "cat_id": "4044", "page": "10", "sort": "price_low"},
         {"scraper": "retail-category-v4", "cat_id": "976759", "min_price": "5.5", "max_price": "30"},
+        {"scraper": "retail-category-v4", "url": "https://www.walmart.com/browse/food/976759?povid=x"},
         {"scraper": "retail-search-v4", "query": "kettle"},
     ],
 )
@@ -194,14 +203,18 @@ def test_the_world_can_be_asked_for(origin: str) -> None:
     assert json.loads(get(origin, "/__world__").body) == World().catalogue()
 
 
-@pytest.mark.parametrize("query", ["cat_id=1", "cat_id=976759&sort=random", "cat_id=976759&page=one"])
+@pytest.mark.parametrize(
+    "query", ["", "cat_id=1", "cat_id=976759&sort=random", "cat_id=976759&page=one", "cat_id=976759&page=0"]
+)
 def test_what_has_no_truth_is_said_so(origin: str, query: str) -> None:
     answer = get(origin, f"/__truth__?{query}")
     assert answer.status == 400
     assert "error" in json.loads(answer.body)
 
 
-@pytest.mark.parametrize("path", ["/browse/food/1", "/nothing/here", "/browse/976759?page=x", f"/{quote('Œ')}"])
+@pytest.mark.parametrize(
+    "path", ["/browse/food/1", "/nothing/here", "/browse/976759?page=x", "/browse/976759?page=-1", f"/{quote('Œ')}"]
+)
 def test_what_the_shop_has_not_is_404(origin: str, path: str) -> None:
     assert get(origin, path).status == 404
 
