@@ -296,15 +296,14 @@ class ListingPage(PlatformPage):
                 raise _missing(
                     "A part of the listing has no rows to read.", [[*path, index, "items"]], reason="no_rows"
                 )
-        lacking = [
-            [*path, *place, key]
+        unread = [
+            [*path, *place, next((key for key in sorted(ROW_KEYS) if not text(row.get(key))), "__typename")]
             for place, row in self._rows
             if row.get("__typename") == PRODUCT or (not self._products and ROW_KEYS & row.keys())
-            for key in sorted(ROW_KEYS)
-            if not text(row.get(key))
+            if not _is_product(row)
         ]
-        if lacking:
-            raise _missing("Rows that are products are not understood.", lacking[:10], reason="blind")
+        if unread:
+            raise _missing("Rows that are products are not understood.", unread[:10], reason="blind")
 
 
 @attrs.define(slots=False)
