@@ -112,7 +112,8 @@ def test_no_path_breaks(value: Any, path: list[str | int]) -> None:
 def test_depth_is_no_problem() -> None:
     deep = nested(DEPTH)
     assert list(find_all(deep, "deepest")) == [1]
-    assert dig(deep, *["a", 0] * DEPTH) == {"deepest": 1}
+    path: list[str | int] = ["a", 0]
+    assert dig(deep, *path * DEPTH) == {"deepest": 1}
 
 
 @given(JSON)

@@ -81,7 +81,7 @@ class ListingPage(PlatformPage):
             {
                 "id": text(level.get("id")) or _id_in(level.get("url")),
                 "name": text(level.get("name")),
-                "url": absolute_url(ORIGIN, level.get("url")),
+                "url": absolute_url(ORIGIN, level.get("url"), query=False),
             }
             for level in levels
         ]
@@ -278,7 +278,8 @@ class ListingPage(PlatformPage):
         """The echo must be what was asked for, where it says anything: never another category's rows."""
         for name in ("cat_id", "query", "page", "sort"):
             asked, told = self.page_params.get(name), self.echo.get(name)
-            if asked is not None and told is not None and _comparable(asked) != _comparable(told):
+            # A search for a department's name is led to its category, which echoes no words.
+            if asked is not None and told not in (None, "") and _comparable(asked) != _comparable(told):
                 path: Path = [*LISTING_PATHS[0], "paginationV2", "pageProperties", name]
                 raise ExtractionFailed(
                     f"The page is another one than asked for: {name} is {told!r}, asked was {asked!r}.",

@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from web_poet import HttpResponse, PageParams
 
@@ -34,15 +33,9 @@ def read(name: str | bytes, **asked: Any) -> dict[str, Any]:
 
 
 def laptops() -> dict[str, Any]:
-    """The rows of three pages, in an envelope of ours."""
-    rows = orjson.loads(
-        gzip.decompress((CAPTURES / "items_search_laptop_3pages_preowned_ranges_2025-08.json.gz").read_bytes())
-    )
-    listing = {
-        "itemStacks": [{"layoutEnum": "GRID", "items": rows}],
-        "paginationV2": {"pageProperties": {"cat_id": "0"}},
-    }
-    return read(orjson.dumps({"searchResult": listing}), query="laptop")
+    """The rows of three pages, without the pages."""
+    packed = (CAPTURES / "items_search_laptop_3pages_preowned_ranges_2025-08.json.gz").read_bytes()
+    return read(gzip.decompress(packed), query="laptop")
 
 
 def counts(data: dict[str, Any]) -> dict[str, int]:
@@ -117,6 +110,16 @@ def test_price_lines_with_options() -> None:
         "min_price": 30.42,
         "max_price": 279.99,
     }
+
+
+def test_price_lines_that_say_little() -> None:
+    prices = [p["price"] for p in read("derived/price_lines_variants_trimmed_2026-09.json", query="wii")["products"]]
+    assert [(price["current_price"], price["min_price"], price["is_price_range"]) for price in prices] == [
+        (69.99, 69.99, False),
+        (None, None, False),
+        (None, 10.0, True),
+        (109.99, 103.95, True),
+    ]
 
 
 def test_nested_prices_and_unknown_availability() -> None:

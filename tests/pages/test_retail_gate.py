@@ -97,6 +97,7 @@ def test_another_listing_is_never_returned(asked: dict[str, Any], key: str) -> N
         ("red shoes", "red shoes", True),
         ("Red  Shoes ", "red shoes", True),
         ("red shoes", None, True),
+        ("red shoes", "", True),
         ("red shoes", "blue shoes", False),
     ],
 )
@@ -204,7 +205,7 @@ def test_title_heading_and_url_where_the_data_has_none() -> None:
 def test_breadcrumbs_are_the_levels_above() -> None:
     crumbs = [
         {"id": "1", "name": "Food", "url": "/cp/food/1"},
-        {"name": "Sauces", "url": "/browse/sauces/1_9"},
+        {"name": "Sauces", "url": "/browse/sauces/1_9?povid=x"},
         {"id": "1_2", "name": "Mustard", "url": "/browse/mustard/1_2"},
     ]
     data = read(html({"searchResult": {**LISTING, "breadCrumb": crumbs}}))
