@@ -17,6 +17,7 @@ from scrapy.settings import Settings
 
 from crawler.commands.extract import Command
 from crawler.items import validated
+from crawler.sandbox.faults import Ask
 from crawler.sandbox.retail import World
 from crawler.schemas.retail import Listing, SearchListing
 
@@ -26,7 +27,7 @@ CATEGORY, SEARCH = "retail-category-v4", "retail-search-v4"
 
 
 def page(path: str = "/browse/976759", **args: str) -> bytes:
-    return WORLD.page(path, args)[2]
+    return WORLD.page(Ask(path, args))[2]
 
 
 def data_block(html: bytes) -> bytes:
@@ -134,11 +135,11 @@ def test_rows_alone_have_no_category_but_the_one_of_their_url(extract: Extract) 
 @pytest.mark.parametrize(
     ("saved", "code", "reason"),
     [
-        (WORLD.damaged("challenge", "/browse/976759", {})[2], "UPSTREAM_BLOCKED", "challenge"),
-        (WORLD.damaged("product-page", "/browse/976759", {})[2], "TARGET_NOT_FOUND", "wrong_page_kind"),
-        (WORLD.damaged("soft-gone", "/browse/976759", {})[2], "TARGET_NOT_FOUND", "not_found"),
-        (WORLD.damaged("blind", "/browse/976759", {})[2], "EXTRACTION_FAILED", "blind"),
-        (WORLD.damaged("deep-json", "/browse/976759", {})[2], "EXTRACTION_FAILED", "broken_data_block"),
+        (WORLD.damaged("challenge", Ask("/browse/976759"))[2], "UPSTREAM_BLOCKED", "challenge"),
+        (WORLD.damaged("product-page", Ask("/browse/976759"))[2], "TARGET_NOT_FOUND", "wrong_page_kind"),
+        (WORLD.damaged("soft-gone", Ask("/browse/976759"))[2], "TARGET_NOT_FOUND", "not_found"),
+        (WORLD.damaged("blind", Ask("/browse/976759"))[2], "EXTRACTION_FAILED", "blind"),
+        (WORLD.damaged("deep-json", Ask("/browse/976759"))[2], "EXTRACTION_FAILED", "broken_data_block"),
         (b"<html><h1>It works!</h1></html>", "EXTRACTION_FAILED", "unknown_response"),
         (b"", "EXTRACTION_FAILED", "unknown_response"),
         (bytes(range(256)) * 64, "EXTRACTION_FAILED", "unknown_response"),

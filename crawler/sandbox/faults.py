@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet import reactor as _reactor
@@ -21,6 +21,20 @@ Answer = tuple[int, dict[str, str], bytes]
 
 Hits = Counter[str]
 """How often each target was asked for, for faults that pass."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request as a simulated platform sees it."""
+
+    path: str
+    args: dict[str, str] = field(default_factory=dict)
+    """The query, of repeated keys the last."""
+    method: str = "GET"
+    headers: dict[str, str] = field(default_factory=dict)
+    """By lower-case name."""
+    body: bytes = b""
+
 
 SLOW = 0.5
 """Seconds that a slow answer takes."""
@@ -53,21 +67,21 @@ COMMON = {
 }
 
 
-def play(request: Request, world: World, path: str, args: dict[str, str], hits: Hits) -> None:
+def play(request: Request, world: World, ask: Ask, hits: Hits) -> None:
     """Answers a request: honestly, or with the fault that its target stands for."""
-    name = world.fault(path, args)
+    name = world.fault(ask)
     if name is not None:
-        key = f"{path}?{args}"
+        key = f"{ask.method} {ask.path} {ask.args}"
         hits[key] += 1
         name = _now(name, hits[key])
     if name is None:
-        _send(request, world.page(path, args))
+        _send(request, world.page(ask))
     elif name in _ANSWERS:
         _send(request, _ANSWERS[name])
     elif name in _TRICKS:
-        _TRICKS[name](request, world.page(path, args))
+        _TRICKS[name](request, world.page(ask))
     else:
-        _send(request, world.damaged(name, path, args))
+        _send(request, world.damaged(name, ask))
 
 
 def later(request: Request, seconds: float, answer: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from crawler.sandbox import retail_faults, retail_page
 from crawler.sandbox.retail_faults import FAULTS
 
 if TYPE_CHECKING:
-    from crawler.sandbox.faults import Answer
+    from crawler.sandbox.faults import Answer, Ask
 
 __all__ = ["FAULTS", "World"]
 
@@ -269,32 +269,32 @@ class World:
 
     # The site
 
-    def fault(self, path: str, args: dict[str, str]) -> str | None:
+    def fault(self, ask: Ask) -> str | None:
         """A search for a fault's name, or a category of the department of faults."""
-        name = self.faults.get(path.rpartition("/")[2]) or args.get("q")
+        name = self.faults.get(ask.path.rpartition("/")[2]) or ask.args.get("q")
         return name if name in FAULTS else None
 
-    def page(self, path: str, args: dict[str, str]) -> Answer:
+    def page(self, ask: Ask) -> Answer:
         """A listing page, the home page, the page behind redirects to it, or 404."""
-        if path == "/blocked":
+        if ask.path == "/blocked":
             return 200, {}, retail_page.challenge()
-        if path == "/":
+        if ask.path == "/":
             return 200, {}, retail_page.other("/", {"contentLayout": {"modules": []}})
-        kind, _, rest = path.lstrip("/").partition("/")
+        kind, _, rest = ask.path.lstrip("/").partition("/")
         try:
             if kind == "search":
-                view = self.view(args | {"query": args.get("q", "")})
+                view = self.view(ask.args | {"query": ask.args.get("q", "")})
             elif kind == "browse":
-                view = self.view(args | {"cat_id": rest.rpartition("/")[2]})
+                view = self.view(ask.args | {"cat_id": rest.rpartition("/")[2]})
             else:
                 return 404, {}, retail_page.not_found()
         except (KeyError, ValueError):
             return 404, {}, retail_page.not_found()
         return 200, {}, retail_page.listing(self, view)
 
-    def damaged(self, name: str, path: str, args: dict[str, str]) -> Answer:
+    def damaged(self, name: str, ask: Ask) -> Answer:
         """The shop's own faults."""
-        return retail_faults.damaged(self, name, path, args)
+        return retail_faults.damaged(self, name, ask)
 
     def catalogue(self) -> dict[str, Any]:
         """What there is to ask for."""

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from crawler.sandbox.faults import COMMON, Answer, Fault
+from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
 from crawler.sandbox.retail_page import challenge, document, next_data, not_found, other, title_of
 from crawler.sandbox.retail_row import no_prices
 
@@ -44,12 +44,12 @@ NAMELESS = 7
 """Every so many rows one has no name."""
 
 
-def damaged(world: World, name: str, path: str, args: dict[str, str]) -> Answer:
+def damaged(world: World, name: str, ask: Ask) -> Answer:
     """The answer of a fault of the shop's own."""
     if name in _ANSWERS:
-        return _ANSWERS[name](path)
-    cat_id = path.rpartition("/")[2] if path.startswith("/browse/") else None
-    view = world.view({**args, "cat_id": cat_id, "query": args.get("q")})
+        return _ANSWERS[name](ask.path)
+    cat_id = ask.path.rpartition("/")[2] if ask.path.startswith("/browse/") else None
+    view = world.view({**ask.args, "cat_id": cat_id, "query": ask.args.get("q")})
     data = next_data(world, view)
     if name in _BLOCKS:
         return 200, {}, document(title_of(view), _BLOCKS[name](orjson.dumps(data)))

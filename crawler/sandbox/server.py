@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import parse_qs
 
 import orjson
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -11,13 +13,23 @@ from twisted.internet import reactor as _reactor
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
-from crawler.sandbox.faults import Answer, Hits, later, play
+import crawler.sandbox
+from crawler.sandbox.faults import Answer, Ask, Hits, later, play
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PLATFORMS = ("retail",)
-"""The platforms that are simulated, each by the module of its name."""
+OWN = {"extension", "faults", "server"}
+"""The modules here that are no platform's."""
+
+PLATFORMS = tuple(
+    sorted(
+        module.name
+        for module in iter_modules(crawler.sandbox.__path__)
+        if module.name not in OWN and "_" not in module.name
+    )
+)
+"""The platforms that are simulated, each by the module of its name; its further modules are named after it."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -25,13 +37,13 @@ LOOPBACK = "127.0.0.1"
 class World(Protocol):
     """A simulated platform: pages for people and spiders, the truth for tests."""
 
-    def fault(self, path: str, args: dict[str, str]) -> str | None:
+    def fault(self, ask: Ask) -> str | None:
         """The fault that a request's target stands for, None for an honest page."""
 
-    def page(self, path: str, args: dict[str, str]) -> Answer:
+    def page(self, ask: Ask) -> Answer:
         """Status, headers and body of an honest answer."""
 
-    def damaged(self, name: str, path: str, args: dict[str, str]) -> Answer:
+    def damaged(self, name: str, ask: Ask) -> Answer:
         """Status, headers and body of a fault of the platform's own."""
 
     def truth(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -52,17 +64,17 @@ class _Platform(Resource):
         self.latency = latency
         self.hits = Hits()
 
-    def render_GET(self, request: Request) -> bytes | int:  # Twisted's name
-        path = request.path.decode("latin-1")
-        args = {k.decode(): v[-1].decode(errors="replace") for k, v in (request.args or {}).items()}
-        if path == "/__truth__":
-            return self._json(request, lambda: self.world.truth(dict(args)))
-        if path == "/__world__":
+    def render(self, request: Request) -> bytes | int:
+        """Answers every method: some platforms are asked by POST."""
+        ask = _ask(request)
+        if ask.path == "/__truth__":
+            return self._json(request, lambda: self.world.truth(dict(ask.args)))
+        if ask.path == "/__world__":
             return self._json(request, self.world.catalogue)
         if self.latency:
-            later(request, self.latency, lambda: play(request, self.world, path, args, self.hits))
+            later(request, self.latency, lambda: play(request, self.world, ask, self.hits))
         else:
-            play(request, self.world, path, args, self.hits)
+            play(request, self.world, ask, self.hits)
         return NOT_DONE_YET
 
     @staticmethod
@@ -73,6 +85,20 @@ class _Platform(Resource):
         except (KeyError, ValueError) as error:
             request.setResponseCode(400)
             return orjson.dumps({"error": f"no such target: {error}"})
+
+
+def _ask(request: Request) -> Ask:
+    query = parse_qs(request.uri.partition(b"?")[2].decode("latin-1"), keep_blank_values=True)
+    return Ask(
+        path=request.path.decode("latin-1"),
+        args={name: values[-1] for name, values in query.items()},
+        method=request.method.decode("latin-1"),
+        headers={
+            name.decode("latin-1").lower(): values[-1].decode("latin-1")
+            for name, values in request.requestHeaders.getAllRawHeaders()
+        },
+        body=request.content.read() if request.content else b"",
+    )
 
 
 class Sandbox:

@@ -17,6 +17,7 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.items import validated
 from crawler.pages.retail import ListingPage
+from crawler.sandbox.faults import Ask
 from crawler.sandbox.retail import World
 from crawler.schemas.retail import Listing
 
@@ -36,7 +37,7 @@ def read(data: Any, **asked: Any) -> dict[str, Any]:
 
 
 def payload() -> dict[str, Any]:
-    body = WORLD.page("/browse/976759", {})[2]
+    body = WORLD.page(Ask("/browse/976759"))[2]
     block = body.split(b'nonce="k3x">')[1].split(b"</script>")[0]
     data: dict[str, Any] = orjson.loads(block)
     return data
@@ -59,7 +60,7 @@ def test_equals_the_truth_over_seeds(seed: int) -> None:
         {"cat_id": "4044", "page": 3, "sort": "price_low"},
         {"cat_id": "3944", "min_price": 20},
     ):
-        body = world.page(f"/browse/{params['cat_id']}", {k: str(v) for k, v in params.items()})[2]
+        body = world.page(Ask(f"/browse/{params['cat_id']}", {k: str(v) for k, v in params.items()}))[2]
         response = HttpResponse("http://127.0.0.1/", body, status=200, encoding="utf-8")
         asked = {k: v for k, v in params.items() if k != "min_price"}
         data = asyncio.run(ListingPage(response=response, page_params=PageParams(asked)).to_item())

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
+from crawler.sandbox.faults import Ask
 from crawler.sandbox.retail import FAULTS, World
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ def leaves() -> list[str]:
 
 def digest(seed: int) -> str:
     shop = World(seed)
-    seen = [shop.page("/browse/976759", {"page": "2"})[2], orjson.dumps(shop.truth({"cat_id": "976759"}))]
+    seen = [shop.page(Ask("/browse/976759", {"page": "2"}))[2], orjson.dumps(shop.truth({"cat_id": "976759"}))]
     return hashlib.sha256(b"".join(seen) + repr(shop.products).encode()).hexdigest()
 
 
@@ -271,8 +272,8 @@ def test_faults_are_categories_and_searches() -> None:
     assert set(shop.faults.values()) == set(FAULTS)
     for cat_id, name in shop.faults.items():
         assert re.fullmatch(r"990000_\d+", cat_id)
-        assert shop.fault(f"/browse/{cat_id}", {}) == shop.fault("/search", {"q": name}) == name
-    assert shop.fault("/browse/976759", {}) is None
+        assert shop.fault(Ask(f"/browse/{cat_id}")) == shop.fault(Ask("/search", {"q": name})) == name
+    assert shop.fault(Ask("/browse/976759")) is None
     catalogue = shop.catalogue()
     assert {fault["name"]: fault["code"] for fault in catalogue["faults"].values()} == {
         name: fault.code for name, fault in FAULTS.items()

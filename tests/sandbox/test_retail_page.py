@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from crawler.sandbox.faults import Ask
 from crawler.sandbox.retail import World
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/retail"
@@ -31,7 +32,7 @@ def ids(record: dict[str, Any]) -> list[str]:
 
 
 def page(cat_id: str, **args: str) -> bytes:
-    status, _, body = world().page(f"/browse/any/slugs/{cat_id}", args)
+    status, _, body = world().page(Ask(f"/browse/any/slugs/{cat_id}", args))
     assert status == 200
     return body
 
@@ -78,13 +79,13 @@ def test_a_page_shows_what_is_true(number: int) -> None:
 
 
 def test_slugs_make_no_difference() -> None:
-    assert world().page("/browse/976759", {}) == world().page("/browse/food/and/more/976759", {})
+    assert world().page(Ask("/browse/976759")) == world().page(Ask("/browse/food/and/more/976759"))
 
 
 def test_past_the_end_is_an_empty_page_and_unknown_is_404() -> None:
     assert grid_rows(listing(page(big(), page="12"))) == []
-    assert world().page("/browse/food/1", {})[0] == 404
-    assert world().page("/elsewhere", {})[0] == 404
+    assert world().page(Ask("/browse/food/1"))[0] == 404
+    assert world().page(Ask("/elsewhere"))[0] == 404
 
 
 def test_pages_hold_the_real_ones_distractions() -> None:
@@ -132,7 +133,7 @@ def test_pages_weigh_what_the_real_ones_do() -> None:
 
 def test_light_pages_are_small_and_as_true() -> None:
     light = World(light=True)
-    body = light.page("/browse/976759", {})[2]
+    body = light.page(Ask("/browse/976759"))[2]
     record = light.truth({"cat_id": "976759"})
     assert len(body) < 60_000
     assert [r["usItemId"] for r in grid_rows(listing(body)) if r["__typename"] == "Product"] == ids(record)
@@ -163,7 +164,7 @@ def test_the_structure_is_the_real_one(capture: str) -> None:
     if not file.exists():
         pytest.skip(f"the captures are not on this machine ({file})")
     real = key_paths(listing(file.read_bytes()))
-    ours = key_paths(listing(world().page("/search", {"q": "kettle"})[2]))
+    ours = key_paths(listing(world().page(Ask("/search", {"q": "kettle"}))[2]))
     for number in (1, 2, 3):
         ours |= key_paths(listing(page(big(), page=str(number))))
     missing = real - ours

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 
+from crawler.sandbox.faults import Ask
 from crawler.sandbox.retail import FAULTS, World
 
 ROOT = Path(__file__).parents[2]
@@ -220,7 +221,7 @@ def test_what_the_shop_has_not_is_404(origin: str, path: str) -> None:
 
 
 def test_pages_come_over_the_wire_as_the_world_makes_them(origin: str) -> None:
-    assert get(origin, "/browse/food/976759?page=2").body == World().page("/browse/976759", {"page": "2"})[2]
+    assert get(origin, "/browse/food/976759?page=2").body == World().page(Ask("/browse/976759", {"page": "2"}))[2]
 
 
 @pytest.mark.usefixtures("origin")

@@ -1,0 +1,56 @@
+"""Retail: listings in each price layout, a search, an empty page, and every failure that a page can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crawler.pages.retail import ListingPage, SearchPage
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.retail import World
+from tests.make_fixtures import Case
+
+ORIGIN = "https://www.walmart.com"
+
+CATEGORY_FAULTS = (
+    "blind",
+    "broken-json",
+    "challenge",
+    "challenge-412",
+    "deep-json",
+    "editorial",
+    "no-data",
+    "no-listing",
+    "product-page",
+    "reported-error",
+    "soft-gone",
+    "teapot",
+    "wrong-category",
+    "wrong-page",
+)
+
+
+def cases() -> Iterator[Case]:
+    """The platform's fixtures."""
+    world = World(light=True)
+    for page in (1, 2, 3, 40):
+        yield _category(world, f"category-page-{page}", "976759", page)
+    yield _category(world, "category-unknown", "1_2_3", 1)
+    for cat_id, fault in world.faults.items():
+        if fault in CATEGORY_FAULTS:
+            status, _, body = world.damaged(fault, Ask(f"/browse/{cat_id}"))
+            url = f"{ORIGIN}/browse/{cat_id}"
+            yield Case(ListingPage, fault, url, status, body, {"cat_id": cat_id, "page": 1})
+    asked = {"cat_id": "976759", "page": 1}
+    yield Case(ListingPage, "empty-body", f"{ORIGIN}/browse/976759", 200, b"", asked)
+    yield Case(ListingPage, "rate-limited", f"{ORIGIN}/browse/976759", 429, b"slow down", asked)
+    for name, query in (("search", "mustard"), ("search-without-results", "nothing like this")):
+        status, _, body = world.page(Ask("/search", {"q": query}))
+        yield Case(SearchPage, name, f"{ORIGIN}/search?q={query}", status, body, {"query": query, "page": 1})
+    yield Case(SearchPage, "server-error", f"{ORIGIN}/search?q=x", 500, b"<h1>Sorry</h1>", {"query": "x", "page": 1})
+
+
+def _category(world: World, name: str, cat_id: str, page: int) -> Case:
+    path = f"/browse/{cat_id}"
+    status, _, body = world.page(Ask(path, {"page": str(page)}))
+    asked = {"cat_id": cat_id, "page": page, "sort": "best_match"}
+    return Case(ListingPage, name, ORIGIN + path, status, body, asked)
