@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,6 +13,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.response import response_status_message
 
 from crawler.errors import UpstreamBlocked, UpstreamTimeout
+from crawler.normalise import retry_after_seconds
 from crawler.politeness import platform_state
 
 if TYPE_CHECKING:
@@ -31,20 +30,6 @@ def time_left(request: Request) -> float | None:
     if target is None or target.deadline is None:
         return None
     return float(target.deadline - asyncio.get_running_loop().time())
-
-
-def retry_after_seconds(response: Response) -> float | None:
-    """``Retry-After`` in seconds, given as a number or as a date; None where there is none or it says nothing."""
-    raw = response.headers.get("Retry-After")
-    if raw is None:
-        return None
-    text = raw.decode("latin-1").strip()
-    if text.isdecimal():
-        return float(text)
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except ValueError:
-        return None
 
 
 class AllowedOrigins:
@@ -84,7 +69,8 @@ class Turns:
         request.meta["has_turn"] = True
         left = time_left(request)
         if left is not None:
-            request.meta["download_timeout"] = min(request.meta["download_timeout"], max(left, 0.001))
+            longest = request.meta.get("download_timeout", left)
+            request.meta["download_timeout"] = max(min(longest, left), 0.001)
 
     def process_response(self, request: Request, response: Response) -> Response:
         self._release(request)
@@ -121,7 +107,9 @@ class Retry:
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         if response.status not in self.codes:
             return response
-        again = await self._again(request, response_status_message(response.status), retry_after_seconds(response))
+        header = response.headers.get("Retry-After")
+        wait = retry_after_seconds(header.decode("latin-1") if header else None)
+        again = await self._again(request, response_status_message(response.status), wait)
         return again or response
 
     async def process_exception(self, request: Request, exception: Exception) -> Request | None:

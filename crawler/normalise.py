@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
@@ -100,3 +102,20 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
     if url.scheme not in {"http", "https"}:
         return ""
     return urlunsplit((url.scheme, url.netloc, url.path, url.query if query else "", ""))
+
+
+def retry_after_seconds(value: str | None) -> int | None:
+    """The seconds that a ``Retry-After`` header asks for, as a number or a date (from now); None where it says nothing.
+
+    >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
+    (120, None, None)
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdecimal():
+        return min(int(text), 86_400)
+    try:
+        return max(0, round(parsedate_to_datetime(text).timestamp() - time.time()))
+    except ValueError:
+        return None

@@ -15,6 +15,7 @@ FLOORS = {
     "errors": 0,
     "logs": 0,
     "platforms": 0,
+    "cursors": 1,
     "normalise": 1,
     "payload": 1,
     "items": 1,

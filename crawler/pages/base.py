@@ -3,14 +3,13 @@
 # No "from __future__ import annotations": the inputs' types must be classes, so that they can be injected into
 # subclasses whose modules do not import them.
 
-import time
-from email.utils import parsedate_to_datetime
 from typing import ClassVar
 
 import attrs
 from web_poet import HttpResponse, ItemPage, PageParams
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
+from crawler.normalise import retry_after_seconds
 
 REFUSALS = frozenset({401, 403, 407, 412, 418, 451, 999})
 """Statuses by which platforms turn a visitor away, whatever they stand for elsewhere."""
@@ -53,30 +52,10 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
                 "The platform asks for fewer requests.",
                 upstream_status=status,
                 reason="rate_limited",
-                retry_after=self._retry_after(),
+                retry_after=retry_after_seconds(self.response.headers.get("Retry-After")),
             )
         if status in REFUSALS:
             raise UpstreamBlocked("The platform refused the request.", upstream_status=status, reason="refused")
         if status >= 500:
             raise UpstreamError("The platform failed.", upstream_status=status, reason="server_error")
         raise UpstreamError("The platform gave an answer that says nothing.", upstream_status=status, reason="status")
-
-    def _retry_after(self) -> int | None:
-        return retry_after_seconds(self.response.headers.get("Retry-After"))
-
-
-def retry_after_seconds(value: str | None) -> int | None:
-    """The seconds that a ``Retry-After`` header asks for, as a number or as a date; None where it says nothing.
-
-    >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
-    (120, None, None)
-    """
-    if value is None:
-        return None
-    text = value.strip()
-    if text.isascii() and text.isdecimal():
-        return min(int(text), 86_400)
-    try:
-        return max(0, round(parsedate_to_datetime(text).timestamp() - time.time()))
-    except ValueError:
-        return None

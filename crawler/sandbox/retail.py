@@ -276,6 +276,8 @@ class World:
 
     def page(self, ask: Ask) -> Answer:
         """A listing page, the home page, the page behind redirects to it, or 404."""
+        if ask.path == "/robots.txt":
+            return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
         if ask.path == "/blocked":
             return 200, {}, retail_page.challenge()
         if ask.path == "/":

@@ -12,7 +12,7 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
 from crawler.items import validated
-from crawler.pages.base import retry_after_seconds
+from crawler.normalise import retry_after_seconds
 from crawler.pages.retail import ListingPage, SearchPage
 from crawler.schemas.retail import Listing, SearchListing
 

@@ -1,0 +1,48 @@
+"""Cursors: what goes out comes back, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler import cursors
+
+PAYLOADS = st.dictionaries(st.text(), st.text() | st.integers(-(2**53), 2**53) | st.lists(st.text()))
+
+
+@given(PAYLOADS)
+def test_comes_back(payload: dict[str, object]) -> None:
+    assert cursors.decode("videos-1", cursors.encode("videos-1", payload)) == payload
+
+
+@given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")))
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="cursor"):
+        cursors.decode("videos-1", text)
+
+
+@given(PAYLOADS, st.data())
+def test_changed_is_refused(payload: dict[str, object], data: st.DataObject) -> None:
+    text = cursors.encode("videos-1", payload)
+    at = data.draw(st.integers(0, len(text) - 2))  # the last character may hold bits that no byte takes
+    other = data.draw(st.sampled_from("ABCxyz019-_").filter(lambda letter: letter != text[at]))
+    with pytest.raises(ValueError, match="cursor"):
+        cursors.decode("videos-1", text[:at] + other + text[at + 1 :])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "=",
+        "AAAA",
+        "é" * 10,
+        "A" * 100_000,
+        cursors.encode("videos-1", {"tab": "live"})[:-3],
+        cursors.encode("posts-1", {"tab": "live"}),
+    ],
+)
+def test_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="cursor"):
+        cursors.decode("videos-1", text)
