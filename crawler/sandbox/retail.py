@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -282,17 +282,20 @@ class World:
             return 200, {}, retail_page.challenge()
         if ask.path == "/":
             return 200, {}, retail_page.other("/", {"contentLayout": {"modules": []}})
-        kind, _, rest = ask.path.lstrip("/").partition("/")
         try:
-            if kind == "search":
-                view = self.view(ask.args | {"query": ask.args.get("q", "")})
-            elif kind == "browse":
-                view = self.view(ask.args | {"cat_id": rest.rpartition("/")[2]})
-            else:
-                return 404, {}, retail_page.not_found()
+            return 200, {}, self._listing_page(ask.path, tuple(ask.args.items()))
         except (KeyError, ValueError):
             return 404, {}, retail_page.not_found()
-        return 200, {}, retail_page.listing(self, view)
+
+    @lru_cache(maxsize=64)  # noqa: B019  # worlds live as long as their process; what is asked again costs no time
+    def _listing_page(self, path: str, query: tuple[tuple[str, str], ...]) -> bytes:
+        kind, _, rest = path.lstrip("/").partition("/")
+        args = dict(query)
+        if kind == "search":
+            return retail_page.listing(self, self.view(args | {"query": args.get("q", "")}))
+        if kind == "browse":
+            return retail_page.listing(self, self.view(args | {"cat_id": rest.rpartition("/")[2]}))
+        raise KeyError(path)
 
     def damaged(self, name: str, ask: Ask) -> Answer:
         """The shop's own faults."""
