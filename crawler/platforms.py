@@ -1,6 +1,11 @@
-"""The platforms' real origins: the one place where they are spelt."""
+"""The platforms' real origins, the one place where they are spelt, and how much each bears."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 PUBLIC_ORIGINS: dict[str, str] = {
     "photoapp": "https://www.instagram.com",
@@ -10,3 +15,25 @@ PUBLIC_ORIGINS: dict[str, str] = {
     "professional": "https://www.linkedin.com",
     "retail": "https://www.walmart.com",
 }
+
+BUDGETS: dict[str, dict[str, float]] = {
+    # Downloads at once and seconds between their starts, for one address without a proxy; from each platform's notes.
+    "photoapp": {"concurrency": 1, "delay": 30.0},
+    "shortvideo": {"concurrency": 2, "delay": 0.0},
+    "videosite": {"concurrency": 2, "delay": 1.5},
+    "microblog": {"concurrency": 1, "delay": 3.0},
+    "professional": {"concurrency": 1, "delay": 60.0},
+    "retail": {"concurrency": 2, "delay": 2.0},
+}
+
+
+def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
+    """A platform's origins: those of ``PLATFORM_ORIGINS``, else the public ones."""
+    found: str | dict[str, str] = (PUBLIC_ORIGINS | settings.getdict("PLATFORM_ORIGINS"))[name]
+    return found
+
+
+def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
+    """A platform's budget, with what ``PLATFORM_BUDGETS`` says otherwise."""
+    other: dict[str, Any] = settings.getdict("PLATFORM_BUDGETS").get(name, {})
+    return BUDGETS[name] | other

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from crawler import platforms
 from crawler.errors import CircuitOpen, Overloaded, ScrapeError, TargetError, UpstreamBlocked, UpstreamTimeout
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ _platforms: dict[str, Platform] = {}
 def platform_state(name: str, settings: BaseSettings) -> Platform:
     """The one shared state of a platform, made from the settings when it is first asked for."""
     if name not in _platforms:
-        budget = Budget(**settings.getdict("PLATFORM_BUDGETS")[name])
+        budget = Budget(**platforms.budget(name, settings))
         if settings.getbool("SANDBOX"):
             budget = Budget(concurrency=16)  # nobody is there to be polite to
         breaker = CircuitBreaker(settings.getint("BREAKER_THRESHOLD"), settings.getfloat("BREAKER_COOLDOWN"))

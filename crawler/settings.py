@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 
 from crawler import logs
-from crawler.platforms import PUBLIC_ORIGINS
 
 logs.configure()
 
@@ -25,18 +24,11 @@ ASYNCIO_EVENT_LOOP = "uvloop.Loop"  # default None: asyncio's own loop, which se
 
 # Where the platforms are and how they are asked
 
-PLATFORM_ORIGINS: dict[str, Any] = PUBLIC_ORIGINS
-"""Platform -> origin, or role (page, api, feed, image, script) -> origin. The only place for real hosts."""
+PLATFORM_ORIGINS: dict[str, Any] = {}
+"""Platform -> origin, or role (page, api, feed, image, script) -> origin, other than those of ``platforms.py``."""
 
-PLATFORM_BUDGETS: dict[str, dict[str, float]] = {
-    # Downloads at once and seconds between their starts, for one address without a proxy; from each platform's notes.
-    "photoapp": {"concurrency": 1, "delay": 30.0},
-    "shortvideo": {"concurrency": 2, "delay": 0.0},
-    "videosite": {"concurrency": 2, "delay": 1.5},
-    "microblog": {"concurrency": 1, "delay": 3.0},
-    "professional": {"concurrency": 1, "delay": 60.0},
-    "retail": {"concurrency": 2, "delay": 2.0},
-}
+PLATFORM_BUDGETS: dict[str, dict[str, float]] = {}
+"""Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts) other than there."""
 SANDBOX = False
 """Start the simulated platforms in this process and crawl those, without delays."""
 
@@ -76,8 +68,6 @@ CONCURRENT_REQUESTS = 256  # default 16: likewise
 CONCURRENT_REQUESTS_PER_DOMAIN = 256  # default 8: likewise
 CONCURRENT_ITEMS = 4  # default 100: that many tasks would be made for each callback, which yields one item
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024  # default 5 MB: seven pages of 0.7 MB
-HTTPERROR_ALLOW_ALL = True  # default False: the page objects say what a status means
-REFERRER_POLICY = "no-referrer"  # default sends one: a caller's next target is not reached from the one before
 RETRY_TIMES = 2
 RETRY_HTTP_CODES = [
     500,
@@ -99,10 +89,17 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform uses it
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
     "crawler.middlewares.Retry": 550,
+    "scrapy_poet.InjectionMiddleware": None,
+    "crawler.injection.PlannedInjection": 543,  # the same, planning once for a callback
     "crawler.middlewares.Turns": 990,  # next to the network: what the cache answers needs no turn
 }
-SPIDER_MIDDLEWARES = {
+SPIDER_MIDDLEWARES: dict[str, int | None] = {
     "crawler.outcomes.Accounting": 950,  # nearest to the spider: it must see how each callback ends
+    # Each of these looks at every response and at what its callback yields, for links that no spider here follows.
+    "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects say what a status means
+    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # a target's page is not reached from the one before
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
 }
 ITEM_PIPELINES = {
     "crawler.pipelines.ValidationPipeline": 300,

@@ -27,6 +27,7 @@ FLOORS = {
     "politeness": 5,
     "sweep": 5,
     "feeds": 6,
+    "injection": 6,
     "middlewares": 6,
     "pipelines": 6,
     "spiders": 7,

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider
 
+from crawler import platforms
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.items import Record
 from crawler.outcomes import Accounting, Outcome, target_settled
@@ -57,7 +58,7 @@ class PlatformSpider(Spider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.use_origins(crawler.settings.getdict("PLATFORM_ORIGINS")[cls.name])
+        spider.use_origins(platforms.origins(cls.name, crawler.settings))
         crawler.signals.connect(spider.target_settled, target_settled)
         return spider
 
