@@ -7,6 +7,7 @@ import time
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
+_PLAIN_PATH = re.compile(r"(?:/[\w%~-][\w%~.-]*)+(?:\?[\w%=&.~-]*)?", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
 
@@ -95,6 +96,8 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
     """
     if not isinstance(value, str) or not value:
         return ""
+    if _PLAIN_PATH.fullmatch(value):  # nearly all are: nothing to resolve
+        return origin + (value if query else value.partition("?")[0])
     try:
         url = urlsplit(urljoin(origin, value))
     except ValueError:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import ExtractionFailed
-from crawler.payload import decode, dig, find_all, objects, script_text
+from crawler.payload import decode, dig, find_all, objects, script_block
 
 DEPTH = 1_000
 
@@ -71,17 +71,17 @@ def test_half_an_emoji_does_not_cost_the_page(written: str, read: str) -> None:
     ],
 )
 def test_the_script_however_it_is_written(html: str) -> None:
-    assert script_text(html, "DATA") == '{"a":1}'
+    assert script_block(html.encode(), "DATA") == b'{"a":1}'
 
 
 @pytest.mark.parametrize("html", ["", "<p>DATA", '<div id="DATA">1</div>', '<script id="DATA2">1</script>'])
 def test_no_such_script(html: str) -> None:
-    assert script_text(html, "DATA") is None
+    assert script_block(html.encode(), "DATA") is None
 
 
 @given(st.text(alphabet='<>script id="DATA/', max_size=60))
 def test_any_html_gives_text_or_nothing(html: str) -> None:
-    assert isinstance(script_text(html, "DATA"), str | None)
+    assert isinstance(script_block(html.encode(), "DATA"), str | None)
 
 
 @pytest.mark.parametrize(

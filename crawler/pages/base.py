@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 from web_poet import HttpResponse, ItemPage, PageParams
 
-from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
+from crawler.errors import ScrapeError, TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.normalise import retry_after_seconds
 
 REFUSALS = frozenset({401, 403, 407, 412, 418, 451, 999})
@@ -29,6 +29,28 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
     @classmethod
     def recognise(cls, body: str) -> bool:
         """Whether a saved response, of which nothing else is known, is of this kind."""
+        raise NotImplementedError
+
+    _gate_passed = False
+
+    def _validate_input(self) -> None:
+        """web-poet's gate before each field. Its own remembers the verdict by a method bound to the page, kept on the
+        page: a cycle, for which megabytes of payload would wait until the garbage collector comes by.
+        """
+        if not self._gate_passed:
+            self._gate_passed = True  # also while the gate is at work, since it looks at fields
+            try:
+                self.validate_input()
+            except ScrapeError:
+                self._gate_passed = False
+                raise
+
+    def validate_input(self) -> None:
+        """Decides whether this is an answer, and to what was asked.
+
+        Raises:
+            ScrapeError: it is none; the kind of error says why.
+        """
         raise NotImplementedError
 
     def refuse_failures(self) -> None:

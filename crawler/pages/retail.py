@@ -15,7 +15,7 @@ from crawler.errors import Detail, ExtractionFailed, TargetNotFound, UpstreamBlo
 from crawler.normalise import absolute_url, count, number, text
 from crawler.pages.base import PlatformPage
 from crawler.pages.retail_product import product
-from crawler.payload import decode, dig, find_all, objects, script_text
+from crawler.payload import decode, dig, find_all, objects, script_block
 from crawler.platforms import PUBLIC_ORIGINS
 from crawler.schemas.retail import CATEGORY_ID
 
@@ -24,7 +24,7 @@ DATA_SCRIPT = "__NEXT_DATA__"
 
 # Normal pages contain the vendor's name and its script; only a challenge contains one of these.
 CHALLENGE_MARKS = ("px-captcha", "Robot or human", "blockScript")
-CHALLENGE_REDIRECT = re.compile(r'"redirectUrl"\s*:\s*"/blocked')
+CHALLENGE_REDIRECT = re.compile(rb'"redirectUrl"\s*:\s*"/blocked')
 
 # Keys of data that was saved without its page: a data block, an in-page call's body, a list of rows.
 SAVED_MARKS = ('"searchResult"', '"initialData"', '"usItemId"')
@@ -114,7 +114,7 @@ class ListingPage(PlatformPage):
     def heading(self) -> str:
         return (
             text(dig(self.seo, "h1"))
-            or self._element("h1")
+            or self._element(b"h1")
             or text(self.listing.get("title"))
             or text(dig(self.listing, "itemStacks", 0, "meta", "title"))
             or self.category_name
@@ -142,7 +142,7 @@ class ListingPage(PlatformPage):
 
     @field
     def title(self) -> str:
-        return text(dig(self.seo, "metaTitle")) or self._element("title") or text(self.listing.get("title"))
+        return text(dig(self.seo, "metaTitle")) or self._element(b"title") or text(self.listing.get("title"))
 
     @field
     def total_results(self) -> int | None:
@@ -182,8 +182,8 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _payload(self) -> Any:
-        body = self.response.text.strip()
-        block = body if body.startswith(("{", "[")) else script_text(body, DATA_SCRIPT)
+        body = self.response.body
+        block = body if body[:100].lstrip().startswith((b"{", b"[")) else script_block(body, DATA_SCRIPT)
         if block is None:
             raise _missing("The page has no data block.", [[f"script#{DATA_SCRIPT}"]], reason="no_data_block")
         return decode(block, what=DATA_SCRIPT)
@@ -239,18 +239,19 @@ class ListingPage(PlatformPage):
     def _products(self) -> list[dict[str, Any]]:
         return [product(row) for _, row in self._rows if _is_product(row)]
 
-    def _element(self, name: str) -> str:
+    def _element(self, name: bytes) -> str:
         """The text of an element that a page has once, by a search: parsing the page costs more than all else."""
-        body = self.response.text
-        found = re.search(rf"<{name}\b[^>]*>([^<]*)</{name}>", body) if not body.startswith("{") else None
-        return html.unescape(found.group(1)).strip() if found else ""
+        found = re.search(rb"<%b\b[^>]*>([^<]*)</%b>" % (name, name), self.response.body)
+        return html.unescape(found.group(1).decode(errors="replace")).strip() if found else ""
 
     # The gate
 
     def _refuse_challenges(self) -> None:
-        body = self.response.text
+        body: bytes = self.response.body
         walled = urlsplit(str(self.response.url)).path == "/blocked" or CHALLENGE_REDIRECT.search(body, 0, 2_000)
-        if not walled and (f'id="{DATA_SCRIPT}"' in body or not any(mark in body for mark in CHALLENGE_MARKS)):
+        if not walled and (
+            b'id="%b"' % DATA_SCRIPT.encode() in body or not any(mark.encode() in body for mark in CHALLENGE_MARKS)
+        ):
             return
         raise UpstreamBlocked(
             "The platform asks whether a human is there.", upstream_status=self.response.status, reason="challenge"
