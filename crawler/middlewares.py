@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
+from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import DownloadTimeoutError
 from scrapy.utils.misc import load_object
 from scrapy.utils.response import response_status_message
@@ -49,6 +50,13 @@ class AllowedOrigins:
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
 
 
+class Redirect(RedirectMiddleware):
+    """Scrapy's, without the part that speaks of the page that led to another one: nothing here sends a ``Referer``."""
+
+    def handle_referer(self, request: Request, response: Response) -> None:
+        request.headers.pop("Referer", None)
+
+
 class Turns:
     """Waits for the platform's budget before each download; the last middleware before the network.
 
@@ -65,23 +73,24 @@ class Turns:
 
     async def process_request(self, request: Request) -> None:
         target = request.meta.get("target")
-        await self.budget.acquire(target.deadline if target else None)
-        request.meta["has_turn"] = True
+        request.meta["end_turn"] = await self.budget.acquire(target.deadline if target else None)
         left = time_left(request)
         if left is not None:
             longest = request.meta.get("download_timeout", left)
             request.meta["download_timeout"] = max(min(longest, left), 0.001)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        self._release(request)
+        self._end(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        self._release(request)
+        self._end(request)
 
-    def _release(self, request: Request) -> None:
-        if request.meta.pop("has_turn", False):
-            self.budget.release()
+    @staticmethod
+    def _end(request: Request) -> None:
+        end_turn = request.meta.pop("end_turn", None)
+        if end_turn:
+            end_turn()
 
 
 class Retry:

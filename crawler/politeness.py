@@ -10,14 +10,30 @@ import asyncio
 import math
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from crawler import platforms
 from crawler.errors import CircuitOpen, Overloaded, ScrapeError, TargetError, UpstreamBlocked, UpstreamTimeout
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+
+EndTurn = Callable[[], None]
+
+
+class Turns(Protocol):
+    """Whoever gives a platform's turns out: this process, or several that share them."""
+
+    concurrency: int
+
+    def earliest(self, ahead: int = 0) -> float:
+        """See ``Budget``."""
+
+    async def acquire(self, deadline: float | None = None) -> EndTurn:
+        """See ``Budget``."""
 
 
 @dataclass
@@ -34,8 +50,12 @@ class Budget:
     def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.concurrency)
 
-    async def acquire(self, deadline: float | None = None) -> None:
-        """Waits for a turn. ``deadline`` is a moment of the event loop's clock.
+    def earliest(self, ahead: int = 0) -> float:
+        """The moment of the event loop's clock before which no turn can start, with so many others still to come."""
+        return max(asyncio.get_running_loop().time(), self._next) + ahead * self.delay * (1 - self.jitter)
+
+    async def acquire(self, deadline: float | None = None) -> EndTurn:
+        """Waits for a turn, and returns what ends it. ``deadline`` is a moment of the event loop's clock.
 
         Raises:
             Overloaded: at once, when the turn cannot come before the deadline.
@@ -54,10 +74,11 @@ class Budget:
                 await self._places.acquire()
         except TimeoutError:
             raise UpstreamTimeout("The deadline passed while waiting for a turn.", reason="no_turn") from None
+        return self._places.release
 
-    def release(self) -> None:
-        """Ends a turn."""
-        self._places.release()
+    def share(self, processes: int) -> Budget:
+        """What each of several processes may take where they know nothing of one another; one place at least."""
+        return Budget(max(1, self.concurrency // processes), self.delay * processes, self.jitter)
 
 
 @dataclass
@@ -120,7 +141,7 @@ class CircuitBreaker:
 class Platform:
     """What all crawlers of one platform in this process share."""
 
-    budget: Budget
+    budget: Turns
     breaker: CircuitBreaker
 
 
@@ -130,9 +151,21 @@ _platforms: dict[str, Platform] = {}
 def platform_state(name: str, settings: BaseSettings) -> Platform:
     """The one shared state of a platform, made from the settings when it is first asked for."""
     if name not in _platforms:
-        budget = Budget(**platforms.budget(name, settings))
-        if settings.getbool("SANDBOX"):
-            budget = Budget(concurrency=16)  # nobody is there to be polite to
+        budget = _budget(name, settings)
         breaker = CircuitBreaker(settings.getint("BREAKER_THRESHOLD"), settings.getfloat("BREAKER_COOLDOWN"))
         _platforms[name] = Platform(budget, breaker)
     return _platforms[name]
+
+
+def _budget(name: str, settings: BaseSettings) -> Turns:
+    if settings.getbool("SANDBOX"):
+        return Budget(concurrency=16)  # nobody is there to be polite to
+    whole = Budget(**platforms.budget(name, settings))
+    alone = whole.share(settings.getint("PROCESSES"))
+    url = settings.get("REDIS_URL")
+    if not url:
+        return alone
+    from crawler.shared_turns import SharedTurns  # noqa: PLC0415  # needs the extra "redis"
+
+    longest = settings.getfloat("DOWNLOAD_TIMEOUT")
+    return SharedTurns(url, f"turns:{name}", whole.concurrency, whole.delay, longest=longest, alone=alone)

@@ -32,6 +32,12 @@ PLATFORM_BUDGETS: dict[str, dict[str, float]] = {}
 SANDBOX = False
 """Start the simulated platforms in this process and crawl those, without delays."""
 
+PROCESSES = 1
+"""How many processes ask the same platforms and serve the same keys: without Redis each takes its part of a budget or
+limit. ``scrapy serve --workers N`` multiplies it by N."""
+REDIS_URL: str | None = None
+"""``redis://...``: where processes share budgets and limits. Needs the extra ``redis``."""
+
 BREAKER_THRESHOLD = 5
 """Walls in a row after which a platform is left alone."""
 BREAKER_COOLDOWN = 60.0
@@ -87,6 +93,8 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins does it, with a typed error
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform uses it
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "crawler.middlewares.Redirect": 600,
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
     "crawler.middlewares.Retry": 550,
     "scrapy_poet.InjectionMiddleware": None,
@@ -122,7 +130,13 @@ SERVICE_RECYCLE_TARGETS = 10_000
 SERVICE_RECYCLE_MINUTES = 60.0
 """Minutes after which it is."""
 SERVICE_MAX_WAITING = 1_000
-"""Calls that may wait for a crawler to take them, per platform."""
+"""Calls that may wait for a crawler to take them, per platform. It takes twice as many as may download at once."""
+SERVICE_MAX_CALLS = 2_000
+"""Calls in flight of all platforms together; a platform's fair part of them is never taken by the others."""
+KEY_RATE: str | None = None
+"""Calls that a key may make, as ``600/minute``; None: no limit. A key may have its own (``scrapy keys create``)."""
+KEY_CONCURRENCY = 0
+"""Calls that a key may have in flight; 0: no limit. Likewise."""
 KEYS_FILE: str | None = None
 """Where the API keys are; None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
 

@@ -259,6 +259,8 @@ class QueueSource:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     renewing: bool = False
     """Whether the present iteration has been asked to end."""
+    iterated: bool = False
+    """Whether a spider takes from it."""
     _closed: bool = False
 
     def __len__(self) -> int:
@@ -288,14 +290,18 @@ class QueueSource:
 
     async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
         self.renewing = False
-        while not self.renewing:
-            if self._waiting:
-                yield self._waiting.popitem(last=False)[1]
-            elif self._closed:
-                return
-            else:
-                self._changed.clear()
-                await self._changed.wait()
+        self.iterated = True
+        try:
+            while not self.renewing:
+                if self._waiting:
+                    yield self._waiting.popitem(last=False)[1]
+                elif self._closed:
+                    return
+                else:
+                    self._changed.clear()
+                    await self._changed.wait()
+        finally:
+            self.iterated = False
 
     def settled(self, outcome: Outcome) -> None:
         """Hands the outcome to whoever put the target."""

@@ -33,6 +33,7 @@ FLOORS = {
     "spiders": 7,
     "registry": 8,
     "service": 9,
+    "shared_turns": 4,
     "commands": 10,
     "settings": 10,
 }

@@ -28,12 +28,12 @@ def test_no_more_turns_than_places() -> None:
 
         async def visit() -> None:
             nonlocal inside, most
-            await budget.acquire()
+            end = await budget.acquire()
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)
             inside -= 1
-            budget.release()
+            end()
 
         await asyncio.gather(*(visit() for _ in range(20)))
         return most
@@ -48,9 +48,9 @@ def test_turns_start_a_delay_apart() -> None:
         starts: list[float] = []
 
         async def visit() -> None:
-            await budget.acquire()
+            end = await budget.acquire()
             starts.append(loop.time())
-            budget.release()
+            end()
 
         await asyncio.gather(*(visit() for _ in range(5)))
         return starts
@@ -75,10 +75,10 @@ def test_a_turn_after_the_deadline_is_refused_at_once() -> None:
 def test_a_place_that_does_not_come_free_in_time_is_a_timeout() -> None:
     async def scenario() -> None:
         budget = Budget(concurrency=1)
-        await budget.acquire()
+        end = await budget.acquire()
         with pytest.raises(UpstreamTimeout):
             await budget.acquire(asyncio.get_running_loop().time() + 0.01)
-        budget.release()
+        end()
         await budget.acquire(asyncio.get_running_loop().time() + 10)
 
     asyncio.run(scenario())

@@ -6,6 +6,7 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
+from limits import parse
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
@@ -25,20 +26,40 @@ class Command(ScrapyCommand):
     def short_desc(self) -> str:
         return "Create, list and revoke the endpoint's API keys"
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        limits = parser.add_argument_group("limits of the key to create")
+        limits.add_argument("--rate", type=_rate, help="calls in a time, as 60/minute (default: the setting KEY_RATE)")
+        limits.add_argument("--concurrency", type=_places, help="calls at once (default: the setting KEY_CONCURRENCY)")
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         store = KeyStore(keys_file(self.settings))
         match args:
             case ["create", client] if client.strip():
-                print(store.create(client))
+                print(store.create(client, opts.rate, opts.concurrency))
                 print("Keep it: only its hash is stored.", file=sys.stderr)
             case ["list"]:
                 for key in store.all():
                     state = "revoked" if key.revoked else "valid"
-                    print(f"{key.id}  {state:7}  {datetime.fromtimestamp(key.created, UTC):%Y-%m-%d}  {key.client}")
+                    limits = [key.rate or "", f"{key.concurrency} at once" if key.concurrency else ""]
+                    day = f"{datetime.fromtimestamp(key.created, UTC):%Y-%m-%d}"
+                    print("  ".join([key.id, f"{state:7}", day, key.client, *filter(None, limits)]))
             case ["revoke", key_id]:
                 if not store.revoke(key_id):
                     print(f"There is no valid key with the id {key_id}.", file=sys.stderr)
                     self.exitcode = 1
             case _:
                 raise UsageError(f"Use: scrapy keys {self.syntax()}")
+
+
+def _rate(text: str) -> str:
+    parse(text)  # ValueError: argparse says which option it was
+    return text
+
+
+def _places(text: str) -> int:
+    places = int(text)
+    if places < 1:
+        raise argparse.ArgumentTypeError("it must be at least 1")
+    return places

@@ -6,7 +6,9 @@ import argparse
 import gc
 import ipaddress
 import logging
+import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +17,6 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 from scrapy.utils.project import data_path
 from scrapy.utils.reactor import install_reactor
-from twisted.internet.error import CannotListenError
 
 from crawler.platforms import PUBLIC_ORIGINS
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from crawler.service.keys import Keys
 
 REFUSED, BUSY = 2, 1
+
+BACKLOG = 1024
+"""Connections that may wait in the kernel until they are taken."""
 
 SETTLED = 1.0
 """Seconds after the start at which what stays for good has been loaded."""
@@ -49,6 +53,9 @@ class Command(ScrapyCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
         parser.add_argument("--port", type=int, default=8000, help="port, 0 for any that is free (default 8000)")
         parser.add_argument(
+            "--workers", type=int, default=1, metavar="N", help="processes that serve the port (default 1)"
+        )
+        parser.add_argument(
             "--sandbox", action="store_true", help="serve the simulated platforms, with the key 'sandbox'"
         )
 
@@ -68,43 +75,81 @@ class Command(ScrapyCommand):
                     "There are no API keys. Create one with: scrapy keys create CLIENT (or try --sandbox)."
                 )
             keys = store
+        try:
+            listener = _listen(opts.host, opts.port)
+        except OSError as error:
+            return self._refuse(f"Cannot listen on {opts.host}:{opts.port}: {error.strerror or error}.", BUSY)
+        self._configure(opts)
+        self._serve(listener, keys, opts)
+        return None
+
+    def _configure(self, opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        self.settings.set("PROCESSES", self.settings.getint("PROCESSES") * opts.workers, priority="cmdline")
         configure_logging(self.settings)
         # One line a download, and one a crawler's part: the calls have their own line.
         for noisy in ("scrapy", "scrapy_poet"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
-        return self._serve(opts, keys)
 
-    def _serve(self, opts: argparse.Namespace, keys: Keys) -> None:
+    def _serve(self, listener: socket.socket, keys: Keys, opts: argparse.Namespace) -> None:
+        from crawler.service.workers import Supervisor  # noqa: PLC0415  # likewise
+
+        host, port = listener.getsockname()[:2]
+
+        def announce() -> None:
+            print(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+
+        if opts.workers > 1:
+            Supervisor(listener, opts.workers, lambda channel: self._work(keys, opts, channel=channel), announce).run()
+        else:
+            self._work(keys, opts, listener=listener, announce=announce)
+
+    def _work(
+        self,
+        keys: Keys,
+        opts: argparse.Namespace,
+        *,
+        listener: socket.socket | None = None,
+        announce: Callable[[], None] = lambda: None,
+        channel: socket.socket | None = None,
+    ) -> None:
+        """Serves in this process, on a socket of its own or on the connections that it is dealt."""
         install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", "uvloop.Loop")
         from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
 
+        from crawler.service.limits import KeyLimits  # noqa: PLC0415  # likewise
         from crawler.service.open_crawlers import OpenCrawlers  # noqa: PLC0415  # likewise
         from crawler.service.resources import make_site  # noqa: PLC0415  # likewise
+        from crawler.service.workers import Dealt  # noqa: PLC0415  # likewise
 
         reactor = cast("Any", _reactor)
         assert self.settings is not None
         if opts.sandbox:
             _use_sandbox(self.settings)
         crawlers = OpenCrawlers(self.settings)
-        try:
-            port = reactor.listenTCP(opts.port, make_site(crawlers, keys), interface=opts.host)
-        except CannotListenError as error:
-            return self._refuse(f"Cannot listen on {opts.host}:{opts.port}: {error.socketError}.", BUSY)
-        host = f"[{opts.host}]" if ":" in opts.host else opts.host
+        site = make_site(crawlers, keys, KeyLimits(self.settings))
 
         def started() -> None:
             crawlers.open()
-            print(f"listening on http://{host}:{port.getHost().port}", flush=True)
+            if listener:
+                reactor.adoptStreamPort(listener.fileno(), listener.family, site)
+            if channel:
+                Dealt(channel, reactor, site).open()
+            announce()
             reactor.callLater(SETTLED, spare_collector)
 
         reactor.callWhenRunning(started)
         reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(crawlers.drain()))
         reactor.run()
-        return None
 
     def _refuse(self, why: str, code: int = REFUSED) -> None:
         print(why, file=sys.stderr)
         self.exitcode = code
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
 def spare_collector() -> None:
@@ -123,7 +168,7 @@ def _use_sandbox(settings: Settings) -> None:
 
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
     free = {name: {"concurrency": 16, "delay": 0.0} for name in PUBLIC_ORIGINS}
-    settings.set("PLATFORM_BUDGETS", free, priority="cmdline")
+    settings.set("PLATFORM_BUDGETS", free | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
 
 
 def _is_loopback(host: str) -> bool:

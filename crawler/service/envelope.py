@@ -30,6 +30,8 @@ class Call:
     started: float = field(default_factory=time.monotonic)
     wait: int | None = None
     """Seconds that the caller asked to wait (``Prefer: wait``), as applied."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """What every answer to this call carries, whatever becomes of it."""
 
     @property
     def duration_ms(self) -> int:
@@ -73,6 +75,7 @@ def plain(status: int, value: Any, call: Call) -> Answer:
 
 def _headers(call: Call) -> dict[str, str]:
     headers = {"Content-Type": "application/json", "X-Request-Id": call.request_id, "Cache-Control": "no-store"}
+    headers |= call.headers
     if call.wait is not None:
         headers["Preference-Applied"] = f"wait={call.wait}"
     return headers

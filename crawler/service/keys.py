@@ -26,13 +26,27 @@ class Key:
     """Unix seconds."""
     revoked: int | None
     """Unix seconds, None while it is valid."""
+    rate: str | None = None
+    """Calls in a time, as ``60/minute``; None: the setting ``KEY_RATE``."""
+    concurrency: int | None = None
+    """Calls at once; None: the setting ``KEY_CONCURRENCY``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose key a call carries, and what it may ask for."""
+
+    client: str
+    key_id: str
+    rate: str | None = None
+    concurrency: int | None = None
 
 
 class Keys(Protocol):
     """Whoever can say whose key it is."""
 
-    def client_of(self, key: str | None) -> str:
-        """The key's client.
+    def holder(self, key: str | None) -> Holder:
+        """Whose key it is.
 
         Raises:
             MissingApiKey: there is none.
@@ -43,12 +57,12 @@ class Keys(Protocol):
 class SandboxKeys:
     """The sandbox's only key, ``sandbox``."""
 
-    def client_of(self, key: str | None) -> str:
+    def holder(self, key: str | None) -> Holder:
         if not key:
             raise MissingApiKey("Send your API key in the header X-API-Key. This is the sandbox: its key is 'sandbox'.")
         if key != "sandbox":
             raise InvalidApiKey("This is the sandbox: its key is 'sandbox'.")
-        return "sandbox"
+        return Holder("sandbox", "sandbox")
 
 
 class KeyStore:
@@ -59,13 +73,15 @@ class KeyStore:
         self._seen: tuple[int, int] | None = None
         self._valid: dict[str, Key] = {}
 
-    def create(self, client: str) -> str:
-        """A new key for a client: the only time that it is readable."""
+    def create(self, client: str, rate: str | None = None, concurrency: int | None = None) -> str:
+        """A new key for a client, with limits of its own if any: the only time that it is readable."""
         key_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
         key = f"sk_{key_id}_{secret}"
         with closing(self._open()) as database, database:
-            row = (key_id, client, _hash(key), int(time.time()))
-            database.execute("INSERT INTO keys (id, client, hash, created) VALUES (?, ?, ?, ?)", row)
+            row = (key_id, client, _hash(key), int(time.time()), rate, concurrency)
+            database.execute(
+                "INSERT INTO keys (id, client, hash, created, rate, concurrency) VALUES (?, ?, ?, ?, ?, ?)", row
+            )
         return key
 
     def revoke(self, key_id: str) -> bool:
@@ -79,7 +95,9 @@ class KeyStore:
         if not self.path.exists():
             return []
         with closing(self._open()) as database:
-            rows = database.execute("SELECT id, client, hash, created, revoked FROM keys ORDER BY created, id")
+            rows = database.execute(
+                "SELECT id, client, hash, created, revoked, rate, concurrency FROM keys ORDER BY created, id"
+            )
             return [Key(*row) for row in rows]
 
     @property
@@ -87,7 +105,7 @@ class KeyStore:
         """Whether no key is valid."""
         return all(key.revoked is not None for key in self.all())
 
-    def client_of(self, key: str | None) -> str:
+    def holder(self, key: str | None) -> Holder:
         """See ``Keys``. All hashes are compared in constant time, also against a key that does not exist."""
         if not key:
             raise MissingApiKey("Send your API key in the header X-API-Key.")
@@ -97,7 +115,7 @@ class KeyStore:
         matches = hmac.compare_digest(_hash(key), known.hash if known else bytes(32))
         if known is None or not matches:
             raise InvalidApiKey("This API key is unknown or revoked.")
-        return known.client
+        return Holder(known.client, known.id, known.rate, known.concurrency)
 
     def _reload(self) -> None:
         status = self.path.stat() if self.path.exists() else None
@@ -112,7 +130,7 @@ class KeyStore:
         database.execute(
             "CREATE TABLE IF NOT EXISTS keys"
             " (id TEXT PRIMARY KEY, client TEXT NOT NULL, hash BLOB NOT NULL, created INTEGER NOT NULL,"
-            " revoked INTEGER)"
+            " revoked INTEGER, rate TEXT, concurrency INTEGER)"
         )
         return database
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from scrapy.crawler import AsyncCrawlerRunner
 
 from crawler.errors import Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
+from crawler.politeness import platform_state
 from crawler.registry import spiders
 from crawler.targets import QueueSource, Rejected, Target
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from crawler.spiders.base import PlatformSpider
 
 logger = structlog.get_logger(__name__)
+
+RETRY_AFTER = 5
+"""Seconds after which a call that found no room may try again, where nothing better is known."""
 
 OVERLAY: dict[str, Any] = {
     # What a crawl wants and an open crawler must not have: outputs of its own, ports, statistics per crawl.
@@ -34,14 +39,18 @@ OVERLAY: dict[str, Any] = {
     "CLOSESPIDER_PAGECOUNT": 0,
     "CLOSESPIDER_ERRORCOUNT": 0,
     "LOG_INSTALL_ROOT_HANDLER": False,  # the service's own handlers stay
-    "TARGETS_IN_FLIGHT": 256,  # the platforms' budgets decide
 }
+
+MIN_IN_FLIGHT = 4
+"""Targets that an open crawler works on at once, however few its platform's budget lets download."""
 
 GRACE = 1.0
 """Seconds after a call's deadline at which it is answered even if its crawler says nothing."""
 
 RESTART_PAUSE = 1.0
 """Seconds before a crawler that died is opened anew."""
+DEATHS = 2
+"""Deaths in a row, without an outcome in between, after which nobody is kept waiting for it any more."""
 
 
 class OpenCrawler:
@@ -50,13 +59,18 @@ class OpenCrawler:
     def __init__(self, spider: type[PlatformSpider], settings: Settings) -> None:
         self.spider = spider
         self.settings = settings.copy()
-        self.settings.setdict(OVERLAY, priority="cmdline")
-        self.limit = settings.getint("SERVICE_MAX_WAITING")
+        self.budget = platform_state(spider.name, settings).budget
+        # Those that wait do so in line, where they can be counted and called off, and not inside the crawler; there
+        # a target's next request would have to queue behind the first ones of all others.
+        in_flight = max(MIN_IN_FLIGHT, 2 * self.budget.concurrency)
+        self.settings.setdict(OVERLAY | {"TARGETS_IN_FLIGHT": in_flight}, priority="cmdline")
+        self.limit = in_flight + settings.getint("SERVICE_MAX_WAITING")
         self.recycle_after = settings.getint("SERVICE_RECYCLE_TARGETS")
         self.recycle_minutes = settings.getfloat("SERVICE_RECYCLE_MINUTES")
         self.source = QueueSource(self._settled)
         self._calls: dict[str, asyncio.Future[Outcome]] = {}
         self._served = 0
+        self._deaths = 0
         self._closing = False
         self._task: asyncio.Task[None] | None = None
 
@@ -64,6 +78,11 @@ class OpenCrawler:
     def in_flight(self) -> int:
         """How many calls wait for an outcome."""
         return len(self._calls)
+
+    @property
+    def broken(self) -> bool:
+        """Whether it keeps dying as soon as it is opened."""
+        return self._deaths >= DEATHS and not self.source.iterated
 
     def open(self) -> None:
         """Starts to take calls."""
@@ -80,12 +99,11 @@ class OpenCrawler:
         """The target's data.
 
         Raises:
-            ScrapeError: its error; ``Overloaded`` where the line is full or its turn did not come.
+            ScrapeError: its error; ``Overloaded`` where the line is full or its turn did not, or cannot, come in time.
         """
-        if len(self.source) >= self.limit:
-            raise Overloaded(f"{self.limit} calls are waiting already.", retry_after=5)
         assert target.deadline is not None
         loop = asyncio.get_running_loop()
+        self._admit(target.deadline, loop.time())
         self._calls[target.id] = loop.create_future()
         self.source.put(target)
         try:
@@ -93,7 +111,7 @@ class OpenCrawler:
                 outcome = await self._calls[target.id]
         except TimeoutError:
             if self.source.discard(target.id):
-                raise Overloaded("Its turn did not come before the deadline.", retry_after=5) from None
+                raise Overloaded("Its turn did not come before the deadline.", retry_after=RETRY_AFTER) from None
             raise UpstreamTimeout("The deadline passed before the platform had answered.") from None
         finally:
             # Also where the caller is gone: what has not started never will.
@@ -104,7 +122,18 @@ class OpenCrawler:
         assert outcome.data is not None
         return outcome.data
 
+    def _admit(self, deadline: float, now: float) -> None:
+        if self.broken:
+            raise _broken(self.spider.name)
+        if self.in_flight >= self.limit:
+            wait = min(max(RETRY_AFTER, math.ceil(self.budget.earliest() - now)), 3_600)
+            raise Overloaded(f"{self.limit} calls to this platform are in flight already.", retry_after=wait)
+        late = self.budget.earliest(ahead=len(self.source)) - deadline
+        if late >= 0:
+            raise Overloaded("Its turn cannot come before the deadline.", retry_after=max(1, math.ceil(late)))
+
     def _settled(self, outcome: Outcome) -> None:
+        self._deaths = 0
         assert not isinstance(outcome.target, Rejected)
         waiting = self._calls.get(outcome.target.id)
         if waiting and not waiting.done():
@@ -125,7 +154,20 @@ class OpenCrawler:
                 return
             if isinstance(result, BaseException) or not self.source.renewing:
                 logger.error("crawler_died", spider=self.spider.name, exc_info=result)
+                self._deaths += 1
+                if self.broken:
+                    self._dismiss()
                 await asyncio.sleep(RESTART_PAUSE)
+
+    def _dismiss(self) -> None:
+        """Tells those in line that nobody comes."""
+        for target_id, waiting in self._calls.items():
+            if self.source.discard(target_id) and not waiting.done():
+                waiting.set_exception(_broken(self.spider.name))
+
+
+def _broken(platform: str) -> ServiceError:
+    return ServiceError(f"The crawler of {platform} cannot be opened; the service's log says why.")
 
 
 class OpenCrawlers:
@@ -133,12 +175,20 @@ class OpenCrawlers:
 
     def __init__(self, settings: Settings) -> None:
         self._crawlers = {name: OpenCrawler(spider, settings) for name, spider in spiders().items()}
+        self.limit = settings.getint("SERVICE_MAX_CALLS")
         self.draining = False
 
     @property
     def in_flight(self) -> int:
         """How many calls wait for an outcome."""
         return sum(crawler.in_flight for crawler in self._crawlers.values())
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Whether calls are taken, and the platforms whose calls are not."""
+        broken = [name for name, crawler in self._crawlers.items() if crawler.broken]
+        status = "draining" if self.draining else "broken" if len(broken) == len(self._crawlers) else "ready"
+        return {"status": status, "broken": broken}
 
     def open(self) -> None:
         """Opens every crawler."""
@@ -156,6 +206,8 @@ class OpenCrawlers:
         crawler = self._crawlers.get(target.scraper.platform)
         if crawler is None:
             raise ServiceError(f"No crawler is open for {target.scraper.platform}.")
+        if self.in_flight >= self.limit and crawler.in_flight >= self.limit / len(self._crawlers):
+            raise Overloaded(f"{self.limit} calls are in flight already.", retry_after=RETRY_AFTER)
         return await crawler.call(target)
 
     async def drain(self) -> None:

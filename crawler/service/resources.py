@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from crawler.service.keys import Keys
+    from crawler.service.limits import KeyLimits
     from crawler.service.open_crawlers import OpenCrawlers
 
 logger = structlog.get_logger(__name__)
@@ -36,10 +37,11 @@ class Api(Resource):
 
     isLeaf = True
 
-    def __init__(self, crawlers: OpenCrawlers, keys: Keys) -> None:
+    def __init__(self, crawlers: OpenCrawlers, keys: Keys, limits: KeyLimits) -> None:
         super().__init__()
         self.crawlers = crawlers
         self.keys = keys
+        self.limits = limits
         self._tasks: set[asyncio.Task[None]] = set()
 
     def render(self, request: Request) -> int:
@@ -91,8 +93,8 @@ class Api(Resource):
                 return plain(200, {"status": "ok"}, call)
             case "/readyz":
                 _only(request, "GET")
-                ready = not self.crawlers.draining
-                return plain(200 if ready else 503, {"status": "ready" if ready else "draining"}, call)
+                state = self.crawlers.state
+                return plain(200 if state["status"] == "ready" else 503, state, call)
         prefix, _, name = path.rpartition("/")
         scraper = scrapers().get(name) if prefix == "/v1/scrapers" else None
         if scraper is None:
@@ -102,12 +104,21 @@ class Api(Resource):
         return await self._scrape(request, call, scraper)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
-        call.client_id = self.keys.client_of(request.getHeader("x-api-key"))
+        holder = self.keys.holder(request.getHeader("x-api-key"))
+        call.client_id = holder.client
+        standing = await self.limits.count(holder)
+        if standing:
+            call.headers.update(standing.headers)
+            standing.check()
         params = check_params(scraper, read_object(request))
         wait = self._wait(request, call)
         deadline = asyncio.get_running_loop().time() + wait
         target = Target(call.request_id, scraper, params, deadline=deadline)
-        return success(call, await self.crawlers.call(target))
+        leave = await self.limits.enter(holder)
+        try:
+            return success(call, await self.crawlers.call(target))
+        finally:
+            leave()
 
     @staticmethod
     def _wait(request: Request, call: Call) -> int:
@@ -135,9 +146,9 @@ def catalogue() -> list[dict[str, Any]]:
     ]
 
 
-def make_site(crawlers: OpenCrawlers, keys: Keys) -> Site:
+def make_site(crawlers: OpenCrawlers, keys: Keys, limits: KeyLimits) -> Site:
     """The endpoint as a Twisted site."""
-    site = Site(Api(crawlers, keys), requestFactory=CappedRequest)
+    site = Site(Api(crawlers, keys, limits), requestFactory=CappedRequest)
     site.noisy = False
     return site
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import time
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,6 +43,12 @@ def call(
     connection.close()
     found = {name.lower(): value for name, value in response.getheaders()}
     return Reply(response.status, found, json.loads(raw) if raw else None)
+
+
+def wait_for_draining(url: str) -> None:
+    """Returns when the service has heard that it is to end."""
+    while call(url, "/readyz", method="GET").status == 200:
+        time.sleep(0.01)
 
 
 async def many(url: str, calls: list[tuple[str, dict[str, Any]]], *, at_once: int = 50) -> list[Reply]:

@@ -30,17 +30,17 @@ class Service:
 
 
 @contextmanager
-def running(log: Path, *settings: str) -> Iterator[Service]:
+def running(log: Path, *settings: str, workers: int = 1) -> Iterator[Service]:
     """Starts ``scrapy serve --sandbox``, and kills what is left of it in the end."""
     options = [part for setting in (*QUICK, *settings) for part in ("-s", setting)]
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", "0", *options],
+            [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", "0", "--workers", str(workers), *options],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
-            env={**os.environ, "PYTHONWARNINGS": "default"},
+            env={**os.environ, "PYTHONWARNINGS": "default", "PYTHONPATH": str(Path(__file__).parent)},
         )
         try:
             assert process.stdout

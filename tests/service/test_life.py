@@ -14,7 +14,7 @@ import pytest
 
 from crawler.sandbox.retail import FAULTS, World
 from crawler.service.keys import KeyStore
-from tests.service.client import CATEGORY, SEARCH, call, many
+from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import ROOT, running
 
 
@@ -57,7 +57,7 @@ def test_sigterm_answers_what_is_in_flight(tmp_path: Path) -> None:
         slow = asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow"})] * 5))
         await asyncio.sleep(0.25)
         os.kill(pid, signal.SIGTERM)
-        await asyncio.sleep(0.1)
+        await asyncio.to_thread(wait_for_draining, url)
         late = await many(url, [(CATEGORY, {"cat_id": "976759"})])
         return [reply.code for reply in [*await slow, *late]]
 
@@ -79,14 +79,14 @@ def test_keys_are_created_listed_and_revoked(tmp_path: Path) -> None:
     assert key.startswith("sk_")
     assert key.encode() not in file.read_bytes(), "only the hash is stored"
     store = KeyStore(file)
-    assert store.client_of(key) == "acme"
+    assert store.holder(key).client == "acme"
     key_id = key.split("_")[1]
     listed = scrapy("keys", "list", keys=file).stdout
     assert key_id in listed
     assert "acme" in listed
     assert scrapy("keys", "revoke", key_id, keys=file).returncode == 0
     with pytest.raises(Exception, match="revoked"):
-        store.client_of(key)
+        store.holder(key)
     assert scrapy("keys", "revoke", key_id, keys=file).returncode == 1
     assert scrapy("keys", "unknown", keys=file).returncode == 2
 

@@ -1,0 +1,44 @@
+"""Pipelines that break what a project may break; the services under test find them by ``PYTHONPATH``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class Raises:
+    """Has a bug."""
+
+    def process_item(self, item: Any) -> Any:
+        raise ZeroDivisionError("a secret of ours")
+
+
+class Stops:
+    """Ends its crawler in the midst of the first item, as a memory limit would."""
+
+    stopped = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Stops:
+        return cls(crawler)
+
+    async def process_item(self, item: Any) -> Any:
+        if not Stops.stopped:
+            Stops.stopped = True
+            assert self.crawler.engine
+            self.stopping = asyncio.ensure_future(self.crawler.engine.stop_async())
+            await asyncio.sleep(0.1)
+        return item
+
+
+class CannotOpen:
+    """Breaks its crawler before it takes a target."""
+
+    def __init__(self) -> None:
+        raise ZeroDivisionError("a secret of ours")

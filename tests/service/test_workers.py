@@ -1,0 +1,102 @@
+"""Several processes behind one port: evenly loaded, replaced when they die, none of their calls lost at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many, wait_for_draining
+from tests.service.conftest import Service, running
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Service]:
+    with running(tmp_path / "log", workers=2) as service:
+        wait_for_workers(service, {"0", "1"})
+        yield service
+
+
+def served_by(service: Service) -> list[str]:
+    """The worker of each call that the log tells of."""
+    return re.findall(r"event=call .*worker=(\d)", service.logged())
+
+
+def wait_for_workers(service: Service, expected: set[str]) -> None:
+    """Returns when each of the workers has served something since."""
+    before = len(served_by(service))
+    deadline = time.monotonic() + 30
+    while set(served_by(service)[before:]) < expected:
+        assert time.monotonic() < deadline, service.logged()
+        try:
+            call(service.url, SEARCH, {"query": "mustard"})
+        except (ConnectionError, http.client.HTTPException):
+            time.sleep(0.05)
+
+
+def children(service: Service) -> list[int]:
+    path = Path(f"/proc/{service.process.pid}/task/{service.process.pid}/children")
+    return [int(pid) for pid in path.read_text().split()]
+
+
+def kept_connections(service: Service, number: int, calls: int) -> None:
+    """So many connections, each kept for so many calls."""
+    parts = urlsplit(service.url)
+    connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30) for _ in range(number)]
+    for connection in connections:
+        for _ in range(calls):
+            connection.request("POST", CATEGORY, json.dumps({"cat_id": "3944"}), HEADERS)
+            assert json.load(connection.getresponse())["success"]
+        connection.close()
+
+
+def test_kept_connections_are_dealt_evenly(pair: Service) -> None:
+    before = Counter(served_by(pair))
+    kept_connections(pair, number=8, calls=5)
+    assert Counter(served_by(pair)) - before == Counter({"0": 20, "1": 20})
+
+
+def test_a_killed_worker_is_replaced_while_the_other_answers(pair: Service) -> None:
+    victim, _ = children(pair)
+    os.kill(victim, signal.SIGKILL)
+    while victim in children(pair):
+        time.sleep(0.01)
+    survivors = [call(pair.url, SEARCH, {"query": "mustard"}).code for _ in range(3)]
+    assert survivors == ["OK"] * 3
+    wait_for_workers(pair, {"0", "1"})
+    assert len(children(pair)) == 2
+    assert victim not in children(pair)
+    assert "event=worker_died" in pair.logged()
+
+
+def test_sigterm_answers_what_is_in_flight_in_every_worker(pair: Service) -> None:
+    async def scenario() -> list[str]:
+        slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow"})] * 10))
+        await asyncio.sleep(0.25)
+        pair.process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(wait_for_draining, pair.url)
+        late = await many(pair.url, [(CATEGORY, {"cat_id": "976759"})])
+        return [reply.code for reply in [*late, *await slow]]
+
+    assert asyncio.run(scenario()) == ["SHUTTING_DOWN"] + ["OK"] * 10
+    assert pair.process.wait(timeout=15) == 0
+
+
+def test_workers_end_with_the_process_that_deals(pair: Service) -> None:
+    workers = children(pair)
+    pair.process.kill()
+    pair.process.wait(timeout=5)
+    deadline = time.monotonic() + 15
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
