@@ -1,0 +1,66 @@
+"""A crowd before one slow platform: calls in flight, how long the last one waits, and what memory that takes.
+
+What is measured: ``--calls`` calls at once of a search whose page takes ``--seconds`` (the sandbox waits), with a
+budget of ``--concurrency`` downloads at once and a waiting line that holds all others. The settings dictate that the
+last answer comes after calls / concurrency * seconds; the figure is how much later it really came.
+
+Usage: .venv/bin/python -m benchmarks.crowd [--calls N] [--concurrency N] [--seconds S]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+import aiohttp
+
+from benchmarks.stack import rss_megabytes, stack
+
+SEARCH = "/v1/scrapers/retail-search-v4"
+
+
+async def crowd(url: str, headers: dict[str, str], calls: int, pid: int) -> tuple[Counter[str], float, float]:
+    """The answers by code, seconds until the last one, and the most memory seen meanwhile, in MB."""
+    most = rss_megabytes(pid)
+    start = time.perf_counter()
+    async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=calls)) as session:
+
+        async def one() -> str:
+            async with session.post(url, json={"query": "mustard"}, timeout=aiohttp.ClientTimeout(150)) as answer:
+                return str((await answer.json())["status"]["code"])
+
+        tasks = [asyncio.ensure_future(one()) for _ in range(calls)]
+        while not all(task.done() for task in tasks):
+            most = max(most, rss_megabytes(pid))
+            await asyncio.sleep(0.25)
+        return Counter(task.result() for task in tasks), time.perf_counter() - start, most
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description="A crowd before one slow platform.")
+    parser.add_argument("--calls", type=int, default=1_000)
+    parser.add_argument("--concurrency", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    options = parser.parse_args()
+    settings: dict[str, Any] = {
+        "PLATFORM_BUDGETS": {"retail": {"concurrency": options.concurrency, "delay": 0.0}},
+        "SERVICE_MAX_WAITING": options.calls,
+    }
+    with stack(
+        "--latency", str(options.seconds), PLATFORM_BUDGETS=budget, SERVICE_MAX_WAITING=options.calls
+    ) as running:
+        port, pid = running.endpoint()
+        headers = running.headers | {"Prefer": "wait=120"}
+        answers, last, memory = asyncio.run(crowd(f"http://127.0.0.1:{port}{SEARCH}", headers, options.calls, pid))
+    dictated = options.calls / options.concurrency * options.seconds
+    print(f"{options.calls} calls at once, {options.concurrency} downloads at once, {options.seconds} s a page")
+    print(f"answers: {dict(answers)}; the last after {last:.1f} s, {last / dictated:.2f} times {dictated:.0f} s")
+    print(f"memory: {memory:.0f} MB at most")
+
+
+if __name__ == "__main__":
+    main()
