@@ -50,9 +50,7 @@ def main() -> None:
         "PLATFORM_BUDGETS": {"retail": {"concurrency": options.concurrency, "delay": 0.0}},
         "SERVICE_MAX_WAITING": options.calls,
     }
-    with stack(
-        "--latency", str(options.seconds), PLATFORM_BUDGETS=budget, SERVICE_MAX_WAITING=options.calls
-    ) as running:
+    with stack("--latency", str(options.seconds), **settings) as running:
         port, pid = running.endpoint()
         headers = running.headers | {"Prefer": "wait=120"}
         answers, last, memory = asyncio.run(crowd(f"http://127.0.0.1:{port}{SEARCH}", headers, options.calls, pid))
