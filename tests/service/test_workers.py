@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many, wait_for_draining
@@ -100,3 +101,58 @@ def test_workers_end_with_the_process_that_deals(pair: Service) -> None:
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+async def load(url: str, until: asyncio.Event, found: Counter[str]) -> None:
+    """A client that calls again and again. What it finds: codes of answers, and connections that broke."""
+    async with aiohttp.ClientSession(headers=HEADERS) as session:
+        while not until.is_set():
+            try:
+                async with session.post(url + SEARCH, json={"query": "mustard"}) as answer:
+                    found[(await answer.json())["status"]["code"]] += 1
+            except aiohttp.ClientConnectionError:
+                found["broken"] += 1
+                await asyncio.sleep(0.05)
+
+
+def test_a_worker_killed_under_load_costs_its_own_calls_only(pair: Service) -> None:
+    clients = 12
+
+    async def scenario() -> Counter[str]:
+        found: Counter[str] = Counter()
+        done = asyncio.Event()
+        loads = [asyncio.ensure_future(load(pair.url, done, found)) for _ in range(clients)]
+        await asyncio.sleep(1)
+        os.kill(children(pair)[0], signal.SIGKILL)
+        await asyncio.to_thread(wait_for_workers, pair, {"0", "1"})
+        await asyncio.sleep(1)
+        done.set()
+        await asyncio.gather(*loads)
+        return found
+
+    found = asyncio.run(scenario())
+    assert set(found) == {"OK", "broken"}
+    # Its connections break once each; one that is opened before its end is noticed may break once more.
+    assert found["broken"] <= 2 * clients
+
+
+def test_sigterm_under_load_loses_no_call(pair: Service) -> None:
+    async def scenario() -> Counter[str]:
+        found: Counter[str] = Counter()
+        done = asyncio.Event()
+        loads = [asyncio.ensure_future(load(pair.url, done, found)) for _ in range(12)]
+        slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow"})] * 12))
+        await asyncio.sleep(1)
+        pair.process.send_signal(signal.SIGTERM)
+        assert {reply.code for reply in await slow} <= {"OK", "SHUTTING_DOWN"}, "each has an answer"
+        await asyncio.to_thread(pair.process.wait, 15)
+        done.set()
+        await asyncio.gather(*loads)
+        return found
+
+    found = asyncio.run(scenario())
+    assert found["OK"]
+    assert set(found) <= {"OK", "SHUTTING_DOWN", "broken"}
+    assert pair.process.returncode == 0
+    # A call that a worker took has an answer in its log; none was cut off by the end.
+    assert "CLIENT_GONE" not in pair.logged()
