@@ -1,0 +1,195 @@
+r"""Script literals: the data that a page's scripts carry as JavaScript values instead of JSON.
+
+The dialect is that of stream serialisers: ``$R[7]={name:"x",ok:!0,parent:$R[3]}``. Keys stand with and without quotes,
+``$R[n]=`` names a value and a later ``$R[n]`` is that value again, and calls stand around all of it. Nothing is ever
+evaluated: the text is cut into tokens, and the tokens are built up into values by one loop with a stack of its own, so
+that neither depth nor a text that looks like code can break it. What is no literal (functions, names) becomes None.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+_TOKEN = re.compile(
+    r"""
+      (?P<string> "[^"\\]*+(?:\\.[^"\\]*+)*+" | '[^'\\]*+(?:\\.[^'\\]*+)*+' | `[^`\\]*+(?:\\.[^`\\]*+)*+` )
+    | (?P<slot>   \$R\[(?P<index>\d{1,9})\] )
+    | (?P<truth>  ![01](?![\w$]) )
+    | (?P<void>   void\ 0(?![\w$]) )
+    | (?P<number> -?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,9})?n?(?![\w$]) )
+    | (?P<word>   [\w$]+ )
+    | (?P<equals> =>|[=!]={1,2}|= )
+    | (?P<sign>   \S )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(
+    r"\\(?:u\{(?P<point>[0-9a-fA-F]{1,8})\}|u(?P<unit>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})"
+    r"|(?P<line>\r\n|\n|\u2028|\u2029)|(?P<one>.))",
+    re.DOTALL,
+)
+_NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_WORDS = {"true": True, "false": False}
+_CLOSES = {"}": "{", "]": "[", ")": "("}
+
+Container = dict[str, Any] | list[Any]
+
+
+@dataclass
+class Literals:
+    """What a page's scripts hold. The named values are shared by all scripts of a page: read them one after another."""
+
+    containers: list[Container] = field(default_factory=list)
+    """Every object and array that was closed, in the order in which they open."""
+    whole: bool = True
+    """Whether every value was closed; False where a text ends within one."""
+    _slots: dict[int, Any] = field(default_factory=dict)
+
+    def read(self, script: str) -> None:
+        r"""Adds the values of a script.
+
+        >>> found = Literals()
+        >>> found.read('($R=>$R[0]={a:$R[1]=[!0,-1.5,"\x3Cb>"],"c d":$R[1],e:void 0})($R["tsr"])')
+        >>> found.containers[0]
+        {'a': [True, -1.5, '<b>'], 'c d': [True, -1.5, '<b>'], 'e': None}
+        """
+        reader = _Reader(self._slots)
+        reader.read(script)
+        unfinished = {id(frame.container) for frame in reader.stack[1:]}
+        self.whole = self.whole and not unfinished and not reader.cut
+        self.containers += [each for each in reader.opened if id(each) not in unfinished]
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """The objects among the containers."""
+        return [each for each in self.containers if isinstance(each, dict)]
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open bracket, and what is known of the element that is being read in it."""
+
+    kind: str
+    container: Container | None = None
+    key: str | None = None
+    word: str | None = None
+    """The last token where it can be a key."""
+    value: Any = None
+    seen: bool = False
+    """Whether the element has any value yet."""
+    slot: int | None = None
+    """The slot that the last token is."""
+    names: list[int] = field(default_factory=list)
+    """The slots that the element is assigned to."""
+
+    def take(self, value: Any, *, word: str | None = None, slot: int | None = None) -> None:
+        self.value, self.seen, self.word, self.slot = value, True, word, slot
+
+
+class _Reader:
+    """Tokens to values: one frame for each open bracket."""
+
+    def __init__(self, slots: dict[int, Any]) -> None:
+        self.slots = slots
+        self.stack = [_Frame("")]
+        self.opened: list[Container] = []
+        self.cut = False
+
+    def read(self, script: str) -> None:
+        for token in _TOKEN.finditer(script):
+            kind, text = token.lastgroup, token[0]
+            top = self.stack[-1]
+            if kind == "string":
+                value = unescaped(text[1:-1])
+                top.take(value, word=value)
+            elif kind == "slot":
+                index = int(token["index"])
+                top.take(self.slots.get(index), slot=index)
+            elif kind == "truth":
+                top.take(text == "!0")
+            elif kind == "void":
+                top.take(None)
+            elif kind == "number":
+                top.take(_number(text), word=text)
+            elif kind == "word":
+                top.take(_WORDS.get(text), word=text)
+            elif kind == "equals":
+                if text == "=" and top.slot is not None:
+                    top.names.append(top.slot)
+                    top.take(None)
+            elif text in "\"'`":
+                self.cut = True  # a string that nothing ends: what follows cannot be told from text
+                return
+            else:
+                self._sign(text, top)
+
+    def _sign(self, text: str, top: _Frame) -> None:
+        if text in "{[(":
+            container: Container | None = {} if text == "{" else [] if text == "[" else None
+            if container is not None:
+                self.opened.append(container)
+                for index in top.names:
+                    self.slots[index] = container
+                top.names = []
+            self.stack.append(_Frame(text, container))
+        elif text in ",;":
+            self._commit(top)
+        elif text == ":" and top.kind == "{" and top.key is None and top.word is not None:
+            top.key = top.word
+            top.value, top.seen, top.word = None, False, None
+        elif text in _CLOSES:
+            self._close(_CLOSES[text])
+
+    def _close(self, kind: str) -> None:
+        """Ends the innermost bracket of a kind; a closing one without its opening says nothing."""
+        depth = next((n for n in range(len(self.stack) - 1, 0, -1) if self.stack[n].kind == kind), 0)
+        while depth and len(self.stack) > depth:
+            frame = self.stack[-1]
+            self._commit(frame)
+            self.stack.pop()
+            # A bracket of arguments, or of precedence, stands for the last value in it.
+            self.stack[-1].take(frame.value if frame.container is None else frame.container)
+
+    def _commit(self, frame: _Frame) -> None:
+        """Puts the element that was read to its place."""
+        for index in frame.names:
+            self.slots[index] = frame.value
+        if isinstance(frame.container, dict):
+            if frame.key is not None:
+                frame.container[frame.key] = frame.value
+        elif isinstance(frame.container, list) and frame.seen:
+            frame.container.append(frame.value)
+        last = frame.value
+        frame.key, frame.names = None, []
+        frame.take(last if frame.container is None else None)
+        frame.seen = False
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        return int(text.rstrip("n"))
+    except ValueError:
+        value = float(text.rstrip("n"))
+        return value if abs(value) < float("inf") else None
+
+
+def unescaped(text: str) -> str:
+    r"""The text that the inside of a string literal stands for. Halves of emoji are joined, or replaced where alone.
+
+    >>> unescaped(r'\x3Ca\u003e \ud83d\udc3e \ud83d! \u{1F43E} \"q\" \n')
+    '<a> 🐾 �! 🐾 "q" \n'
+    """
+    if "\\" not in text:
+        return text
+    raw = _ESCAPE.sub(_character, text)
+    return raw.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _character(found: re.Match[str]) -> str:
+    code = found["point"] or found["unit"] or found["byte"]
+    if code:
+        point = int(code, 16)
+        return chr(point) if point < 0x110000 else "�"
+    return "" if found["line"] else _NAMED.get(found["one"], found["one"])

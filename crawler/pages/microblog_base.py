@@ -1,0 +1,95 @@
+"""Microblog: what the pages of all its sources say, each as far as its source exposes it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import attrs
+from web_poet import field
+
+from crawler.errors import Detail, ExtractionFailed, UpstreamBlocked
+from crawler.normalise import text
+from crawler.pages.base import PlatformPage
+from crawler.pages.microblog_node import Node
+from crawler.pages.microblog_timeline import Row, author_node, owner_of, records_of
+from crawler.pages.microblog_user import profile, screen_name
+
+LOGIN_PATH = "/i/flow/login"
+CHALLENGE_MARKS = ("/cdn-cgi/challenge-platform/", "<title>Just a moment...</title>", "cf-browser-verification")
+
+
+@attrs.define(slots=False)
+class MicroblogPage(PlatformPage):
+    """One source's answer. ``page_params``: ``username`` as asked, without @.
+
+    Fields: ``profile`` (the contract's names, None for what is not exposed; {} where it has no user), ``user_id``,
+    ``posts`` (contract objects) and ``next_cursor`` (the platform's own, "" where this source does not continue).
+    """
+
+    @field
+    def profile(self) -> dict[str, Any]:
+        return profile(self.user) if screen_name(self.user) else {}
+
+    @field
+    def user_id(self) -> str:
+        return text(self.user.get("rest_id")) or text(self.user.get("legacy", "id_str"))
+
+    @field(cached=True)
+    def posts(self) -> list[dict[str, Any]]:
+        return records_of(self.rows, self.owner)
+
+    @field
+    def next_cursor(self) -> str:
+        return ""
+
+    # What the sources differ in
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The places of the timeline at which posts stand; none where the source has no timeline."""
+        return []
+
+    @cached_property
+    def user(self) -> Node:
+        """The profile's user; an empty node where the source does not have it."""
+        return author_node(self.rows, self.owner)
+
+    @property
+    def asked(self) -> str:
+        """The handle asked for, "" where that is not known."""
+        return text(self.page_params.get("username")).removeprefix("@")
+
+    @cached_property
+    def owner(self) -> str:
+        """The handle of the profile."""
+        return self.asked or owner_of(self.rows)
+
+    # What the gates share
+
+    def refuse_walls(self) -> None:
+        """Raises where the platform shows a login or asks whether a human is there. Only for pages without data."""
+        body = self.response.text
+        if any(mark in body for mark in CHALLENGE_MARKS):
+            raise UpstreamBlocked(
+                "The platform asks whether a human is there.", upstream_status=self.response.status, reason="challenge"
+            )
+        if LOGIN_PATH in str(self.response.url) or "<title>Log in to X" in body:
+            raise UpstreamBlocked(
+                "The platform shows its login.", upstream_status=self.response.status, reason="login_wall"
+            )
+
+    def refuse_others(self, handle: str) -> None:
+        """Raises for a user who is not the one asked for."""
+        if self.asked and handle and handle.casefold() != self.asked.casefold():
+            raise ExtractionFailed(
+                f"The answer is another profile's: {handle!r}, asked was {self.asked!r}.",
+                details=[{"loc": ["screen_name"], "msg": f"Input should be {self.asked!r}", "type": "literal_error"}],
+                reason="wrong_echo",
+            )
+
+
+def missing(message: str, *paths: list[str | int], reason: str) -> ExtractionFailed:
+    """The error for parts of a payload that must be there."""
+    details: list[Detail] = [{"loc": path, "msg": "Field required", "type": "missing"} for path in paths]
+    return ExtractionFailed(message, details=details, reason=reason)

@@ -1,0 +1,92 @@
+"""Microblog: the timeline that other sites embed. It has the oldest shape of users and posts."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+import attrs
+
+from crawler.normalise import text
+from crawler.pages.microblog_base import MicroblogPage, missing
+from crawler.pages.microblog_node import Node
+from crawler.pages.microblog_timeline import Row
+from crawler.pages.microblog_user import screen_name
+from crawler.payload import decode, dig, objects, script_text
+
+DATA_SCRIPT = "__NEXT_DATA__"
+ENTRIES = ("props", "pageProps", "timeline", "entries")
+
+
+@attrs.define(slots=False)
+class EmbedPage(MicroblogPage):
+    """Up to a hundred posts, not always in the order of time, and the whole profile. Knows no views and no bookmarks."""
+
+    source: ClassVar[str] = "embed"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return DATA_SCRIPT in body or ('"pageProps"' in body and '"entries"' in body)
+
+    def validate_input(self) -> None:
+        """Decides whether this is the embed of the profile that was asked for.
+
+        Raises:
+            TargetNotFound: 404.
+            UpstreamBlocked: a login or a challenge.
+            ExtractionFailed: no data, another profile's, or posts that are not understood.
+        """
+        self.refuse_failures()
+        if DATA_SCRIPT not in self.response.text and not self._is_json:
+            self.refuse_walls()
+            raise missing("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
+        if not isinstance(dig(self._payload, *ENTRIES), list):
+            raise missing("The embed has no entries.", list(ENTRIES), reason="no_rows")
+        self.refuse_others(text(dig(self._payload, "props", "pageProps", "headerProps", "screenName")))
+        rows = [row.handle for row in self.rows if row.handle]
+        if self.asked and rows and not screen_name(self.user):
+            self.refuse_others(rows[0])
+        _ = self.posts
+
+    @property
+    def _is_json(self) -> bool:
+        return self.response.text.lstrip().startswith("{")
+
+    @cached_property
+    def _payload(self) -> Any:
+        body = self.response.text
+        block = body if self._is_json else script_text(body, DATA_SCRIPT)
+        return decode(block or "", what=DATA_SCRIPT)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        return [
+            Row(text(entry.get("entry_id")) or "tweet", Node(as_nested(dig(entry, "content", "tweet"))))
+            for entry in objects(dig(self._payload, *ENTRIES))
+            if entry.get("type") == "tweet"
+        ]
+
+
+def as_nested(post: Any) -> dict[str, Any]:
+    """A flat post in the shape of the calls' oldest generation: the same keys, one level deeper.
+
+    Iterative: a post that holds a post that holds a post … must not break it.
+    """
+    top: dict[str, Any] = {}
+    waiting: list[tuple[Any, dict[str, Any]]] = [(post, top)]
+    while waiting:
+        flat, nested = waiting.pop()
+        if not isinstance(flat, dict):
+            continue
+        user = flat.get("user")
+        author = {"rest_id": text(dig(user, "id_str")), "legacy": user} if isinstance(user, dict) else {}
+        nested.update(rest_id=text(flat.get("id_str")), legacy={**flat}, core={"user_results": {"result": author}})
+        if flat.get("retweeted_status"):
+            inner: dict[str, Any] = {}
+            nested["legacy"]["retweeted_status_result"] = {"result": inner}
+            waiting.append((flat["retweeted_status"], inner))
+        if flat.get("quoted_status") or flat.get("is_quote_status"):
+            inner = {}
+            nested["quoted_status_result"] = {"result": inner}
+            waiting.append((flat.get("quoted_status"), inner))
+    return top
