@@ -31,7 +31,6 @@ _ESCAPE = re.compile(
     re.DOTALL,
 )
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
-_WORDS = {"true": True, "false": False}
 _CLOSES = {"}": "{", "]": "[", ")": "("}
 
 Container = dict[str, Any] | list[Any]
@@ -101,24 +100,16 @@ class _Reader:
         for token in _TOKEN.finditer(script):
             kind, text = token.lastgroup, token[0]
             top = self.stack[-1]
-            if kind == "string":
-                value = unescaped(text[1:-1])
-                top.take(value, word=value)
-            elif kind == "slot":
+            if kind == "slot":
                 index = int(token["index"])
                 top.take(self.slots.get(index), slot=index)
-            elif kind == "truth":
-                top.take(text == "!0")
-            elif kind == "void":
-                top.take(None)
-            elif kind == "number":
-                top.take(_number(text), word=text)
-            elif kind == "word":
-                top.take(_WORDS.get(text), word=text)
             elif kind == "equals":
                 if text == "=" and top.slot is not None:
                     top.names.append(top.slot)
                     top.take(None)
+            elif kind != "sign":
+                value = _value(kind, text)
+                top.take(value, word=value if kind == "string" else text)
             elif text in "\"'`":
                 self.cut = True  # a string that nothing ends: what follows cannot be told from text
                 return
@@ -165,6 +156,15 @@ class _Reader:
         frame.key, frame.names = None, []
         frame.take(last if frame.container is None else None)
         frame.seen = False
+
+
+def _value(kind: str | None, text: str) -> Any:
+    """The value of a token that is one by itself."""
+    if kind == "string":
+        return unescaped(text[1:-1])
+    if kind == "number":
+        return _number(text)
+    return {"!0": True, "true": True, "!1": False, "false": False}.get(text)
 
 
 def _number(text: str) -> int | float | None:

@@ -16,6 +16,11 @@ PUBLIC_ORIGINS: dict[str, str] = {
     "retail": "https://www.walmart.com",
 }
 
+FURTHER_ORIGINS: dict[str, dict[str, str]] = {
+    # By role, where a platform is asked at other origins than that of its pages, too.
+    "microblog": {"embed": "https://syndication.twitter.com", "api": "https://api.x.com"},
+}
+
 BUDGETS: dict[str, dict[str, float]] = {
     # Downloads at once and seconds between their starts, for one address without a proxy; from each platform's notes.
     "photoapp": {"concurrency": 1, "delay": 30.0},
@@ -29,7 +34,8 @@ BUDGETS: dict[str, dict[str, float]] = {
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
     """A platform's origins: those of ``PLATFORM_ORIGINS``, else the public ones."""
-    found: str | dict[str, str] = (PUBLIC_ORIGINS | settings.getdict("PLATFORM_ORIGINS"))[name]
+    public = {"page": PUBLIC_ORIGINS[name], **FURTHER_ORIGINS.get(name, {})}
+    found: str | dict[str, str] = settings.getdict("PLATFORM_ORIGINS").get(name, public)
     return found
 
 

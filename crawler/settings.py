@@ -58,6 +58,12 @@ TARGETS_IN_FLIGHT = 32
 """How many targets are out at once in a crawl."""
 TARGET_TIMEOUT = 0.0
 """Seconds after which a target of a crawl is given up; 0: only its downloads have a limit (DOWNLOAD_TIMEOUT)."""
+SOURCE_TIMEOUT = 10.0
+"""Seconds for one download of a platform that has other sources: the next one must still have its turn."""
+GUEST_TOKEN_LIFETIME = 3_600.0
+"""Seconds for which a token that a platform hands to every visitor is used; it may be refused earlier."""
+GUEST_TOKEN_PAUSE = 60.0
+"""Seconds for which a platform that hands out none is not asked again."""
 LISTING_CEILING = 400
 """Reported results up to which a listing is paged through; beyond it an exhaustive crawl slices it. The platform
 serves about 500 rows; some of them repeat a product."""

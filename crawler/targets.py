@@ -60,6 +60,17 @@ class Target:
     batch: bool = False
     """Whether it is one of many of a list, so that its feed line must carry its id and params."""
 
+    def further(self, **changes: Any) -> Target:
+        """A target that follows from this one: the same scraper, other params."""
+        return Target(
+            id=new_id(),
+            scraper=self.scraper,
+            params=self.params.model_copy(update=changes),
+            parent=self.id,
+            hop=self.hop + 1,
+            batch=self.batch,
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """What identifies the target in a feed line."""
         return {

@@ -25,6 +25,11 @@ class SharedToken:
     _refusal: ScrapeError | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    @property
+    def value(self) -> str:
+        """The token as it is known now, "" where there is none."""
+        return self._value if time.monotonic() < self._until and self._refusal is None else ""
+
     async def get(self, ask: Callable[[], Awaitable[str]]) -> str:
         """The token, or the one that ``ask`` brings where there is none yet.
 
@@ -45,7 +50,7 @@ class SharedToken:
             return self._value
 
     def refused(self, token: str) -> None:
-        """Forgets a token that the platform no longer takes; not the newer one that another target brought meanwhile."""
+        """Forgets a token that the platform no longer takes; not the newer one of another target."""
         if token == self._value and self._refusal is None:
             self._until = 0.0
 

@@ -45,8 +45,10 @@ class ProfilePage(MicroblogPage):
     def recognise(cls, body: str) -> bool:
         start = body.lstrip()[:200].lower()
         data_alone = start.startswith("{") and '"__id"' in body and '"__typename"' in body
-        return data_alone or (not start.startswith(("{", "[")) and "__NEXT_DATA__" not in body and "<" in body) or (
-            SLOT in body and not start.startswith("{")
+        return (
+            data_alone
+            or (not start.startswith(("{", "[")) and "__NEXT_DATA__" not in body and "<" in body)
+            or (SLOT in body and not start.startswith("{"))
         )
 
     def validate_input(self) -> None:
@@ -81,8 +83,11 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def owner(self) -> str:
-        return self.asked or text(self._linked_profile["screen_name"]) or self._meta.get("profile:username", "") or (
-            owner_of(self.rows)
+        return (
+            self.asked
+            or text(self._linked_profile["screen_name"])
+            or self._meta.get("profile:username", "")
+            or (owner_of(self.rows))
         )
 
     @cached_property
@@ -130,25 +135,31 @@ class ProfilePage(MicroblogPage):
         return found
 
     @cached_property
+    def _pinned_ids(self) -> set[str]:
+        return {each for entry in self._objects for each in strings(entry.get("pinned_entry_ids"))}
+
+    @cached_property
     def _entry_ids(self) -> list[str]:
         """The entries of the profile's timeline in its order, a pinned one first; all there are where it is missing."""
-        timelines = [Node(each, self._records) for each in self._objects if each.get("__typename") == "TimelineTimeline"]
+        timelines = [
+            Node(each, self._records) for each in self._objects if each.get("__typename") == "TimelineTimeline"
+        ]
         own = [timeline for timeline in timelines if text(timeline.get("id")).startswith(OWN_TIMELINE)]
         for timeline in own or timelines:
             refs = dig(timeline.get("entries"), "__refs")
             if isinstance(refs, list):
-                pinned = strings(timeline.get("pinned_entry_ids"))
-                listed = [ref.rpartition(":")[2] for ref in strings(refs)]
-                return list(dict.fromkeys([*(each for each in pinned if each in listed), *listed]))
+                listed = [ref.rpartition(":")[2] for ref in strings([dig(each, "__ref") or each for each in refs])]
+                return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
         return list(self._entries)
 
     def _rows_of_entry(self, entry_id: str) -> list[Row]:
-        found = list(rows_of(self._entries.get(entry_id, Node(None))))
-        if found:
-            return [Row(entry_id, row.result, row.pinned) for row in found]
+        pinned = entry_id in self._pinned_ids
+        found = list(rows_of(self._entries.get(entry_id, Node(None)), pinned=pinned))
+        if any(row.result for row in found):
+            return found
         kind, _, number = entry_id.partition("-")
         result = Node({"at": {"__ref": f"TweetResults:{number}"}}, self._records).node("at", "result")
-        return [Row(entry_id, result)] if kind == "tweet" and result else []
+        return [Row(entry_id, result, pinned)] if kind == "tweet" and result else found
 
     # What stands beside them
 

@@ -214,7 +214,7 @@ class TimelinePage(ApiPage):
         return super().recognise(body) and '"instructions"' in body
 
     def validate_input(self) -> None:
-        """Decides whether this is a page of posts. A page without any is one, too: past the end, or a protected account.
+        """Decides whether this is a page of posts. One without any is one, too: past the end, or a protected account.
 
         Raises:
             TargetNotFound: there is no such user.

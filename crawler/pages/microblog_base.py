@@ -12,6 +12,7 @@ from crawler.errors import Detail, ExtractionFailed, UpstreamBlocked
 from crawler.normalise import text
 from crawler.pages.base import PlatformPage
 from crawler.pages.microblog_node import Node
+from crawler.pages.microblog_post import post_id
 from crawler.pages.microblog_timeline import Row, author_node, owner_of, records_of
 from crawler.pages.microblog_user import profile, screen_name
 
@@ -24,7 +25,8 @@ class MicroblogPage(PlatformPage):
     """One source's answer. ``page_params``: ``username`` as asked, without @.
 
     Fields: ``profile`` (the contract's names, None for what is not exposed; {} where it has no user), ``user_id``,
-    ``posts`` (contract objects) and ``next_cursor`` (the platform's own, "" where this source does not continue).
+    ``posts`` (contract objects), ``pinned`` (the id of the post that is first out of turn, "" where none is) and
+    ``next_cursor`` (the platform's own, "" where this source does not continue).
     """
 
     @field
@@ -38,6 +40,10 @@ class MicroblogPage(PlatformPage):
     @field(cached=True)
     def posts(self) -> list[dict[str, Any]]:
         return records_of(self.rows, self.owner)
+
+    @field
+    def pinned(self) -> str:
+        return next((post_id(row.post) for row in self.rows if row.pinned), "")
 
     @field
     def next_cursor(self) -> str:

@@ -20,7 +20,7 @@ ENTRIES = ("props", "pageProps", "timeline", "entries")
 
 @attrs.define(slots=False)
 class EmbedPage(MicroblogPage):
-    """Up to a hundred posts, not always in the order of time, and the whole profile. Knows no views and no bookmarks."""
+    """Up to a hundred posts, not always in the order of time, and the whole profile. No views, no bookmarks."""
 
     source: ClassVar[str] = "embed"
 

@@ -29,7 +29,9 @@ def profile_of(parts: dict[str, Part]) -> dict[str, Any]:
 
 def user_id_of(parts: dict[str, Part]) -> str:
     """The platform's id of the user, "" where no source tells it."""
-    return next((parts[source]["user_id"] for source in PROFILE_ORDER if source in parts and parts[source]["user_id"]), "")
+    return next(
+        (parts[source]["user_id"] for source in PROFILE_ORDER if source in parts and parts[source]["user_id"]), ""
+    )
 
 
 def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dict[str, Any]:
@@ -67,7 +69,8 @@ def _ahead(parts: dict[str, Part]) -> list[str]:
     """Posts that come again on a later page: a pinned one, and the newest that the timeline has elsewhere."""
     served = [post["post_id"] for post in parts["timeline"]["posts"]]
     newest = [post["post_id"] for post in parts.get("page", {}).get("posts", ())]
-    return [*served[:1], *(post_id for post_id in newest if post_id not in served)]
+    pinned = parts["timeline"]["pinned"]
+    return [*([pinned] if pinned else []), *(post_id for post_id in newest if post_id not in served)]
 
 
 def _posts(parts: dict[str, Part]) -> list[dict[str, Any]]:
@@ -85,28 +88,28 @@ def _posts(parts: dict[str, Part]) -> list[dict[str, Any]]:
     newest = [post["post_id"] for post in by_source.get("page", ())]
     if timeline:
         ahead = [post_id for post_id in newest if post_id not in timeline]
-        first = 1 if _begins_with_old(known, timeline) else 0
+        first = 1 if parts["timeline"]["pinned"] == timeline[0] else 0
         order = [*timeline[:first], *ahead, *timeline[first:]]
     else:
         order = [*newest, *(post["post_id"] for post in by_source.get("embed", ()))]
     return [known[post_id] for post_id in dict.fromkeys(order)]
 
 
-def _begins_with_old(known: dict[str, dict[str, Any]], timeline: list[str]) -> bool:
-    """Whether a timeline begins with a pinned post: one that is older than the next."""
-    times = [known[post_id]["upload_timestamp"] for post_id in timeline[:2]]
-    return len(times) == 2 and times[0] < times[1]
-
-
 def _filled(better: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
     """A post with what only another source exposes."""
     if better is None:
         return other
-    return {name: value if value is not None else other[name] for name, value in better.items()}
+    return {name: other[name] if _is_missing(value) else value for name, value in better.items()}
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a source says nothing: no value, no hashtags, no video file of any quality."""
+    return value is None or value == [] or (isinstance(value, dict) and not any(value.values()))
 
 
 def failure(errors: list[ScrapeError]) -> ScrapeError:
     """The one error of a target of which no source told anything: what is said of the target itself, else what may
-    pass, else the first. The sources are asked in the order of their worth."""
+    pass, else the first. The sources are asked in the order of their worth.
+    """
     said = next((error for error in errors if isinstance(error, TargetError)), None)
     return said or next((error for error in errors if error.retryable), errors[0])

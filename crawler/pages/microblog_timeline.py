@@ -42,7 +42,7 @@ def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
     if entry_id.startswith("promoted"):
         return
     content = entry.node("content")
-    items = content.nodes("items") if content.nodes("items") else [entry] if content else entry.nodes("items")
+    items = content.nodes("items") or ([entry] if content else entry.nodes("items"))
     for item in items:
         holder = item.node("item") or item.node("content")
         shown = holder.node("itemContent") or holder.node("content") or holder

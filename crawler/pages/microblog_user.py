@@ -117,6 +117,4 @@ def _verified_type(user: Node) -> str | None:
 
 def merged(profiles: list[dict[str, Any]]) -> dict[str, Any]:
     """Field by field the first that is exposed, in the order of the profiles; never two sources within one field."""
-    return {
-        name: next((each[name] for each in profiles if each.get(name) is not None), None) for name in FIELDS
-    }
+    return {name: next((each[name] for each in profiles if each.get(name) is not None), None) for name in FIELDS}

@@ -18,7 +18,7 @@ class ProfileParams(Params):
     """A profile by its handle, from the start or from where an earlier answer ended."""
 
     username: str = Field(pattern=HANDLE)
-    """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case does not matter."""
+    """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case is ignored."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
     """``nextCursor`` of an earlier answer for the same handle, unchanged. Left out: the newest posts."""
 
@@ -147,7 +147,7 @@ class Post(Model):
     hashtags: list[str]
     """Hashtags without #, in the text's order and case."""
     in_reply_to_handle: str | None
-    """Whom it answers; null where it is no answer. A post that begins with a mention may have a handle without an id."""
+    """Whom it answers, null where it is no answer. A post that begins with a mention may have it without an id."""
     in_reply_to_post_id: str | None
     """The post that it answers; null where it is no answer."""
     is_quote: bool
@@ -167,7 +167,7 @@ class Post(Model):
     reposted_post: InnerPost | None
     """The post that it hands on; null where there is none, and where that is deleted or hidden."""
     thumbnail_url: str | None
-    """The first photo, or the poster of the first video; null where it has no media. A repost shows the other post's."""
+    """The first photo, or the poster of the first video; null where it has no media. Of a repost: the other post's."""
     upload_timestamp: int
     """When it was posted, in Unix seconds."""
     video_url: str | None

@@ -130,9 +130,12 @@ class PlatformSpider(Spider):
         return await pages[0].to_item()
 
     def prepare(self, request: Request, target: Target) -> Request:
-        """A request that belongs to a target: its outcome is known whatever becomes of it."""
+        """A request that belongs to a target: its outcome is known whatever becomes of it.
+
+        A platform with other sources brings an errback of its own, which must end with an outcome, too.
+        """
         request.meta["target"] = target
-        return request.replace(dont_filter=True, errback=self.accounting.failed)
+        return request.replace(dont_filter=True, errback=request.errback or self.accounting.failed)
 
     async def fetch(self, request: Request, target: Target) -> Response:
         """A follow-up of the same target, awaited. Its page is in ``response.request.cb_kwargs``."""

@@ -17,7 +17,7 @@ from crawler.pages.retail import ListingPage, SearchPage
 from crawler.schemas.retail import CategoryParams, Listing, SearchListing, SearchParams, category_of_url
 from crawler.spiders.base import CrawlArguments, PlatformSpider
 from crawler.sweep import Slice, Sweep
-from crawler.targets import Scraper, Target, new_id
+from crawler.targets import Scraper, Target
 from crawler.upstream.retail import listing_request
 
 logger = structlog.get_logger(__name__)
@@ -102,7 +102,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         if target.id in self._sweeps:
             data = self._sweep(target, data, page)
         elif data["has_more"] and target.hop + 1 < self.args.max_pages:
-            self.accounting.push(_further(target, page=data["page"] + 1))
+            self.accounting.push(target.further(page=data["page"] + 1))
         yield self.record(target, data)
 
     async def parse_search(self, response: Response, page: SearchPage) -> AsyncIterator[Record]:
@@ -116,7 +116,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         products = sweep.take(part, data["products"])
         if data["page"] > 1 or sweep.fits(part, data["total_results"] or 0):
             if data["has_more"] and not sweep.complete:
-                following = _further(target, page=data["page"] + 1)
+                following = target.further(page=data["page"] + 1)
                 self._sweeps[following.id] = (sweep, part)
                 self.accounting.push(following)
             else:
@@ -131,8 +131,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
 
     def _push(self, target: Target, sweep: Sweep, parts: list[Slice]) -> None:
         for part in parts:
-            following = _further(
-                target,
+            following = target.further(
                 page=1,
                 cat_id=part.cat_id,
                 url=None,
@@ -150,15 +149,3 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             self._push(outcome.target, sweep, sweep.fail(part))
             if sweep.finished:
                 sweep.log_end()
-
-
-def _further(target: Target, **changes: Any) -> Target:
-    """A target that follows from another one: the same scraper, other params."""
-    return Target(
-        id=new_id(),
-        scraper=target.scraper,
-        params=target.params.model_copy(update=changes),
-        parent=target.id,
-        hop=target.hop + 1,
-        batch=target.batch,
-    )

@@ -16,8 +16,7 @@ from scrapy import Request
 # What the platform changes at will. From its web client, May to August 2026; query ids change with every release of it.
 
 BEARER = (  # the web client's public constant, the same for every visitor since 2020
-    "AAAAAAAAAAAAAAAAAAAAANRILgAAAAAAnNwIzUejRCOuH5E6I8xnZz4puTs"
-    "%3D1Zv7ttfk8LF81IUq16cHjhLTvJu4FA33AGWWjCpTnA"
+    "AAAAAAAAAAAAAAAAAAAAANRILgAAAAAAnNwIzUejRCOuH5E6I8xnZz4puTs%3D1Zv7ttfk8LF81IUq16cHjhLTvJu4FA33AGWWjCpTnA"
 )
 USER_QUERIES = ("ck5KkZ8t5cOmoLssopN99Q", "Gb-d6r0vxPOADdG62OEBpQ")
 """Ids of the query for a user, the one to try first in front (2026-08-01, 2026-08-07)."""
@@ -66,7 +65,7 @@ FEATURES = dict.fromkeys(
         "verified_phone_label_enabled",
         "view_counts_everywhere_api_enabled",
     ),
-    True,  # noqa: FBT003  # the value of each
+    True,
 )
 OFF = (
     "payments_enabled",
@@ -135,7 +134,7 @@ def timeline_request(  # noqa: PLR0913  # what the call takes, by name
 
 
 def _call(url: str, variables: dict[str, Any], toggles: dict[str, Any], token: str, missing: Iterable[str]) -> Request:
-    features = FEATURES | dict.fromkeys((*OFF, *missing), False)  # noqa: FBT003  # the value of each
+    features = FEATURES | dict.fromkeys((*OFF, *missing), False)
     arguments = {"variables": variables, "features": features, "fieldToggles": toggles}
     query = urlencode({name: orjson.dumps(value).decode() for name, value in arguments.items()}, quote_via=quote)
     headers = {

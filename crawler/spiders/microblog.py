@@ -1,0 +1,356 @@
+"""Microblog: profiles with their posts, from up to four public sources that fall back on one another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, cast
+
+import structlog
+from pydantic import Field
+from scrapy import Request
+from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
+from scrapy.http import Response
+from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+from twisted.python.failure import Failure
+
+from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, ServiceError, TargetError, UpstreamBlocked
+from crawler.items import Record
+from crawler.outcomes import DOWNLOAD_FAILURES, as_scrape_error
+from crawler.pages.base import PlatformPage
+from crawler.pages.microblog import ProfilePage
+from crawler.pages.microblog_api import (
+    BAD_REQUEST,
+    MISSING_FLAGS,
+    STALE_QUERY,
+    TOKEN_REFUSED,
+    GuestTokenPage,
+    TimelinePage,
+    UserPage,
+)
+from crawler.pages.microblog_embed import EmbedPage
+from crawler.pages.microblog_merge import Part, failure, profile_of, record, user_id_of
+from crawler.pages.microblog_user import FIELDS
+from crawler.schemas.microblog import Profile, ProfileParams
+from crawler.spiders.base import CrawlArguments, PlatformSpider
+from crawler.targets import Scraper, Target
+from crawler.tokens import SharedToken, shared_token
+from crawler.upstream.microblog import (
+    TIMELINE_QUERIES,
+    USER_QUERIES,
+    embed_request,
+    profile_request,
+    timeline_request,
+    token_request,
+    user_request,
+)
+
+logger = structlog.get_logger(__name__)
+
+DECISIVE = frozenset({"page", "user"})
+"""Sources that know whether a profile exists. What the others say of it, they say of their own copy."""
+NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
+"""A field for whose sake no further call is made."""
+DOWNLOAD_ERRORS = (DownloadTimeoutError, IgnoreRequest, *DOWNLOAD_FAILURES)
+
+
+class MicroblogArguments(CrawlArguments):
+    """The scraper's params, as text, and what only a crawl can do."""
+
+    username: str | None = None
+    """Handle of the profile."""
+    cursor: str | None = None
+    """``nextCursor`` of an earlier answer, to go on from there."""
+    max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
+    """How many pages of posts to follow from the one asked for."""
+
+
+class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
+    """Profiles with their posts."""
+
+    name = "microblog"
+    metadata = {"title": "Microblog", "description": "Public profiles with their posts."}  # noqa: RUF012
+    scrapers = (
+        Scraper(
+            name="microblog-profile",
+            aliases=("microblog-profile-v4",),
+            platform="microblog",
+            summary="A profile with a page of its posts: identity, counts, reposts, quotes, videos.",
+            params=ProfileParams,
+            data=Profile,
+            example={"username": "quiet_harbor"},
+            pages=(EmbedPage, ProfilePage, TimelinePage, UserPage),
+        ),
+    )
+    args: MicroblogArguments
+
+    def request(self, target: Target) -> Request:
+        params = cast("ProfileParams", target.params)
+        if params.cursor is None:
+            first = profile_request(self.origin(), params.handle).replace(
+                callback=self.parse_page, errback=self.without_page
+            )
+        else:
+            # A token is asked for where the platform wants one: nothing may be awaited before the target's own request.
+            at = params.continuation
+            first = timeline_request(
+                self.origin("api"),
+                params.handle,
+                user_id=at["user_id"],
+                token=self._token.value,
+                query_id=TIMELINE_QUERIES[0],
+                cursor=at["cursor"],
+            ).replace(callback=self.parse_timeline)
+        return self._bounded(first)
+
+    @classmethod
+    def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
+        asked = super().page_params(scraper, arguments)
+        if "cursor" in asked and "username" in asked:
+            asked["cursor"] = ProfileParams(**asked).continuation["cursor"]
+        return asked
+
+    @classmethod
+    async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
+        parts: dict[str, Part] = {}
+        errors: list[ScrapeError] = []
+        for page in pages:
+            try:
+                parts[page.source] = await page.to_item()
+            except ScrapeError as error:
+                errors.append(error)
+        if errors and not profile_of(parts)["screen_name"]:
+            raise failure(errors)
+        return record(parts, str(pages[0].page_params.get("username") or "").removeprefix("@"))
+
+    # The first page of posts: every source adds what the others do not expose
+
+    async def parse_page(self, response: Response, page: ProfilePage) -> AsyncIterator[Record]:
+        """A profile from the start, beginning with its public page."""
+        target = _target_of(response.request)
+
+        async def read() -> Part:
+            return (await self.read(page, response))[0]
+
+        yield self._end(target, await self._gathered(target, read))
+
+    async def without_page(self, failed: Failure) -> AsyncIterator[Record]:
+        """The same, where the public page could not be downloaded."""
+        target = _target_of(failed.request)  # type: ignore[attr-defined]  # set by Scrapy's scraper
+        error = as_scrape_error(failed.value)
+        if type(error) is ServiceError:
+            self.accounting.failed(failed)
+            return
+
+        async def refuse() -> Part:
+            raise error
+
+        try:
+            yield self._end(target, await self._gathered(target, refuse))
+        except ScrapeError as end:
+            self.accounting.settle(target, error=end)
+
+    async def _gathered(self, target: Target, page: Callable[[], Awaitable[Part]]) -> dict[str, Any]:
+        """The record from all sources, asked in the order of what they cost.
+
+        A browser that loads the public page would come last, where none of them has the posts.
+
+        Raises:
+            ScrapeError: the profile cannot be had, or none of its posts.
+        """
+        parts: dict[str, Part] = {}
+        errors: list[ScrapeError] = []
+        handle = cast("ProfileParams", target.params).handle
+        await self._try(target, "page", page, parts, errors)
+        await self._try(target, "embed", lambda: self._embed(target), parts, errors)
+        if not user_id_of(parts) or _incomplete(parts):
+            await self._try(target, "user", lambda: self._user(target), parts, errors)
+        user_id = user_id_of(parts)
+        is_protected = profile_of(parts)["protected"] is True
+        if user_id and not is_protected:
+            await self._try(target, "timeline", lambda: self._timeline(target, user_id), parts, errors)
+        blind = not any(source in parts for source in ("page", "embed", "timeline"))
+        if errors and ((blind and not is_protected) or not profile_of(parts)["screen_name"]):
+            raise failure(errors)
+        return record(parts, handle)
+
+    async def _try(
+        self,
+        target: Target,
+        source: str,
+        ask: Callable[[], Awaitable[Part]],
+        parts: dict[str, Part],
+        errors: list[ScrapeError],
+    ) -> None:
+        """One source: its part, or its error, with which the others go on.
+
+        Raises:
+            ScrapeError: what ends the target whatever the others would say.
+        """
+        try:
+            parts[source] = await ask()
+        except (ScrapeError, *DOWNLOAD_ERRORS) as reason:
+            error = as_scrape_error(reason)
+            out_of_time = target.deadline is not None and asyncio.get_running_loop().time() >= target.deadline
+            if out_of_time or (isinstance(error, TargetError) and source in DECISIVE):
+                raise error from reason
+            logger.info("source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
+            errors.append(error)
+
+    # Further pages: only the timeline leads to them
+
+    async def parse_timeline(self, response: Response, page: TimelinePage) -> AsyncIterator[Record]:
+        """A further page of posts, with the profile as far as its posts' author tells it."""
+        target = _target_of(response.request)
+        params = cast("ProfileParams", target.params)
+        at = params.continuation
+        try:
+            parts = {"timeline": await self._timeline(target, at["user_id"], at["cursor"], first=page)}
+        except ExtractionFailed as error:
+            if error.reason == BAD_REQUEST:
+                raise InvalidRequest("The platform does not know this cursor (any more): begin anew.") from error
+            raise
+        errors: list[ScrapeError] = []
+        if _incomplete(parts):
+            await self._try(target, "user", lambda: self._user(target), parts, errors)
+        for source, ask in (("page", self._page), ("embed", self._embed)):
+            if not profile_of(parts)["screen_name"]:
+                await self._try(target, source, lambda ask=ask: ask(target), parts, errors)  # type: ignore[misc]
+                if source in parts:
+                    parts[source] = {**parts[source], "posts": []}
+        if errors and not profile_of(parts)["screen_name"]:
+            raise failure(errors)
+        yield self._end(target, record(parts, params.handle, at["seen"]))
+
+    def _end(self, target: Target, data: dict[str, Any]) -> Record:
+        """The target's record; where a crawl follows pages, the next one becomes a target of its own."""
+        if data["hasMore"] and target.hop + 1 < self.args.max_pages:
+            self.accounting.push(target.further(cursor=data["nextCursor"]))
+        return self.record(target, data)
+
+    # The sources
+
+    async def _page(self, target: Target) -> Part:
+        return await self._read_source(profile_request(self.origin(), _handle(target)), self.parse_page, target)
+
+    async def _embed(self, target: Target) -> Part:
+        return await self._read_source(embed_request(self.origin("embed"), _handle(target)), self.mark_embed, target)
+
+    async def _read_source(self, request: Request, mark: Callable[..., Any], target: Target) -> Part:
+        response = await self.fetch(self._bounded(request.replace(callback=mark)), target)
+        return (await self.read(_page_of(response), response))[0]
+
+    async def _user(self, target: Target) -> Part:
+        def build(**how: Any) -> Request:
+            return user_request(self.origin("api"), _handle(target), **how).replace(callback=self.mark_user)
+
+        return await self._call(target, build, USER_QUERIES)
+
+    async def _timeline(
+        self, target: Target, user_id: str, cursor: str = "", first: TimelinePage | None = None
+    ) -> Part:
+        def build(**how: Any) -> Request:
+            asked = timeline_request(self.origin("api"), _handle(target), user_id=user_id, cursor=cursor, **how)
+            return asked.replace(callback=self.parse_timeline)
+
+        return await self._call(target, build, TIMELINE_QUERIES, first)
+
+    async def _call(
+        self,
+        target: Target,
+        build: Callable[..., Request],
+        query_ids: Sequence[str],
+        first: PlatformPage | None = None,
+    ) -> Part:
+        """One of the guest calls, again with the next id where one is out of date, with the flags that the platform
+        asks for, with a new token where it refuses the old one, and once more where it is not understood: each once.
+        ``first`` is its page where it was made already.
+
+        Raises:
+            ScrapeError: as the page object does, when all that was tried.
+        """
+        tried: set[str] = set()
+        page = first
+        token, missing, ids = self._token.value, [], list(query_ids)
+        while True:
+            if page is None:
+                token = await self._token.get(lambda: self._new_token(target))
+                page = _page_of(
+                    await self.fetch(self._bounded(build(token=token, query_id=ids[0], missing=missing)), target)
+                )
+            try:
+                return await page.to_item()
+            except (UpstreamBlocked, ExtractionFailed) as error:
+                page = None
+                kind = error.reason if isinstance(error, UpstreamBlocked) or error.reason in REMEDIED else "misread"
+                if kind == STALE_QUERY and len(ids) > 1:
+                    ids.pop(0)
+                elif kind in tried or kind not in {TOKEN_REFUSED, MISSING_FLAGS, "misread"}:
+                    raise
+                tried.add(kind)
+                if kind == TOKEN_REFUSED:
+                    self._token.refused(token)
+                elif kind == MISSING_FLAGS:
+                    missing = [str(detail["loc"][-1]) for detail in error.details]
+                logger.info("called_again", id=target.id, reason=error.reason)
+
+    # The guest's token
+
+    @property
+    def _token(self) -> SharedToken:
+        """The token of this platform, shared by all crawlers of the process."""
+        return shared_token(
+            self.origin("api"),
+            lifetime=self.settings.getfloat("GUEST_TOKEN_LIFETIME"),
+            pause=self.settings.getfloat("GUEST_TOKEN_PAUSE"),
+        )
+
+    async def _new_token(self, target: Target) -> str:
+        request = token_request(self.origin("api")).replace(callback=self.mark_token)
+        try:
+            response = await self.fetch(self._bounded(request), target)
+        except DOWNLOAD_ERRORS as reason:
+            raise as_scrape_error(reason) from reason
+        return str((await _page_of(response).to_item())["token"])
+
+    def _bounded(self, request: Request) -> Request:
+        """A request that leaves time for the sources after it."""
+        longest = min(self.settings.getfloat("SOURCE_TIMEOUT"), self.settings.getfloat("DOWNLOAD_TIMEOUT"))
+        return request.replace(meta={**request.meta, "download_timeout": longest})
+
+    # Follow-ups are read where they are awaited. Their callbacks only say which page object the injector makes.
+
+    def mark_embed(self, response: Response, page: EmbedPage) -> None:
+        """Marks a request of an embed."""
+
+    def mark_user(self, response: Response, page: UserPage) -> None:
+        """Marks a request of a user."""
+
+    def mark_token(self, response: Response, page: GuestTokenPage) -> None:
+        """Marks a request of a token."""
+
+
+REMEDIED = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST})
+"""Reasons of calls that are refused as they are, and would be again."""
+
+
+def _incomplete(parts: dict[str, Part]) -> bool:
+    """Whether a call for the user can add to the profile."""
+    profile = profile_of(parts)
+    return any(profile[name] is None for name in FIELDS if name not in NOT_IN_NEWER_SHAPES)
+
+
+def _handle(target: Target) -> str:
+    return cast("ProfileParams", target.params).handle
+
+
+def _target_of(request: Request | None) -> Target:
+    assert request is not None
+    target: Target = request.meta["target"]
+    return target
+
+
+def _page_of(response: Response) -> PlatformPage:
+    """The page object that the injector made for an awaited response."""
+    page: PlatformPage = cast("Request", response.request).cb_kwargs["page"]
+    return page
