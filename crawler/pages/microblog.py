@@ -266,4 +266,4 @@ class ProfilePage(MicroblogPage):
         posts = [each for each in self._objects if "details" in each and "counts" in each and "views" in each]
         if posts and not self._entries:
             raise missing("Posts are there, but no timeline.", ["TimelineTimelineEntry"], reason="blind")
-        _ = self.posts
+        _ = self.records  # raises for posts that are not understood

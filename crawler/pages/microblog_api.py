@@ -231,7 +231,7 @@ class TimelinePage(ApiPage):
             raise missing("The answer has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
         if self.rows and not any(row.result for row in self.rows if row.result.get("__typename") != "TweetTombstone"):
             raise TargetRestricted("Nothing but posts that are not shown.", reason="tombstone")
-        _ = self.posts
+        _ = self.records  # raises for posts that are not understood
 
     @field
     def next_cursor(self) -> str:

@@ -37,9 +37,9 @@ class MicroblogPage(PlatformPage):
     def user_id(self) -> str:
         return text(self.user.get("rest_id")) or text(self.user.get("legacy", "id_str"))
 
-    @field(cached=True)
+    @field
     def posts(self) -> list[dict[str, Any]]:
-        return records_of(self.rows, self.owner)
+        return self.records
 
     @field
     def pinned(self) -> str:
@@ -55,6 +55,11 @@ class MicroblogPage(PlatformPage):
     def rows(self) -> list[Row]:
         """The places of the timeline at which posts stand; none where the source has no timeline."""
         return []
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """The timeline's posts as contract objects."""
+        return records_of(self.rows, self.owner)
 
     @cached_property
     def user(self) -> Node:

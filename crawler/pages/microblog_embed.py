@@ -46,7 +46,7 @@ class EmbedPage(MicroblogPage):
         rows = [row.handle for row in self.rows if row.handle]
         if self.asked and rows and not screen_name(self.user):
             self.refuse_others(rows[0])
-        _ = self.posts
+        _ = self.records  # raises for posts that are not understood
 
     @property
     def _is_json(self) -> bool:

@@ -73,8 +73,8 @@ def id_seconds(post_id: str) -> int | None:
     >>> id_seconds("2098678373753225483"), id_seconds("20")
     (1789198890, None)
     """
-    number = count(post_id)
-    return None if number is None or number < _FIRST_TIMED_ID else ((number >> 22) + _EPOCH_MS) // 1000
+    number = int(post_id) if post_id.isascii() and post_id.isdecimal() and len(post_id) < 20 else 0
+    return ((number >> 22) + _EPOCH_MS) // 1000 if number >= _FIRST_TIMED_ID else None
 
 
 def caption(raw: str, links: list[Node], media: list[Node], *, escaped: bool) -> str:

@@ -271,7 +271,8 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         """
         tried: set[str] = set()
         page = first
-        token, missing, ids = self._token.value, [], list(query_ids)
+        missing: list[str] = []
+        token, ids = self._token.value, list(query_ids)
         while True:
             if page is None:
                 token = await self._token.get(lambda: self._new_token(target))
