@@ -1,0 +1,244 @@
+"""The simulated microblog's accounts and posts: what it knows. Pages and truth are both made from it."""
+
+from __future__ import annotations
+
+import html
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+# No call to strftime: its names change with the locale.
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+NEWEST = 1_791_000_000
+"""Unix seconds of the newest post of every account."""
+ID_EPOCH_MS = 1_288_834_974_657
+
+_SUBJECTS = (
+    "Harbor lights",
+    "The north wind",
+    "Our little press",
+    "A patient compiler",
+    "Œuvre & co",
+    "夜の灯台",
+    "مرحبا",
+)
+_VERBS = ("keep", "remember", "ship", "measure", "misplace", "repaint")
+_OBJECTS = (
+    "every lantern",
+    "3 < 4 pages",
+    'what was "lost"',
+    "the 𝕏-axis",
+    "café & tea",
+    "two 🐾 and a 👩‍💻",
+    "\\u0041 literally",
+)
+_TAGS = ("Lighthouse", "café", "OpenData", "日本", "b2b")
+_NAMES = ("Iris & Sons", "Otto 🐾", "Quiet Press", "Ada “Byte” L.", "Nordlicht", "𝓜ira")
+_LOOKALIKES = (
+    '"relayRecords:{" is no record',
+    '$R[3]={__typename:"User"} said nobody',
+    "</script><script>nothing</script>",
+    "line one\nline two\u2028line three",
+)
+LADDERS = (
+    (288_000, 832_000, 2_176_000),
+    (256_000, 832_000, 2_176_000, 10_368_000, 25_128_000),
+    (832_000,),
+    (632_000, 2_176_000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A photo, a video or an animation."""
+
+    id: str
+    kind: str
+    short: str
+    files: tuple[tuple[int, str], ...] = ()
+    """Bitrate and URL, in the order in which they are served."""
+
+    @property
+    def thumbnail(self) -> str:
+        """URL of the photo, or of the poster."""
+        folder = {"photo": "media", "video": "amplify_video_thumb", "animated_gif": "tweet_video_thumb"}[self.kind]
+        return f"https://pbs.twimg.com/{folder}/{self.id}.jpg"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who posts."""
+
+    id: str
+    handle: str
+    name: str
+    about: str
+    created: int
+    followers: int
+    following: int
+    posts: int
+    likes: int
+    lists: int
+    media: int
+    blue: bool
+    kind: str
+    location: str
+    link: str
+    banner: str
+    protected: bool = False
+
+    @property
+    def picture(self) -> str:
+        """URL of the picture."""
+        return f"https://pbs.twimg.com/profile_images/{self.id}/face_normal.jpg"
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What somebody posted."""
+
+    id: str
+    author: User
+    time: int
+    text: str
+    tags: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+    """Short and long form."""
+    media: tuple[Media, ...] = ()
+    long: bool = False
+    """Whether the platform keeps the whole text apart, and a cut one with the post."""
+    replies: int = 0
+    likes: int = 0
+    saves: int = 0
+    shares: int = 0
+    quotes: int = 0
+    views: int | None = None
+    repost_of: Post | None = None
+    quote_of: Post | None = None
+    quote_id: str = ""
+    """The quoted post's id, also where that post is gone."""
+    reply_handle: str = ""
+    reply_id: str = ""
+    wrapped: bool = False
+    """Whether it comes with a note around it on who may answer."""
+    carded: bool = False
+
+    @property
+    def whole(self) -> str:
+        """The text as it was written, with short links, without the link to its media."""
+        return self.text + "".join(f" #{tag}" for tag in self.tags) + "".join(f" {short}" for short, _ in self.links)
+
+    @property
+    def caption(self) -> str:
+        """What a reader is to see."""
+        if self.repost_of:
+            return self.repost_of.caption
+        return self.text + "".join(f" #{tag}" for tag in self.tags) + "".join(f" {long}" for _, long in self.links)
+
+    @property
+    def served(self) -> str:
+        """The text as it is served with the post: escaped, cut where it is long, with the media's link at its end."""
+        if self.repost_of:
+            return html.escape(f"RT @{self.repost_of.author.handle}: {self.repost_of.whole[:110]}…", quote=False)
+        shown = self.whole[:270] if self.long else self.whole
+        return html.escape(shown, quote=False) + (f" {self.media[0].short}" if self.media else "")
+
+
+def date_text(seconds: int) -> str:
+    """A moment as the platform writes it."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
+    clock = f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
+    return f"{day} {MONTHS[moment.month - 1]} {moment.day:02} {clock} +0000 {moment.year}"
+
+
+class Inventor:
+    """Makes users and posts, the same for the same seed."""
+
+    def __init__(self, seed: str) -> None:
+        self.rng = random.Random(seed)  # noqa: S311  # an invented world, no secret
+        self._last = 0
+
+    def user(self, handle: str, *, protected: bool = False) -> User:
+        """Somebody of that handle."""
+        rng = self.rng
+        bare = rng.random() < 0.2
+        return User(
+            id=str(rng.randint(10**6, 2 * 10**18)),
+            handle=handle,
+            name=rng.choice(_NAMES),
+            about="" if bare else f"{rng.choice(_SUBJECTS)} · 5 > 4 & counting",
+            created=rng.randint(1_180_000_000, 1_600_000_000),
+            followers=rng.randint(0, 90_000_000),
+            following=rng.randint(0, 9_000),
+            posts=rng.randint(300, 90_000),
+            likes=rng.randint(0, 90_000),
+            lists=rng.randint(0, 9_000),
+            media=rng.randint(0, 9_000),
+            blue=rng.random() < 0.5,
+            kind=rng.choice(("", "", "Business", "Government")),
+            location="" if bare else rng.choice(("127.0.0.1", "Zürich", "everywhere")),
+            link="" if bare else f"https://t.co/{self._code()}",
+            banner="" if bare else f"https://pbs.twimg.com/profile_banners/{rng.randint(10**6, 10**9)}/1690213128",
+            protected=protected,
+        )
+
+    def post(self, author: User, time: int) -> Post:
+        """A plain post of somebody."""
+        rng = self.rng
+        long = rng.random() < 0.12
+        text = f"{rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.choice(_OBJECTS)}"
+        if rng.random() < 0.1:
+            text += " " + rng.choice(_LOOKALIKES)
+        if long:
+            text += "".join(
+                f"\n\n{n}. {rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.choice(_OBJECTS)}." for n in range(12)
+            )
+        media = self._media() if rng.random() < 0.4 else ()
+        return Post(
+            id=self._id(time),
+            author=author,
+            time=time,
+            text=text,
+            tags=tuple(rng.sample(_TAGS, rng.choice((0, 0, 1, 2)))),
+            links=tuple(self._link() for _ in range(rng.choice((0, 0, 1, 2)))),
+            media=media,
+            long=long,
+            replies=rng.randint(0, 900),
+            likes=rng.randint(0, 90_000),
+            saves=rng.randint(0, 900),
+            shares=rng.randint(0, 9_000),
+            quotes=rng.randint(0, 90),
+            views=rng.randint(1, 9_000_000) if rng.random() < 0.9 else None,
+            wrapped=rng.random() < 0.05,
+            carded=rng.random() < 0.2,
+        )
+
+    def _media(self) -> tuple[Media, ...]:
+        rng = self.rng
+        kind = rng.choice(("photo", "photo", "video", "animated_gif"))
+        short = f"https://t.co/{self._code()}"
+        count = rng.randint(1, 4) if kind == "photo" else 1
+        found = []
+        for _ in range(count):
+            number = str(rng.randint(10**18, 2 * 10**18))
+            files: list[tuple[int, str]] = []
+            if kind == "video":
+                files = [(rate, f"https://video.twimg.com/{number}/{rate}.mp4?tag=28") for rate in rng.choice(LADDERS)]
+                rng.shuffle(files)
+            elif kind == "animated_gif":
+                files = [(0, f"https://video.twimg.com/tweet_video/{number}.mp4")]
+            found.append(Media(number, kind, short, tuple(files)))
+        return tuple(found)
+
+    def _link(self) -> tuple[str, str]:
+        return f"https://t.co/{self._code()}", f"https://example.org/{self._code()}?a=1&amp=2"
+
+    def _code(self) -> str:
+        letters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+        return "".join(self.rng.choice(letters) for _ in range(10))
+
+    def _id(self, time: int) -> str:
+        """An id that tells the time, each another one."""
+        self._last += 1
+        return str(((time * 1000 - ID_EPOCH_MS) << 22) + self._last)
