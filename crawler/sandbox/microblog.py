@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
-from crawler.sandbox import microblog_faults, microblog_old, microblog_page
+from crawler.sandbox import microblog_faults, microblog_new, microblog_old, microblog_page, microblog_user
 from crawler.sandbox.microblog_account import NEWEST, Inventor, Post, User
 from crawler.sandbox.microblog_faults import FAULTS, Token, as_json
 from crawler.sandbox.microblog_truth import Exposed, record
@@ -192,7 +192,7 @@ class World:
 
     def _user(self, account: Account, ask: Ask) -> Answer:
         shape = "C" if account.plan.shape == "D" else account.plan.shape
-        return as_json({"data": {"user": {"result": microblog_old.user(account.user, shape)}}})
+        return as_json({"data": {"user": {"result": microblog_user.user(account.user, shape)}}})
 
     def _timeline(self, account: Account, ask: Ask) -> Answer:
         sent = str(orjson.loads(ask.args["variables"]).get("cursor") or "")
@@ -204,7 +204,7 @@ class World:
         pinned = account.pinned if number == 1 else None
         last = account.plan.terminated and not self._slice(account, number + 1)
         if account.plan.shape == "D":
-            return as_json(microblog_page.call_timeline(posts, pinned, following, end=last))
+            return as_json(microblog_new.call_timeline(posts, pinned, following, end=last))
         shape = account.plan.shape
         entries = [self._entry(account, it) for it in posts]
         if posts:
@@ -232,7 +232,7 @@ class World:
     @staticmethod
     def cursor(number: int) -> str:
         """The platform's cursor to a page, opaque as such things are."""
-        return "DAAHCgABHPEX6f6__-sLAAIAAAATM" + microblog_old.b64(f"page {number}").rstrip("=")
+        return "DAAHCgABHPEX6f6__-sLAAIAAAATM" + microblog_user.b64(f"page {number}").rstrip("=")
 
     def page_number(self, cursor: str) -> int:
         """The page that a cursor leads to; no cursor leads to the first."""

@@ -1,154 +1,13 @@
-"""The simulated microblog's calls and embeds, in the shapes of four generations of its clients."""
+"""The simulated microblog's posts and timelines, as the calls of three generations and embeds give them."""
 
 from __future__ import annotations
 
 import html
-from base64 import b64encode
 from dataclasses import replace
 from typing import Any
 
 from crawler.sandbox.microblog_account import Media, Post, User, date_text
-
-OLDEST, OLD, NEW = "A", "B", "C"
-
-
-def b64(text: str) -> str:
-    """A record's id."""
-    return b64encode(text.encode()).decode()
-
-
-# Users
-
-
-def user(who: User, shape: str) -> dict[str, Any]:
-    """A user as the calls of a generation give it."""
-    common = {
-        "__typename": "User",
-        "affiliates_highlighted_label": _label() if who.kind else {},
-        "business_account": {"affiliates_count": 100} if who.kind else {},
-        "creator_subscriptions_count": 0,
-        "has_graduated_access": True,
-        "has_hidden_subscriptions_on_profile": False,
-        "highlights_info": {"can_highlight_tweets": True, "highlighted_tweets": "4"},
-        "id": b64(f"User:{who.id}"),
-        "is_blue_verified": who.blue,
-        "is_profile_translatable": False,
-        "legacy_extended_profile": {},
-        "professional": {
-            "category": [{"icon_name": "IconBriefcaseStroke", "id": 1009, "name": "Community"}],
-            "professional_type": "Business",
-            "rest_id": "1516891231749517312",
-        },
-        "profile_image_shape": "Square" if who.kind else "Circle",
-        "rest_id": who.id,
-        "tipjar_settings": {},
-        "verification_info": {
-            "is_identity_verified": False,
-            "reason": {
-                "description": {
-                    "entities": [
-                        {"from_index": 53, "ref": {"url": "https://x.com/x", "url_type": "ExternalUrl"}, "to_index": 55}
-                    ],
-                    "text": "This account is Premium",
-                },
-                "verified_since_msec": "1395425700472",
-            },
-        },
-    }
-    if shape == OLDEST:
-        return common | {"legacy": oldest_user(who), "parody_commentary_fan_label": "None", "user_seed_tweet_count": 0}
-    newer = common | {
-        "avatar": {"image_url": who.picture},
-        "core": {"created_at": date_text(who.created), "name": html.escape(who.name), "screen_name": who.handle},
-        "dm_permissions": {"can_dm": True},
-        "follow_request_sent": False,
-        "location": {"location": who.location},
-        "media_permissions": {"can_media_tag": True},
-        "privacy": {"protected": who.protected},
-        "profile_bio": {"description": html.escape(who.about, quote=False), "entities": _bio_entities(who)},
-        "profile_description_language": "en",
-        "profile_sort_enabled": True,
-        "relationship_perspectives": dict.fromkeys(
-            ("blocked_by", "blocking", "followed_by", "following", "live_following", "muting"), False
-        ),
-        "super_follow_eligible": False,
-        "super_followed_by": False,
-        "super_following": False,
-        "verification": {"verified": False, **({"verified_type": who.kind} if who.kind else {})},
-    }
-    if shape == OLD:
-        legacy = oldest_user(who)
-        for moved in ("created_at", "location", "name", "profile_image_url_https", "screen_name", "verified"):
-            del legacy[moved]
-        legacy = {"time_zone": "", "utc_offset": 0, "notifications": False, "withheld_scope": ""} | legacy
-        return newer | {"legacy": legacy | {"url": who.link, "profile_banner_url": who.banner}}
-    return newer | {
-        "action_counts": {"favorites_count": who.likes},
-        "banner": {"image_url": who.banner},
-        "notifications_settings": {"notifications_enabled": False},
-        "pinned_items": {"tweet_ids_str": []},
-        "possibly_sensitive": False,
-        "profile_metadata": {"profile_interstitial_type": ""},
-        "profile_translation": {"translator_type": "regular"},
-        "relationship_counts": {"followers": who.followers, "following": who.following},
-        "tweet_counts": {"media_tweets": who.media, "tweets": who.posts},
-        "website": {"url": who.link},
-    }
-
-
-def oldest_user(who: User, *, stale: int = 0) -> dict[str, Any]:
-    """A user as the oldest calls, and still the embeds, have it. ``stale`` followers are not yet counted."""
-    optional = {"profile_banner_url": who.banner, "url": who.link, "verified_type": who.kind}
-    return {
-        "created_at": date_text(who.created),
-        "default_profile": False,
-        "default_profile_image": False,
-        "description": html.escape(who.about, quote=False),
-        "entities": _bio_entities(who),
-        "fast_followers_count": 0,
-        "favourites_count": who.likes,
-        "followers_count": who.followers - stale,
-        "friends_count": who.following,
-        "has_custom_timelines": True,
-        "is_translator": False,
-        "listed_count": who.lists,
-        "location": who.location,
-        "media_count": who.media,
-        "name": html.escape(who.name),
-        "normal_followers_count": who.followers,
-        "pinned_tweet_ids_str": [],
-        "possibly_sensitive": False,
-        "profile_image_url_https": who.picture,
-        "profile_interstitial_type": "",
-        "screen_name": who.handle,
-        "statuses_count": who.posts,
-        "translator_type": "regular",
-        "verified": False,
-        "want_retweets": False,
-        "withheld_in_countries": [],
-        **({"protected": True} if who.protected else {}),
-        **{name: value for name, value in optional.items() if value},
-    }
-
-
-def _label() -> dict[str, Any]:
-    return {
-        "label": {
-            "badge": {"url": "https://pbs.twimg.com/profile_images/1/x_bigger.jpg"},
-            "description": "X",
-            "url": {"url": "https://x.com/x", "urlType": "DeepLink"},
-            "userLabelDisplayType": "Badge",
-            "userLabelType": "BusinessLabel",
-        }
-    }
-
-
-def _bio_entities(who: User) -> dict[str, Any]:
-    if not who.link:
-        return {"description": {}}
-    link = {"display_url": "example.org", "expanded_url": "https://example.org/", "indices": [0, 23], "url": who.link}
-    return {"description": {}, "url": {"urls": [link]}}
-
+from crawler.sandbox.microblog_user import NEW, OLDEST, b64, oldest_user, user
 
 # Posts
 
@@ -177,19 +36,24 @@ def post(it: Post, shape: str, *, depth: int = 0) -> dict[str, Any]:
         made["note_tweet"] = _note(it)
     if it.carded:
         made["card"] = _card(it)
+        made["article"] = _article(it)
+        made["previous_counts"] = dict.fromkeys(
+            ("bookmark_count", "favorite_count", "quote_count", "reply_count", "retweet_count"), 1
+        )
+        made["edit_control"] = {"edit_control_initial": made["edit_control"], "initial_tweet_id": it.id}
     if it.repost_of:
         made["legacy"]["retweeted_status_result"] = {"result": post(it.repost_of, shape, depth=depth + 1)}
     if it.quote_id and not it.repost_of:
-        if it.quote_of is None:
+        if depth:
+            made["quotedRefResult"] = {"result": {"__typename": "Tweet", "rest_id": it.quote_id}}
+        elif it.quote_of is None:
             gone = {
                 "__typename": "TweetTombstone",
                 "tombstone": {"__typename": "TextTombstone", "text": {"text": "Gone"}},
             }
             made["quoted_status_result"] = {"result": gone} if int(it.id) % 2 else {}
-        elif depth == 0:
-            made["quoted_status_result"] = {"result": post(it.quote_of, shape, depth=1)}
         else:
-            made["quotedRefResult"] = {"result": {"__typename": "Tweet", "rest_id": it.quote_id}}
+            made["quoted_status_result"] = {"result": post(it.quote_of, shape, depth=1)}
     if it.wrapped:
         del made["__typename"]
         return {"__typename": "TweetWithVisibilityResults", "limitedActionResults": _limits(), "tweet": made}
@@ -282,7 +146,7 @@ def _note(it: Post) -> dict[str, Any]:
         "hashtags": [{"indices": _span(it.whole, f"#{tag}"), "text": tag} for tag in it.tags],
         "symbols": [],
         "urls": [_link(it.whole, short, long) for short, long in it.links],
-        "user_mentions": [],
+        "user_mentions": [{"id_str": "12", "indices": [0, 1], "name": "x", "screen_name": "x"}],
     }
     result = {
         "entity_set": entity_set,
@@ -365,6 +229,26 @@ def _card(it: Post) -> dict[str, Any]:
         },
         "rest_id": "https://t.co/cccccccccc",
     }
+
+
+def _article(it: Post) -> dict[str, Any]:
+    info = {
+        "__typename": "ApiImage",
+        "color_info": {"palette": [{"percentage": 96.25, "rgb": {"blue": 255, "green": 255, "red": 255}}]},
+        "original_img_height": 419,
+        "original_img_url": "https://pbs.twimg.com/media/cover.jpg",
+        "original_img_width": 800,
+    }
+    result = {
+        "cover_media": {"id": "QQ==", "media_id": "1", "media_info": info, "media_key": "3_1"},
+        "id": b64(f"ArticleEntity:{it.id}"),
+        "lifecycle_state": {"modified_at_secs": it.time},
+        "metadata": {"first_published_at_secs": it.time},
+        "preview_text": "full_text of an article is no text of a post",
+        "rest_id": it.id,
+        "title": "An article",
+    }
+    return {"article_results": {"result": result}}
 
 
 def _limits() -> dict[str, Any]:
