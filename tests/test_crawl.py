@@ -17,12 +17,14 @@ ROOT = Path(__file__).parents[1]
 QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=2", "-s", "BREAKER_THRESHOLD=1000")
 
 
-def crawl(tmp_path: Path, *arguments: str, cwd: Path = ROOT) -> tuple[int, list[Any], list[Any], str]:
+def crawl(
+    tmp_path: Path, *arguments: str, cwd: Path = ROOT, spider: str = "retail"
+) -> tuple[int, list[Any], list[Any], str]:
     """Runs a crawl: its exit code, the lines of its feed, those of its failures feed, and what it logged."""
     out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
     run = subprocess.run(
         [
-            *(sys.executable, "-m", "scrapy", "crawl", "retail", "-s", "SANDBOX=1", "-s", f"FAILURES_FEED={failures}"),
+            *(sys.executable, "-m", "scrapy", "crawl", spider, "-s", "SANDBOX=1", "-s", f"FAILURES_FEED={failures}"),
             *QUICK,
             *("-O", str(out)),
             *arguments,

@@ -98,7 +98,13 @@ class World:
     @cached_property
     def ids(self) -> dict[str, str]:
         """Handles by the platform's ids."""
-        return {self.account(handle).user.id: handle for handle in (*PLANS, *self.faults)}
+        return {self._invented(handle)[1].id: handle for handle in (*PLANS, *self.faults)}
+
+    def _invented(self, handle: str) -> tuple[Inventor, User]:
+        """Who has a handle, and whoever goes on to invent what they posted."""
+        inventor = Inventor(f"{self.seed}/{handle}")
+        shown = handle.replace("_l", "_L") if handle == "old_lantern" else handle
+        return inventor, inventor.user(shown, protected=handle in PLANS and PLANS[handle].protected)
 
     @lru_cache(maxsize=256)  # noqa: B019  # worlds live as long as their process
     def account(self, handle: str) -> Account:
@@ -107,10 +113,8 @@ class World:
         Raises:
             KeyError: there is none.
         """
-        plan = PLANS[handle] if handle in PLANS else FAULTY if handle in self.faults else PLANS[handle]
-        inventor = Inventor(f"{self.seed}/{handle}")
-        shown = "".join(part.capitalize() for part in handle.split("_")) if handle == "old_lantern" else handle
-        user = inventor.user(shown if len(shown) == len(handle) else handle, protected=plan.protected)
+        plan = FAULTY if handle in self.faults else PLANS[handle]
+        inventor, user = self._invented(handle)
         others = tuple(inventor.user(name) for name in ("ink_and_tide", "north_gate"))
         count = min(plan.posts, 60) if self.light else plan.posts
         posts = tuple(self._post(inventor, user, others, n) for n in range(count))

@@ -87,7 +87,7 @@ def profile_request(origin: str, handle: str) -> Request:
 
 def embed_request(origin: str, handle: str) -> Request:
     """The timeline that other sites embed."""
-    url = f"{origin}/srv/timeline-profile/screen-name/{handle}?showReplies=true"
+    url = f"{origin}/srv/timeline-profile/screen-name/{handle}"
     return Request(url, meta={"page_params": {"username": handle}})
 
 

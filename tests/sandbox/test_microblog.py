@@ -1,0 +1,167 @@
+"""The simulated microblog: the same for a seed, of real structure, and everything can go wrong by name."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.pages.microblog import ProfilePage
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.microblog import FAULTS, PLANS, World
+from tests.microblog_pages import answer, ask_for, page_of
+
+ROOT = Path(__file__).parents[2]
+CAPTURES = ROOT.parent / "shared" / "captures" / "microblog"
+SOURCES = ("page", "embed", "user", "timeline")
+
+
+def digest(seed: int) -> str:
+    world = World(seed, light=True)
+    seen = [answer(world, source, "quiet_harbor")[2] for source in SOURCES]
+    return hashlib.sha256(b"".join(seen) + orjson.dumps(world.truth({"username": "old_lantern"}))).hexdigest()
+
+
+def test_the_same_seed_gives_the_same_accounts_in_every_process() -> None:
+    code = (
+        "import hashlib, orjson; from crawler.sandbox.microblog import World; w = World(1, light=True);"
+        "print(hashlib.sha256(orjson.dumps(w.truth({'username': 'old_lantern'}))).hexdigest())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo", "LC_ALL": "C"},
+    )
+    here = orjson.dumps(World(1, light=True).truth({"username": "old_lantern"}))
+    assert run.stdout.strip() == hashlib.sha256(here).hexdigest()
+    assert digest(1) == digest(1) != digest(2)
+
+
+def test_there_are_more_than_ten_pages_of_two_accounts() -> None:
+    world = World()
+    for handle in ("quiet_harbor", "old_lantern"):
+        pages = [world.truth({"username": handle, "page": n})["data"]["main"] for n in range(1, 14)]
+        ids = [post["post_id"] for page in pages for post in page]
+        assert len([page for page in pages if page]) > 10
+        assert len(ids) == len(set(ids)) == len(world.account(handle).posts), "each post once"
+
+
+def test_every_kind_of_post_is_there() -> None:
+    posts = [
+        post
+        for handle in ("quiet_harbor", "old_lantern")
+        for n in range(1, 13)
+        for post in World().truth({"username": handle, "page": n})["data"]["main"]
+    ]
+    for kind in ("is_repost", "is_quote", "is_reply"):
+        assert sum(post[kind] for post in posts) > 20, kind
+    assert any(post["is_quote"] and post["quoted_post"] is None for post in posts), "one that quotes what is gone"
+    assert any(post["in_reply_to_handle"] and not post["is_reply"] for post in posts)
+    assert any(len(post["caption"]) > 500 for post in posts)
+    ladders = [tuple(bool(url) for url in post["video_urls_by_quality"].values()) for post in posts]
+    assert {(True, True, True, False), (True, False, False, False), (True, True, False, False)} <= set(ladders)
+    assert any(post["view_count"] is None and not post["is_repost"] for post in posts)
+
+
+@pytest.mark.parametrize("path", ["/nobody_here", "/srv/timeline-profile/screen-name/nobody_here", "/a/b/c", "/"])
+def test_what_does_not_exist(path: str) -> None:
+    assert World().page(Ask(path))[0] == 404
+
+
+def test_calls_want_a_token() -> None:
+    world = World()
+    without = Ask("/graphql/q/UserByScreenName", {"variables": '{"screen_name":"quiet_harbor"}'})
+    assert world.page(without)[0] == 403
+    key = {"authorization": "Bearer x"}
+    given = orjson.loads(world.page(Ask("/1.1/guest/activate.json", method="POST", headers=key))[2])["guest_token"]
+    assert world.page(Ask(without.path, without.args, headers={"x-guest-token": given}))[0] == 200
+    world.page(Ask("/1.1/guest/activate.json", {"refuse": "1"}))
+    assert world.page(Ask("/1.1/guest/activate.json", method="POST", headers=key))[0] == 403
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_every_fault_is_one_of_some_source(name: str) -> None:
+    world = World(light=True)
+    handle = next(handle for handle, fault in world.faults.items() if fault == name)
+    asks = [ask_for(world, source, handle) for source in SOURCES]
+    faults = [world.fault(ask) for ask in asks]
+    assert name in faults
+    assert set(faults) <= {name, None}
+    assert world.catalogue()["faults"][handle] == {"name": name, "code": FAULTS[name].code}
+
+
+def test_the_catalogue_names_the_accounts() -> None:
+    assert set(World(light=True).catalogue()["accounts"]) == set(PLANS)
+    with pytest.raises(KeyError):
+        World().truth({"username": "nobody_here"})
+
+
+INNER = ("tweet_results.result.", "quoted_status_result.result.", "retweeted_status_result.result.")
+USERS = ("user_results.result.", "user_refs_results.[].result.")
+
+
+def key_paths(value: Any) -> Iterator[str]:
+    """The key paths of a payload; those of posts and users counted from them, however deep they stand."""
+    waiting: list[tuple[Any, str]] = [(value, "")]
+    while waiting:
+        each, path = waiting.pop()
+        if isinstance(each, list):
+            waiting += [(one, f"{path}.[]") for one in each]
+        elif isinstance(each, dict):
+            for key, child in each.items():
+                below = f"{path}.{key}" if path else key
+                for mark in (*INNER, "tweet.", *USERS):
+                    if mark in below:
+                        below = ("user " if mark in USERS else "post ") + below[below.rfind(mark) + len(mark) :]
+                yield below
+                waiting.append((child, below))
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded answers (../shared/captures) are not here")
+@pytest.mark.parametrize(
+    ("name", "source", "handle"),
+    [
+        ("user_tweets__shapeC__2026-08.json", "timeline", "quiet_harbor"),
+        ("user_tweets__shapeA_visibility_results_notes__2025-01.json", "timeline", "old_lantern"),
+        ("user_tweets__shapeA_photos_cursor__2024-06.json", "timeline", "old_lantern"),
+        ("user_by_screen_name__shapeC_no_legacy__2026-08.json", "user", "quiet_harbor"),
+        ("user_by_screen_name__shapeB_core_plus_legacy__2026-07.json", "user", "iron_meadow"),
+        ("user_by_screen_name__shapeA_legacy_only__2025-03.json", "user", "old_lantern"),
+    ],
+)
+def test_the_answers_have_the_key_paths_of_real_ones(name: str, source: str, handle: str) -> None:
+    real = set(key_paths(orjson.loads((CAPTURES / name).read_bytes())))
+    ours: set[str] = set()
+    for seed in range(1, 4):
+        for number in (1, 2) if source == "timeline" else (1,):
+            world = World(seed)
+            ours |= set(key_paths(orjson.loads(answer(world, source, handle, world.cursor(number))[2])))
+    assert len(real & ours) >= 0.9 * len(real), sorted(real - ours)
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded answers (../shared/captures) are not here")
+def test_the_page_has_the_records_of_a_real_one() -> None:
+    body = (CAPTURES / "ssr_profile_page_excerpt__logged_out__geekbb__2026-09-12.html").read_bytes()
+    ours: set[tuple[str, str]] = set()
+    for seed in range(1, 4):
+        ours |= kinds(answer(World(seed), "page", "quiet_harbor")[2])
+    real = kinds(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
+    assert len(real & ours) >= 0.9 * len(real), sorted(real - ours)
+
+
+def kinds(body: bytes) -> set[tuple[str, str]]:
+    """Type and key of every record of a page."""
+    page = page_of("page", body)
+    assert isinstance(page, ProfilePage)
+    return {(str(record.get("__typename")), key) for record in page._objects for key in record}

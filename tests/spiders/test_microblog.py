@@ -1,0 +1,169 @@
+"""The microblog spider from end to end: crawl and endpoint against the sandbox, source by source, page by page."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.sandbox.microblog import FAULTS, PLANS, World
+from tests.microblog_pages import same
+from tests.service.client import Reply, call
+from tests.service.conftest import Service, running
+from tests.test_crawl import ROOT, crawl
+
+WORLD = World()
+PATH = "/v1/scrapers/microblog-profile"
+PATIENCE = ("-s", "SOURCE_TIMEOUT=0.7")
+
+
+def microblog(tmp_path: Path, *arguments: str) -> tuple[int, list[Any], list[Any], str]:
+    return crawl(tmp_path, *arguments, *PATIENCE, spider="microblog")
+
+
+def handle_of(fault: str) -> str:
+    return next(handle for handle, name in WORLD.faults.items() if name == fault)
+
+
+def test_ten_pages_of_a_crawl(tmp_path: Path) -> None:
+    code, out, failures, log = microblog(tmp_path, "-a", "username=@Quiet_Harbor", "-a", "max_pages=10")
+    assert (code, failures, len(out)) == (0, [], 10), log
+    for number, data in enumerate(out, 1):
+        same(data, WORLD.truth({"username": "quiet_harbor", "page": number}))
+    ids = [post["post_id"] for data in out for post in data["data"]["main"]]
+    assert len(ids) == len(set(ids)) == 10 * 20 + 1, "each once, and the pinned one early"
+
+
+def test_a_crawl_ends_where_the_posts_end(tmp_path: Path) -> None:
+    code, out, failures, log = microblog(tmp_path, "-a", "username=old_lantern", "-a", "max_pages=100")
+    assert (code, failures) == (0, []), log
+    ids = [post["post_id"] for data in out for post in data["data"]["main"]]
+    assert sorted(ids) == sorted(post.id for post in WORLD.account("old_lantern").posts)
+    assert [data["hasMore"] for data in out] == [True] * (len(out) - 1) + [False]
+
+
+def test_every_fault_and_every_account_has_its_outcome(tmp_path: Path) -> None:
+    expected = {name: fault.code for name, fault in FAULTS.items()} | dict.fromkeys(PLANS, "OK")
+    expected["nobody"] = "TARGET_NOT_FOUND"
+    handles = (
+        {name: handle for handle, name in WORLD.faults.items()} | {h: h for h in PLANS} | {"nobody": "nobody_here"}
+    )
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text("\n".join(json.dumps({"id": name, "username": handles[name]}) for name in expected))
+    code, out, failures, log = microblog(tmp_path, "-a", f"targets={targets}")
+    assert code == 4, log
+    found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
+    assert len(out) + len(failures) == len(expected)
+    assert {name: code for name, code in found.items() if expected[name] != code} == {}
+    for line in out:
+        same(line["data"], WORLD.truth({"username": line["params"]["username"]}))
+
+
+@contextmanager
+def sandbox() -> Iterator[dict[str, str]]:
+    """The simulated platforms in a process of their own."""
+    arguments = [sys.executable, "-m", "scrapy", "sandbox", "--port", "0"]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout
+            yield json.loads(process.stdout.readline())["origins"]
+        finally:
+            process.kill()
+
+
+def test_a_platform_that_hands_out_no_token(tmp_path: Path) -> None:
+    """The record comes from the sources that need none, and the platform is asked for a token once, not by each."""
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text("\n".join(json.dumps({"id": str(n), "username": "iron_meadow"}) for n in range(6)))
+    with sandbox() as origins:
+        urllib.request.urlopen(f"{origins['microblog']}/1.1/guest/activate.json?refuse=1").close()  # noqa: S310
+        settings = ("-s", "SANDBOX=0", "-s", f"PLATFORM_ORIGINS={json.dumps(origins)}")
+        budgets = json.dumps({"microblog": {"concurrency": 8, "delay": 0}})
+        code, out, failures, log = microblog(
+            tmp_path, *settings, "-s", f"PLATFORM_BUDGETS={budgets}", "-a", f"targets={targets}"
+        )
+    assert (code, failures, len(out)) == (0, [], 6), log
+    for line in out:
+        assert (line["data"]["hasMore"], line["data"]["nextCursor"]) == (False, "")
+        assert len(line["data"]["data"]["main"]) == PLANS["iron_meadow"].posts
+    assert log.count("activate.json") <= 1
+    assert log.count("reason=token_refused") == 6
+
+
+# The endpoint
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(tmp_path_factory.mktemp("microblog") / "log", "SOURCE_TIMEOUT=0.7") as started:
+        yield started
+
+
+def ask(service: Service, path: str = PATH, **params: Any) -> Reply:
+    return call(service.url, path, params)
+
+
+def test_ten_pages_over_http_also_after_a_restart(service: Service, tmp_path: Path) -> None:
+    cursor: dict[str, str] = {}
+    for number in range(1, 6):
+        reply = ask(service, username="quiet_harbor", **cursor)
+        assert reply.code == "OK", reply.body
+        same(reply.body["data"], WORLD.truth({"username": "quiet_harbor", "page": number}))
+        cursor = {"cursor": reply.body["data"]["nextCursor"]}
+    with running(tmp_path / "log") as another:
+        for number in range(6, 11):
+            reply = ask(another, username="QUIET_HARBOR", **cursor)
+            assert reply.code == "OK", reply.body
+            same(reply.body["data"], WORLD.truth({"username": "quiet_harbor", "page": number}))
+            cursor = {"cursor": reply.body["data"]["nextCursor"]}
+
+
+def test_endpoint_and_crawl_and_alias_give_the_same(service: Service, tmp_path: Path) -> None:
+    by_name = ask(service, username="popular_tide")
+    by_alias = ask(service, path=f"{PATH}-v4", username="@popular_tide")
+    assert json.dumps(by_name.body["data"]) == json.dumps(by_alias.body["data"])
+    assert by_name.body["meta"]["scraper"] == by_alias.body["meta"]["scraper"] == "microblog-profile"
+    _, out, _, _ = microblog(tmp_path, "-a", "username=popular_tide")
+    assert out == [by_name.body["data"]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "status"),
+    [
+        ("all-off", "UPSTREAM_BLOCKED", 502),
+        ("all-limited", "UPSTREAM_RATE_LIMITED", 503),
+        ("not-found", "TARGET_NOT_FOUND", 404),
+        ("suspended-by-call", "TARGET_RESTRICTED", 422),
+        ("broken", "EXTRACTION_FAILED", 502),
+        ("reset", "UPSTREAM_ERROR", 502),
+    ],
+)
+def test_failures_over_http(service: Service, fault: str, code: str, status: int) -> None:
+    reply = ask(service, username=handle_of(fault))
+    assert (reply.code, reply.status, reply.body["data"]) == (code, status, None)
+
+
+@pytest.mark.parametrize("fault", ["page-off", "embed-off", "user-off", "timeline-off", "calls-off", "only-embed"])
+def test_each_source_switched_off(service: Service, fault: str) -> None:
+    reply = ask(service, username=handle_of(fault))
+    assert reply.code == "OK"
+    same(reply.body["data"], WORLD.truth({"username": handle_of(fault)}))
+
+
+def test_cursors_that_end_or_are_not_taken(service: Service) -> None:
+    for fault, code in (("same-cursor", "OK"), ("stale-cursor", "INVALID_REQUEST")):
+        handle = handle_of(fault)
+        cursor = ask(service, username=handle).body["data"]["nextCursor"]
+        reply = ask(service, username=handle, cursor=cursor)
+        assert reply.code == code, reply.body
+        if code == "OK":
+            same(reply.body["data"], WORLD.truth({"username": handle, "page": 2}))
+            assert reply.body["data"]["hasMore"] is False
+        assert ask(service, username="quiet_harbor", cursor=cursor).code == "INVALID_REQUEST"
