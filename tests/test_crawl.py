@@ -40,7 +40,8 @@ def crawl(
 
 
 def _lines(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    # Not splitlines(): a post may hold a line separator, which ends no line of JSON Lines.
+    return [json.loads(line) for line in file.read_text().split("\n") if line] if file.exists() else []
 
 
 def fault_id(name: str) -> str:

@@ -160,7 +160,7 @@ class ApiPage(MicroblogPage):
         """Raises for a user, or a post, of whom the platform only says why it does not show them."""
         posts = [Node(dig(self.payload, *path)) for path in SINGLE_POST_PATHS]
         for node in (self._answered_user, *posts):
-            if node.get("__typename") in {"UserUnavailable", "TweetUnavailable", "TweetTombstone"}:
+            if text(node.get("__typename")) in {"UserUnavailable", "TweetUnavailable", "TweetTombstone"}:
                 reason = text(node.get("reason")) or text(node.get("unavailable_reason")) or "unavailable"
                 if reason in {"NotFound", "Deactivated", "Deleted"}:
                     raise TargetNotFound(f"The account is {reason}.", reason="not_found")
@@ -286,7 +286,7 @@ class GuestTokenPage(PlatformPage):
         """
         if self.response.status == 429:
             raise _rate_limited(self)
-        if self.response.status in {400, 404}:
+        if self.response.status in {400, 401, 403, 404}:
             raise self._none()
         self.refuse_failures()
         if not self.response.text.lstrip().startswith("{") or not self._token:

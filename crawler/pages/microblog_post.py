@@ -38,7 +38,7 @@ def unwrapped(result: Node) -> Node:
 def is_withheld(result: Node) -> bool:
     """Whether there is no post to read, and that is as the platform wants it: not a shape that is not understood."""
     author = unwrapped(result).node("core", "user_results", "result")
-    return not result or result.get("__typename") in WITHHELD or author.get("__typename") == "UserUnavailable"
+    return not result or text(result.get("__typename")) in WITHHELD or author.get("__typename") == "UserUnavailable"
 
 
 def post_id(post: Node) -> str:
