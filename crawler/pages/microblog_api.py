@@ -231,6 +231,9 @@ class TimelinePage(ApiPage):
             raise missing("The answer has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
         if self.rows and not any(row.result for row in self.rows if row.result.get("__typename") != "TweetTombstone"):
             raise TargetRestricted("Nothing but posts that are not shown.", reason="tombstone")
+        authors = {row.handle.casefold(): row.handle for row in self.rows if row.handle}
+        if self.asked.casefold() not in authors:
+            self.refuse_others(next(iter(authors.values()), ""))
         _ = self.records  # raises for posts that are not understood
 
     @field

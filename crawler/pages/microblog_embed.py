@@ -10,7 +10,7 @@ import attrs
 from crawler.normalise import text
 from crawler.pages.microblog_base import MicroblogPage, missing
 from crawler.pages.microblog_node import Node
-from crawler.pages.microblog_timeline import Row
+from crawler.pages.microblog_timeline import Row, owner_of
 from crawler.pages.microblog_user import screen_name
 from crawler.payload import decode, dig, objects, script_text
 
@@ -42,11 +42,20 @@ class EmbedPage(MicroblogPage):
             raise missing("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         if not isinstance(dig(self._payload, *ENTRIES), list):
             raise missing("The embed has no entries.", list(ENTRIES), reason="no_rows")
-        self.refuse_others(text(dig(self._payload, "props", "pageProps", "headerProps", "screenName")))
+        self.refuse_others(self._told_handle)
         rows = [row.handle for row in self.rows if row.handle]
         if self.asked and rows and not screen_name(self.user):
             self.refuse_others(rows[0])
         _ = self.records  # raises for posts that are not understood
+
+    @cached_property
+    def owner(self) -> str:
+        return self.asked or self._told_handle or owner_of(self.rows)
+
+    @property
+    def _told_handle(self) -> str:
+        """The handle that the embed says it is for."""
+        return text(dig(self._payload, "props", "pageProps", "headerProps", "screenName"))
 
     @property
     def _is_json(self) -> bool:

@@ -65,7 +65,7 @@ def unread(post: Node) -> list[str]:
 def post_record(post: Node) -> dict[str, Any]:
     """The contract's post object. The post must be one that can be read."""
     original = _inner(post, _REPOST_PATHS)
-    is_repost = any(post.get(*path) for path in _REPOST_PATHS)
+    is_repost = any(post.get(*path) or post.reference(*path) for path in _REPOST_PATHS)
     shown = original or post
     quoted = None if is_repost else _inner(post, _QUOTE_PATHS)
     media = _media(post) or _media(shown)

@@ -166,11 +166,9 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         if not user_id_of(parts) or _incomplete(parts):
             await self._try(target, "user", lambda: self._user(target), parts, errors)
         user_id = user_id_of(parts)
-        is_protected = profile_of(parts)["protected"] is True
-        if user_id and not is_protected:
+        if user_id and profile_of(parts)["protected"] is not True:
             await self._try(target, "timeline", lambda: self._timeline(target, user_id), parts, errors)
-        blind = not any(source in parts for source in ("page", "embed", "timeline"))
-        if errors and ((blind and not is_protected) or not profile_of(parts)["screen_name"]):
+        if errors and (_blind(parts) or not profile_of(parts)["screen_name"]):
             raise failure(errors)
         return record(parts, handle)
 
@@ -205,7 +203,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         params = cast("ProfileParams", target.params)
         at = params.continuation
         try:
-            parts = {"timeline": await self._timeline(target, at["user_id"], at["cursor"], first=page)}
+            parts = {"timeline": await self._timeline(target, at["user_id"], at["cursor"], first=response)}
         except ExtractionFailed as error:
             if error.reason == BAD_REQUEST:
                 raise InvalidRequest("The platform does not know this cursor (any more): begin anew.") from error
@@ -246,9 +244,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
 
         return await self._call(target, build, USER_QUERIES)
 
-    async def _timeline(
-        self, target: Target, user_id: str, cursor: str = "", first: TimelinePage | None = None
-    ) -> Part:
+    async def _timeline(self, target: Target, user_id: str, cursor: str = "", first: Response | None = None) -> Part:
         def build(**how: Any) -> Request:
             asked = timeline_request(self.origin("api"), _handle(target), user_id=user_id, cursor=cursor, **how)
             return asked.replace(callback=self.parse_timeline)
@@ -260,19 +256,19 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         target: Target,
         build: Callable[..., Request],
         query_ids: Sequence[str],
-        first: PlatformPage | None = None,
+        first: Response | None = None,
     ) -> Part:
-        """One of the guest calls, again with the next id where one is out of date, with the flags that the platform
+        """One of the guest calls; again with the next id where one is out of date, with the flags that the platform
         asks for, with a new token where it refuses the old one, and once more where it is not understood: each once.
-        ``first`` is its page where it was made already.
+        ``first`` is its response where it was made already.
 
         Raises:
             ScrapeError: as the page object does, when all that was tried.
         """
         tried: set[str] = set()
-        page = first
+        page, token = (None, "") if first is None else (_page_of(first), _token_of(first))
         missing: list[str] = []
-        token, ids = self._token.value, list(query_ids)
+        ids = list(query_ids)
         while True:
             if page is None:
                 token = await self._token.get(lambda: self._new_token(target))
@@ -335,6 +331,13 @@ REMEDIED = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST})
 """Reasons of calls that are refused as they are, and would be again."""
 
 
+def _blind(parts: dict[str, Part]) -> bool:
+    """Whether no source gave any post of a profile that has some: an empty list would be no answer."""
+    profile = profile_of(parts)
+    seen = any(part["posts"] for part in parts.values())
+    return not seen and profile["protected"] is not True and profile["statuses_count"] != 0
+
+
 def _incomplete(parts: dict[str, Part]) -> bool:
     """Whether a call for the user can add to the profile."""
     profile = profile_of(parts)
@@ -349,6 +352,11 @@ def _target_of(request: Request | None) -> Target:
     assert request is not None
     target: Target = request.meta["target"]
     return target
+
+
+def _token_of(response: Response) -> str:
+    """The token that a call was made with, "" where it was made without."""
+    return (cast("Request", response.request).headers.get("X-Guest-Token") or b"").decode()
 
 
 def _page_of(response: Response) -> PlatformPage:

@@ -143,7 +143,7 @@ def _call(url: str, variables: dict[str, Any], toggles: dict[str, Any], token: s
         "Content-Type": "application/json",
         "Origin": PUBLIC_SITE,
         "Referer": f"{PUBLIC_SITE}/",
-        "X-Guest-Token": token,
+        **({"X-Guest-Token": token} if token else {}),
         "X-Twitter-Active-User": "yes",
         "X-Twitter-Client-Language": "en",
     }

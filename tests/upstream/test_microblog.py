@@ -58,3 +58,7 @@ def test_a_timeline() -> None:
     assert arguments(further)["variables"] == variables | {"cursor": "a&b=c+/%"}
     assert further.meta["page_params"] == {"username": "x", "cursor": "a&b=c+/%"}
     assert "includePromotedContent" in variables, "without it the call is refused"
+
+
+def test_a_call_before_there_is_a_token() -> None:
+    assert "X-Guest-Token" not in user_request(ORIGIN, "x", token="", query_id="q").headers
