@@ -116,7 +116,7 @@ class ApiPage(MicroblogPage):
     @cached_property
     def payload(self) -> Any:
         """The answer's JSON."""
-        return decode(self.response.text, what="answer")
+        return decode(self.response.body, what="answer")
 
     @cached_property
     def _errors(self) -> list[dict[str, Any]]:
@@ -301,7 +301,7 @@ class GuestTokenPage(PlatformPage):
 
     @cached_property
     def _token(self) -> str:
-        return text(dig(decode(self.response.text, what="answer"), "guest_token"))
+        return text(dig(decode(self.response.body, what="answer"), "guest_token"))
 
     def _none(self) -> UpstreamBlocked:
         return UpstreamBlocked(

@@ -12,7 +12,7 @@ from crawler.pages.microblog_base import MicroblogPage, missing
 from crawler.pages.microblog_node import Node
 from crawler.pages.microblog_timeline import Row, owner_of
 from crawler.pages.microblog_user import screen_name
-from crawler.payload import decode, dig, objects, script_text
+from crawler.payload import decode, dig, objects, script_block
 
 DATA_SCRIPT = "__NEXT_DATA__"
 ENTRIES = ("props", "pageProps", "timeline", "entries")
@@ -63,9 +63,9 @@ class EmbedPage(MicroblogPage):
 
     @cached_property
     def _payload(self) -> Any:
-        body = self.response.text
-        block = body if self._is_json else script_text(body, DATA_SCRIPT)
-        return decode(block or "", what=DATA_SCRIPT)
+        body = self.response.body
+        block = body if self._is_json else script_block(body, DATA_SCRIPT)
+        return decode(block or b"", what=DATA_SCRIPT)
 
     @cached_property
     def rows(self) -> list[Row]:
