@@ -215,7 +215,9 @@ class World:
             advert = microblog_old.entry(
                 Inventor(f"advert{self.seed}").post(account.others[0], NEWEST), shape, promoted=True
             )
-            entries[3:3] = [{**advert, "entryId": f"promoted-{advert['entryId']}"}]
+            if shape == "A":  # the older ones say it twice
+                advert["entryId"] = f"promoted-{advert['entryId']}"
+            entries[3:3] = [advert]
             entries[5:5] = [microblog_old.who_to_follow(list(account.others), shape)]
             entries[6:6] = [microblog_old.tombstone("1")]
         entries += [microblog_old.cursor("Top", "DAAHtop"), microblog_old.cursor("Bottom", following or "DAAHsame")]
