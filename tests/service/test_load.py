@@ -101,7 +101,7 @@ def test_a_crawler_that_cannot_open_keeps_nobody_waiting(tmp_path: Path) -> None
         assert time.monotonic() - started < WAITING
         ready = call(service.url, "/readyz", method="GET")
         assert ready.status == 503
-        assert ready.body["broken"] == ["retail"]
+        assert "retail" in ready.body["broken"]
 
 
 @pytest.mark.parametrize("setting", ["PLATFORM_BUDGETS={}", 'PLATFORM_BUDGETS={"photoapp": {"delay": 5}}'])
