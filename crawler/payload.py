@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -73,6 +74,26 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
         return None
     block = Selector(body.decode(errors="replace")).css(f"script#{script_id}::text").get()
     return None if block is None else block.encode()
+
+
+def linked_data(blocks: Iterable[str]) -> list[dict[str, Any]]:
+    """The nodes of a page's ``application/ld+json`` blocks, the outermost ones only. A broken block gives none.
+
+    >>> [node["@type"] for node in linked_data(['{"@graph": [{"@type": "A", "b": {"@type": "B"}}]}', "{"])]
+    ['A']
+    """
+    waiting: deque[Any] = deque()
+    for block in blocks:
+        with suppress(ExtractionFailed):  # a second witness: the page can speak without it
+            waiting.append(decode(block, what="linked data"))
+    nodes = []
+    while waiting:
+        each = waiting.popleft()
+        if isinstance(each, dict) and "@type" in each:
+            nodes.append(each)
+        elif isinstance(each, dict | list):
+            waiting.extend(each.values() if isinstance(each, dict) else each)
+    return nodes
 
 
 def dig(value: Any, *path: Step) -> Any:

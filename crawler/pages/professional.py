@@ -1,0 +1,470 @@
+"""Professional network: a member's profile page, in full or masked, and what is served in its place."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+import attrs
+from parsel import Selector
+from web_poet import field
+
+from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
+from crawler.normalise import count, text
+from crawler.pages import professional_history as history
+from crawler.pages import professional_sections as sections
+from crawler.pages.base import PlatformPage
+from crawler.pages.professional_country import country_of_host, country_of_location
+from crawler.pages.professional_markup import (
+    clean_url,
+    collapsed,
+    image,
+    last_segment,
+    line,
+    lines,
+    link,
+    picture,
+    plain,
+)
+from crawler.payload import dig, linked_data
+
+NAME = "h1.top-card-layout__title"
+CANONICAL = 'link[rel="canonical"]'
+MARKS = ("top-card-layout__title", '"Person"', "public_profile_v3", 'content="profile"')
+"""What a profile page has at least one of; a saved part of one, too."""
+NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
+
+# What is served in place of a profile, by what its markup alone has. Each is a wall, whatever its status.
+WALLS = (
+    (re.compile(r'auth_wall_[a-z_]+"|<title>\s*Sign Up \| '), "login_wall"),
+    (re.compile(r'"/authwall\?trk=" \+'), "refused_with_script"),
+    (re.compile(r"'ccookie='"), "challenge"),
+    (re.compile(r"d_homepage-guest-home"), "guest_home"),
+)
+WALL_PATHS = {
+    "authwall": "login_wall",
+    "uas": "login_wall",
+    "login": "login_wall",
+    "signup": "login_wall",
+    "checkpoint": "challenge",
+}
+OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse", "jobs", "learning", "404"})
+"""First segments of other kinds of pages, to which a member's name may lead."""
+REFUSED = 999
+"""The platform's own status: this visitor is not served. It says nothing of the member."""
+
+_ELLIPSIS = ("…", "...")
+_DESCRIPTION_PARTS = re.compile(r"(?:Experience|Education|Location): |.*\bconnections? on ")
+
+Row = dict[str, Any]
+
+
+@attrs.define(slots=False)
+class ProfilePage(PlatformPage):
+    """A member's profile. ``page_params``: ``slug``, the name asked for.
+
+    The page's own sections are the first witness. Its linked data, which is not on every page, is the second: it tells
+    the country, and speaks where a saved page has nothing else.
+    """
+
+    source: ClassVar[str] = "profile"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return any(mark in body for mark in (*MARKS, *NOT_FOUND_MARKS)) or any(wall.search(body) for wall, _ in WALLS)
+
+    def validate_input(self) -> None:
+        """Decides whether this is a member's profile.
+
+        Raises:
+            UpstreamBlocked: status 999, a login wall, a challenge, the guest home page.
+            TargetNotFound: no such public profile, or a page of another kind.
+            ExtractionFailed: no profile, the data of two members, or lists of which no row is understood.
+        """
+        self._refuse_walls()
+        self.refuse_failures()
+        self._refuse_not_found()
+        self._refuse_other_pages()
+        self._refuse_other_members()
+        self._refuse_blindness()
+
+    # Fields: specification 2.6
+
+    @field
+    def about(self) -> str:
+        return self._about[0]
+
+    @field
+    def about_truncated(self) -> bool:
+        return self._about[1]
+
+    @field
+    def activity(self) -> list[Row]:
+        return self._lists["activity"]
+
+    @field
+    def activity_count(self) -> int:
+        return len(self._lists["activity"])
+
+    @field
+    def articles(self) -> list[Row]:
+        return self._lists["articles"]
+
+    @field
+    def awards(self) -> list[Row]:
+        return self._lists["awards"]
+
+    @field
+    def certifications(self) -> list[Row]:
+        return self._lists["certifications"]
+
+    @field
+    def courses(self) -> list[Row]:
+        return self._lists["courses"]
+
+    @field
+    def languages(self) -> list[Row]:
+        return self._lists["languages"]
+
+    @field
+    def organizations(self) -> list[Row]:
+        return self._lists["organizations"]
+
+    @field
+    def projects(self) -> list[Row]:
+        return self._lists["projects"]
+
+    @field
+    def publications(self) -> list[Row]:
+        return self._lists["publications"]
+
+    @field
+    def recommendations(self) -> list[Row]:
+        return self._lists["recommendations"]
+
+    @field
+    def same_name(self) -> list[Row]:
+        return sections.same_name(self._page)
+
+    @field
+    def services(self) -> list[str]:
+        return []  # no public page has such a section
+
+    @field
+    def skills(self) -> list[str]:
+        return self._lists["skills"]
+
+    @field
+    def volunteer_experience(self) -> list[Row]:
+        return self._lists["volunteer_experience"]
+
+    @field
+    def background_cover_image_url(self) -> str:
+        return image(self._head, "img.cover-img__image") or ""
+
+    @field
+    def connections(self) -> str:
+        return self._count_text("connection")
+
+    @field
+    def contact_info(self) -> dict[str, str]:
+        return {}  # its button opens a window that asks to sign in
+
+    @field
+    def country(self) -> str:
+        told = plain(dig(self._person, "address", "addressCountry"))
+        if re.fullmatch(r"[A-Z]{2}", told):
+            return told
+        return country_of_host(urlsplit(self._profile_url).netloc) or country_of_location(self._location)
+
+    @field
+    def current_company(self) -> Row:
+        return self._affiliation("currentPositionsDetails")
+
+    @field
+    def current_school(self) -> Row:
+        return self._affiliation("educationsDetails")
+
+    @field
+    def data_availability(self) -> Row:
+        rows = self._lists["experience"]
+        return {
+            "about_truncated": self._about[1],
+            "authenticated": False,
+            "education_found": len(self._lists["education"]),
+            "fields_withheld_by_linkedin": self._withheld,
+            "note": self._note,
+            "positions_found": len(rows),
+            "positions_masked_by_linkedin": sum(row["masked"] for row in rows),
+            "positions_with_job_title": sum(bool(row["job_title"]) for row in rows),
+            "source": "public_profile_page" if self._page.css(NAME) else "json_ld",
+        }
+
+    @field
+    def education(self) -> list[Row]:
+        return self._lists["education"]
+
+    @field
+    def experience(self) -> list[Row]:
+        return self._lists["experience"]
+
+    @field
+    def firstName(self) -> str:  # noqa: N802  # the contract's name
+        return self._meta("profile:first_name") or self._name.partition(" ")[0]
+
+    @field
+    def lastName(self) -> str:  # noqa: N802  # the contract's name
+        return self._meta("profile:last_name") or self._name.removeprefix(text(self.firstName)).strip()
+
+    @field
+    def fullName(self) -> str:  # noqa: N802  # the contract's name
+        return self._name
+
+    @field
+    def followers(self) -> str:
+        told = self._count_text("follower") or line(self._page, 'section[data-section="posts"] > h3')
+        exact = count(dig(self._person, "interactionStatistic", "userInteractionCount"))
+        return told if "follower" in told else f"{exact} followers" if exact else ""
+
+    @field
+    def headline(self) -> str:
+        return self._headline
+
+    @field
+    def location(self) -> str:
+        return self._location
+
+    @field
+    def people_also_viewed(self) -> list[Row]:
+        return self._lists["people_also_viewed"]
+
+    @field
+    def profile_photo(self) -> str:
+        found = image(
+            self._head, '[data-section="picture"] img.top-card-layout__entity-image, [data-section="picture"] img'
+        )
+        linked = picture(dig(self._person, "image", "contentUrl"))
+        return found or picture(self._meta("og:image")) or linked or ""
+
+    @field
+    def profile_url(self) -> str:
+        return self._profile_url
+
+    @field
+    def public_identifier(self) -> str:
+        return last_segment(self._profile_url, "in")
+
+    @field
+    def success(self) -> bool:
+        return True
+
+    @field
+    def total_experiences(self) -> int:
+        return len(self._lists["experience"])
+
+    @field
+    def websites(self) -> list[Row]:
+        return sections.websites(self._page)
+
+    # The two witnesses
+
+    @cached_property
+    def _page(self) -> Selector:
+        body = self.response.text
+        return Selector("" if body.lstrip().startswith(("{", "[")) else body, type="html")
+
+    @cached_property
+    def _head(self) -> Selector:
+        """The profile's head: name, place, company and school."""
+        found = self._page.css("section.top-card-layout")
+        return found[0] if found else Selector("", type="html")
+
+    @cached_property
+    def _nodes(self) -> list[Row]:
+        """The page's linked data, [] where it has none or it is broken."""
+        body = self.response.text
+        if body.lstrip().startswith(("{", "[")):  # saved without its page
+            return linked_data([body])
+        return linked_data(self._page.css('script[type="application/ld+json"]::text').getall())
+
+    @cached_property
+    def _person(self) -> Row:
+        """The member in the linked data, {} where it has none."""
+        return next((node for node in self._nodes if node.get("@type") == "Person" and text(node.get("name"))), {})
+
+    def _typed(self, kind: str) -> list[Row]:
+        return [node for node in self._nodes if node.get("@type") == kind]
+
+    # Parts that several fields need
+
+    @cached_property
+    def _lists(self) -> dict[str, list[Any]]:
+        """Every list of the profile, by its field."""
+        page, person = self._page, self._person
+        top_card = self._affiliation("currentPositionsDetails")
+        return {
+            "activity": sections.activity(page, self._typed("DiscussionForumPosting")),
+            "articles": sections.articles(page, self._typed("Article")),
+            "awards": sections.awards(page, person),
+            "certifications": sections.certifications(page),
+            "courses": sections.courses(page),
+            "education": history.education(page) or history.linked_education(person),
+            "experience": history.experience(page, top_card) or history.linked_experience(person),
+            "languages": sections.languages(page, person),
+            "organizations": sections.organizations(page),
+            "people_also_viewed": sections.people_also_viewed(page),
+            "projects": sections.projects(page),
+            "publications": sections.publications(page),
+            "recommendations": sections.recommendations(page),
+            "skills": sections.skills(page),
+            "volunteer_experience": sections.volunteer_experience(page),
+        }
+
+    @cached_property
+    def _name(self) -> str:
+        # The heading is in a button, which other texts are taken without.
+        return collapsed("".join(self._page.css(NAME)[:1].xpath(".//text()").getall())) or plain(
+            self._person.get("name")
+        )
+
+    @cached_property
+    def _headline(self) -> str:
+        told = line(self._head, "h2.top-card-layout__headline")
+        return "" if history.is_masked(told) else told
+
+    @cached_property
+    def _location(self) -> str:
+        places = (line(each) for each in self._head.css(".profile-info-subheader > span"))
+        return next(filter(None, places), "") or plain(dig(self._person, "address", "addressLocality"))
+
+    @cached_property
+    def _profile_url(self) -> str:
+        candidates = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
+        return next((url for url in map(clean_url, candidates) if last_segment(url, "in")), "")
+
+    @cached_property
+    def _about(self) -> tuple[str, bool]:
+        """The text, and whether it is cut: by the masked variant, in the linked data, and always in the description."""
+        found = self._page.css('section[data-section="summary"] .core-section-container__content p')
+        told = "\n".join(filter(None, map(lines, found)))
+        if told:
+            return told, self._masked and told.endswith(_ELLIPSIS)
+        told = plain(self._person.get("description"))
+        if told:
+            return told, told.endswith(_ELLIPSIS)
+        parts = self._meta("og:description").split(" · ")
+        if parts[0] == self._headline:
+            parts = parts[1:]
+        told = " · ".join(part for part in parts if not _DESCRIPTION_PARTS.match(part))
+        return told, bool(told)
+
+    @cached_property
+    def _masked(self) -> bool:
+        """Whether this is the masked variant of the page."""
+        return bool(self._page.css(history.MASKED_BLOCK)) or any(
+            row["masked"] for name in ("experience", "education") for row in self._lists[name]
+        )
+
+    @property
+    def _withheld(self) -> list[str]:
+        rows = self._lists["experience"]
+        held = {
+            "about": not self._about[0] or self._about[1],
+            "education": any(row["masked"] for row in self._lists["education"]),
+            "experience.company_name": any(not row["company_name"] for row in rows),
+            "experience.date_range": bool(rows) and not any(row["date_range"] or row["start_date"] for row in rows),
+            "experience.job_title": any(not row["job_title"] for row in rows),
+            "headline": not self._headline,
+            "skills": not self._lists["skills"],
+        }
+        return sorted(
+            ["contact_info", "experience.employment_type"]
+            + [name for name, withheld in held.items() if withheld and self._masked]
+        )
+
+    @property
+    def _note(self) -> str:
+        rows = self._lists["experience"]
+        if self._masked:
+            masked = sum(row["masked"] for row in rows)
+            return (
+                "The platform served the masked variant of this profile: "
+                f"{masked} of {len(rows)} positions have no readable title or company."
+            )
+        if not rows and not self._lists["education"] and not self._about[0]:
+            return "The public page of this profile shows neither positions nor schools nor a text about the member."
+        return "The platform served this profile in full, as far as it is shown to visitors without an account."
+
+    def _affiliation(self, kind: str) -> Row:
+        found = self._head.css(f'[data-section="{kind}"]')[:1]
+        return {"logo": image(found), "name": line(found, ".top-card-link__description"), "url": link(found, "a")}
+
+    def _count_text(self, word: str) -> str:
+        told = (line(each) for each in self._head.css(".profile-info-subheader span"))
+        return next((each for each in told if word in each), "")
+
+    def _meta(self, name: str) -> str:
+        found = self._page.css(f'meta[property="{name}"], meta[name="{name}"]').attrib.get("content")
+        return collapsed(text(found))
+
+    # The gate
+
+    def _refuse_walls(self) -> None:
+        status, body = self.response.status, self.response.text
+        path = urlsplit(str(self.response.url)).path
+        reason = "status_999" if status == REFUSED else WALL_PATHS.get(path.split("/")[1] if "/" in path else "")
+        if reason is None and not any(mark in body for mark in MARKS[:1]):
+            reason = next((word for wall, word in WALLS if wall.search(body)), None)
+        if reason:
+            raise UpstreamBlocked(
+                "The platform does not serve this visitor; it says nothing of the member.",
+                upstream_status=status,
+                reason=reason,
+            )
+
+    def _refuse_not_found(self) -> None:
+        if any(mark in self.response.text for mark in NOT_FOUND_MARKS) and not self._page.css(NAME):
+            raise TargetNotFound(
+                "The platform has no such public profile.", upstream_status=self.response.status, reason="not_found"
+            )
+
+    def _refuse_other_pages(self) -> None:
+        if self._name and self._profile_url:
+            return
+        path = urlsplit(str(self.response.url)).path
+        if path.split("/")[1:2] and path.split("/")[1] in OTHER_PAGES:
+            raise TargetNotFound(
+                "The page is no member's profile.", upstream_status=self.response.status, reason="wrong_page_kind"
+            )
+        raise _missing("The page has no profile.", [NAME] if not self._name else [CANONICAL], reason="no_profile")
+
+    def _refuse_other_members(self) -> None:
+        """The page must name one member only. It may be another name than asked for: members change theirs."""
+        told = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
+        names = {last_segment(clean_url(url), "in").casefold() for url in told} - {""}
+        if len(names) > 1:
+            raise ExtractionFailed(
+                f"The page is of several members: {', '.join(sorted(names))}.",
+                details=[{"loc": [CANONICAL], "msg": "Input should name the page's one member", "type": "value_error"}],
+                reason="wrong_echo",
+            )
+
+    def _refuse_blindness(self) -> None:
+        """Rows that are seen and of which none is understood are a failure, and so is a page of unknown sections."""
+        unread = [css for name, css in sections.SEEN.items() if not self._lists[name] and self._page.css(css)]
+        if self._page.css("section.core-section-container") and not self._page.css(
+            f"section.core-section-container[data-section], {history.MASKED_BLOCK}"
+        ):
+            unread.append("section.core-section-container[data-section]")
+        if unread:
+            raise _missing("Lists of the profile are not understood.", unread, reason="blind")
+
+
+def _missing(message: str, places: list[str], *, reason: str) -> ExtractionFailed:
+    return ExtractionFailed(
+        message,
+        details=[{"loc": [place], "msg": "Field required", "type": "missing"} for place in places],
+        reason=reason,
+    )

@@ -1,0 +1,69 @@
+"""Professional network: members' profiles. One page a target; nothing follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import cached_property
+from typing import Any
+
+from scrapy import Request
+from scrapy.http import Response
+from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+
+from crawler.items import Record
+from crawler.pages.professional import ProfilePage
+from crawler.schemas.professional import Profile, ProfileParams, slug_of_url
+from crawler.spiders.base import CrawlArguments, PlatformSpider
+from crawler.targets import Scraper, Target
+from crawler.upstream.professional import edition_origins, profile_request
+
+
+class ProfessionalArguments(CrawlArguments):
+    """The scraper's params, as text."""
+
+    url: str | None = None
+    """URL of a member's public profile."""
+
+
+class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
+    """Members' profiles of the professional network."""
+
+    name = "professional"
+    metadata = {"title": "Professional network", "description": "Members' public profiles."}  # noqa: RUF012
+    scrapers = (
+        Scraper(
+            name="professional-profile",
+            platform="professional",
+            summary="A member's public profile: positions, schools, and every other section that visitors are shown.",
+            params=ProfileParams,
+            data=Profile,
+            example={"url": "https://www.linkedin.com/in/mara-lindqvist"},
+            pages=(ProfilePage,),
+        ),
+    )
+    args: ProfessionalArguments
+
+    @cached_property
+    def _editions(self) -> set[str]:
+        return edition_origins(self.origin())
+
+    @property
+    def allowed_origins(self) -> set[str]:
+        """The site may send a visitor on to its edition of another country."""
+        return super().allowed_origins | self._editions
+
+    def request(self, target: Target) -> Request:
+        assert isinstance(target.params, ProfileParams)
+        return profile_request(self.origin(), slug=target.params.slug).replace(callback=self.parse_profile)
+
+    @classmethod
+    def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
+        asked = super().page_params(scraper, arguments)
+        return {"slug": slug_of_url(asked["url"])} if asked else {}
+
+    async def parse_profile(self, response: Response, page: ProfilePage) -> AsyncIterator[Record]:
+        """A profile page's record. The page is whole in the first answer: a browser would see no more."""
+        request = response.request
+        assert request is not None
+        data, _ = await self.read(page, response)
+        yield self.record(request.meta["target"], data)
