@@ -11,11 +11,13 @@ import attrs
 from parsel import Selector
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
+from crawler.errors import ExtractionFailed
 from crawler.normalise import count, text
+from crawler.pages import professional_gate as gate
 from crawler.pages import professional_history as history
 from crawler.pages import professional_sections as sections
 from crawler.pages.base import PlatformPage
+from crawler.pages.professional_availability import availability
 from crawler.pages.professional_country import country_of_host, country_of_location
 from crawler.pages.professional_markup import (
     clean_url,
@@ -30,30 +32,11 @@ from crawler.pages.professional_markup import (
 )
 from crawler.payload import dig, linked_data
 
-NAME = "h1.top-card-layout__title"
+NAME = f"h1.{gate.HEADING}"
 CANONICAL = 'link[rel="canonical"]'
-MARKS = ("top-card-layout__title", '"Person"', "public_profile_v3", 'content="profile"')
-"""What a profile page has at least one of; a saved part of one, too."""
-NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
 
-# What is served in place of a profile, by what its markup alone has. Each is a wall, whatever its status.
-WALLS = (
-    (re.compile(r'auth_wall_[a-z_]+"|<title>\s*Sign Up \| '), "login_wall"),
-    (re.compile(r'"/authwall\?trk=" \+'), "refused_with_script"),
-    (re.compile(r"'ccookie='"), "challenge"),
-    (re.compile(r"d_homepage-guest-home"), "guest_home"),
-)
-WALL_PATHS = {
-    "authwall": "login_wall",
-    "uas": "login_wall",
-    "login": "login_wall",
-    "signup": "login_wall",
-    "checkpoint": "challenge",
-}
-OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse", "jobs", "learning", "404"})
-"""First segments of other kinds of pages, to which a member's name may lead."""
-REFUSED = 999
-"""The platform's own status: this visitor is not served. It says nothing of the member."""
+COUNTED = ("follower", "connection")
+"""What is beside the place in the head, which may be missing."""
 
 _ELLIPSIS = ("…", "...")
 _DESCRIPTION_PARTS = re.compile(r"(?:Experience|Education|Location): |.*\bconnections? on ")
@@ -73,7 +56,7 @@ class ProfilePage(PlatformPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return any(mark in body for mark in (*MARKS, *NOT_FOUND_MARKS)) or any(wall.search(body) for wall, _ in WALLS)
+        return any(mark in body for mark in (*gate.MARKS, *gate.NOT_FOUND_MARKS)) or gate.is_wall(body)
 
     def validate_input(self) -> None:
         """Decides whether this is a member's profile.
@@ -83,10 +66,10 @@ class ProfilePage(PlatformPage):
             TargetNotFound: no such public profile, or a page of another kind.
             ExtractionFailed: no profile, the data of two members, or lists of which no row is understood.
         """
-        self._refuse_walls()
+        gate.refuse_walls(self.response)
         self.refuse_failures()
-        self._refuse_not_found()
-        self._refuse_other_pages()
+        gate.refuse_not_found(self.response)
+        self._refuse_pages_without_profile()
         self._refuse_other_members()
         self._refuse_blindness()
 
@@ -189,18 +172,13 @@ class ProfilePage(PlatformPage):
 
     @field
     def data_availability(self) -> Row:
-        rows = self._lists["experience"]
-        return {
-            "about_truncated": self._about[1],
-            "authenticated": False,
-            "education_found": len(self._lists["education"]),
-            "fields_withheld_by_linkedin": self._withheld,
-            "note": self._note,
-            "positions_found": len(rows),
-            "positions_masked_by_linkedin": sum(row["masked"] for row in rows),
-            "positions_with_job_title": sum(bool(row["job_title"]) for row in rows),
-            "source": "public_profile_page" if self._page.css(NAME) else "json_ld",
-        }
+        found = {name: self._lists[name] for name in ("education", "experience", "skills")}
+        about, truncated = self._about
+        return availability(
+            {**found, "about": about, "about_truncated": truncated, "headline": self._headline},
+            masked=self._masked,
+            source="public_profile_page" if self._page.css(NAME) else "json_ld",
+        )
 
     @field
     def education(self) -> list[Row]:
@@ -336,8 +314,9 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _location(self) -> str:
-        places = (line(each) for each in self._head.css(".profile-info-subheader > span"))
-        return next(filter(None, places), "") or plain(dig(self._person, "address", "addressLocality"))
+        told = (line(each) for each in self._head.css(".profile-info-subheader > span"))
+        places = (each for each in told if each and not any(word in each for word in COUNTED))
+        return next(places, "") or plain(dig(self._person, "address", "addressLocality"))
 
     @cached_property
     def _profile_url(self) -> str:
@@ -363,39 +342,8 @@ class ProfilePage(PlatformPage):
     @cached_property
     def _masked(self) -> bool:
         """Whether this is the masked variant of the page."""
-        return bool(self._page.css(history.MASKED_BLOCK)) or any(
-            row["masked"] for name in ("experience", "education") for row in self._lists[name]
-        )
-
-    @property
-    def _withheld(self) -> list[str]:
-        rows = self._lists["experience"]
-        held = {
-            "about": not self._about[0] or self._about[1],
-            "education": any(row["masked"] for row in self._lists["education"]),
-            "experience.company_name": any(not row["company_name"] for row in rows),
-            "experience.date_range": bool(rows) and not any(row["date_range"] or row["start_date"] for row in rows),
-            "experience.job_title": any(not row["job_title"] for row in rows),
-            "headline": not self._headline,
-            "skills": not self._lists["skills"],
-        }
-        return sorted(
-            ["contact_info", "experience.employment_type"]
-            + [name for name, withheld in held.items() if withheld and self._masked]
-        )
-
-    @property
-    def _note(self) -> str:
-        rows = self._lists["experience"]
-        if self._masked:
-            masked = sum(row["masked"] for row in rows)
-            return (
-                "The platform served the masked variant of this profile: "
-                f"{masked} of {len(rows)} positions have no readable title or company."
-            )
-        if not rows and not self._lists["education"] and not self._about[0]:
-            return "The public page of this profile shows neither positions nor schools nor a text about the member."
-        return "The platform served this profile in full, as far as it is shown to visitors without an account."
+        rows = self._lists["experience"] + self._lists["education"]
+        return bool(self._page.css(history.MASKED_BLOCK)) or any(row["masked"] for row in rows)
 
     def _affiliation(self, kind: str) -> Row:
         found = self._head.css(f'[data-section="{kind}"]')[:1]
@@ -411,34 +359,11 @@ class ProfilePage(PlatformPage):
 
     # The gate
 
-    def _refuse_walls(self) -> None:
-        status, body = self.response.status, self.response.text
-        path = urlsplit(str(self.response.url)).path
-        reason = "status_999" if status == REFUSED else WALL_PATHS.get(path.split("/")[1] if "/" in path else "")
-        if reason is None and not any(mark in body for mark in MARKS[:1]):
-            reason = next((word for wall, word in WALLS if wall.search(body)), None)
-        if reason:
-            raise UpstreamBlocked(
-                "The platform does not serve this visitor; it says nothing of the member.",
-                upstream_status=status,
-                reason=reason,
-            )
-
-    def _refuse_not_found(self) -> None:
-        if any(mark in self.response.text for mark in NOT_FOUND_MARKS) and not self._page.css(NAME):
-            raise TargetNotFound(
-                "The platform has no such public profile.", upstream_status=self.response.status, reason="not_found"
-            )
-
-    def _refuse_other_pages(self) -> None:
+    def _refuse_pages_without_profile(self) -> None:
         if self._name and self._profile_url:
             return
-        path = urlsplit(str(self.response.url)).path
-        if path.split("/")[1:2] and path.split("/")[1] in OTHER_PAGES:
-            raise TargetNotFound(
-                "The page is no member's profile.", upstream_status=self.response.status, reason="wrong_page_kind"
-            )
-        raise _missing("The page has no profile.", [NAME] if not self._name else [CANONICAL], reason="no_profile")
+        gate.refuse_other_pages(self.response)
+        raise _missing("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
     def _refuse_other_members(self) -> None:
         """The page must name one member only. It may be another name than asked for: members change theirs."""

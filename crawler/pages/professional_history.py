@@ -1,4 +1,4 @@
-"""The profile page's positions and schools: in full, masked, or from the linked data. One dict a row (specification 2.6).
+"""Positions and schools of a profile: in full, masked, or from linked data. One dict a row (specification 2.6).
 
 The platform masks on its server: asterisks in place of letters, as many as there were. What is masked stays empty here.
 Neither logos nor the lengths of words are used to find out what was there.
@@ -23,7 +23,7 @@ from crawler.pages.professional_markup import (
     link,
     plain,
 )
-from crawler.payload import objects
+from crawler.payload import objects, strings
 
 EXPERIENCE = 'section[data-section="experience"]'
 EDUCATION = 'section[data-section="educationsDetails"]'
@@ -191,9 +191,10 @@ def _masked_position(node: Selector, top_card: Row) -> Row:
 def linked_experience(person: Row) -> list[Row]:
     """The positions of the page's linked data: present ones with their titles, past ones without."""
     present, past = _flat(person.get("worksFor")), _flat(person.get("alumniOf"))
-    titles = person.get("jobTitle")
-    known = titles if isinstance(titles, list) and len(titles) == len(present) else [""] * len(present)
-    rows = [_linked_position(node, plain(title)) for node, title in zip(present, known, strict=True)]
+    titles = strings(person.get("jobTitle"))
+    if len(titles) != len(present):  # which title is whose is not told, but that all are masked is
+        titles = titles[:1] * len(present) if titles and all(map(is_masked, titles)) else [""] * len(present)
+    rows = [_linked_position(node, plain(title)) for node, title in zip(present, titles, strict=True)]
     return rows + [_linked_position(node, "") for node in past if node.get("@type") == "Organization"]
 
 

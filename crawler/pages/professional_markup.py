@@ -208,13 +208,13 @@ class Card:
 
 
 def cards(page: Selector, section: str) -> list[Card]:
-    """The cards of a section that have a title. Cards hold lists of their own: of people."""
-    found = page.css(f'section[data-section="{section}"] li.profile-section-card')
+    """The cards of a section that have a title. Cards hold lists of their own, of people: only outer rows are cards."""
+    found = page.css(f'section[data-section="{section}"]').xpath(".//li[not(ancestor::li)]")
     return [card for card in map(Card, found) if card.title]
 
 
 def person_card(node: Selector) -> dict[str, Any]:
-    """What a small card says of another member: ``name``, ``line``, ``followers``, ``location``, ``link``, ``image``."""
+    """What a small card says of another member; ``line`` is the text under the name."""
     told = [line(each) for each in node.css(".base-aside-card__metadata > div")]
     return {
         "name": line(node, ".base-aside-card__title, h3"),

@@ -8,7 +8,6 @@ from typing import Any
 from parsel import Selector
 
 from crawler.pages.professional_markup import (
-    Card,
     cards,
     clean_url,
     collapsed,
@@ -216,7 +215,7 @@ def certifications(page: Selector) -> Rows:
 
 def courses(page: Selector) -> Rows:
     """Courses taken. Those that the member teaches are a section of another name."""
-    return [{"name": card.title, "number": card.subtitle} for card in _rows(page, "courses")]
+    return [{"name": card.title, "number": card.subtitle} for card in cards(page, "courses")]
 
 
 def languages(page: Selector, person: dict[str, Any]) -> Rows:
@@ -237,7 +236,7 @@ def organizations(page: Selector) -> Rows:
             "date_range": card.date_range,
             "description": card.description or "\n".join(card.paragraphs),
         }
-        for card in _rows(page, "organizations")
+        for card in cards(page, "organizations")
     ]
 
 
@@ -283,12 +282,6 @@ def volunteer_experience(page: Selector) -> Rows:
         }
         for card in cards(page, "volunteering")
     ]
-
-
-def _rows(page: Selector, section: str) -> list[Card]:
-    """The cards of a section whose entries are plain list items: no saved page has one, so their class is not known."""
-    found = map(Card, page.css(f'section[data-section="{section}"] li'))
-    return [card for card in found if card.title]
 
 
 def _list(value: Any) -> list[Any]:

@@ -1,0 +1,60 @@
+"""What the platform kept back of a profile, computed from what was found in it (specification 2.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = dict[str, Any]
+
+NEVER_SHOWN = ("contact_info", "experience.employment_type")
+"""Kept back from every visitor without an account."""
+
+
+def availability(found: Row, *, masked: bool, source: str) -> Row:
+    """The contract's object.
+
+    Args:
+        found: the profile's own fields: about, about_truncated, education, experience, headline, skills.
+        masked: whether this is the masked variant of the page.
+        source: which witness spoke.
+    """
+    positions = found["experience"]
+    return {
+        "about_truncated": found["about_truncated"],
+        "authenticated": False,
+        "education_found": len(found["education"]),
+        "fields_withheld_by_linkedin": sorted([*NEVER_SHOWN, *(_masked_fields(found) if masked else ())]),
+        "note": _note(found, masked=masked),
+        "positions_found": len(positions),
+        "positions_masked_by_linkedin": sum(row["masked"] for row in positions),
+        "positions_with_job_title": sum(bool(row["job_title"]) for row in positions),
+        "source": source,
+    }
+
+
+def _masked_fields(found: Row) -> list[str]:
+    positions = found["experience"]
+    held = {
+        "about": not found["about"] or found["about_truncated"],
+        "education": any(row["masked"] for row in found["education"]),
+        "experience.company_name": any(not row["company_name"] for row in positions),
+        "experience.date_range": bool(positions)
+        and not any(row["date_range"] or row["start_date"] for row in positions),
+        "experience.job_title": any(not row["job_title"] for row in positions),
+        "headline": not found["headline"],
+        "skills": not found["skills"],
+    }
+    return [name for name, withheld in held.items() if withheld]
+
+
+def _note(found: Row, *, masked: bool) -> str:
+    positions = found["experience"]
+    if masked:
+        hidden = sum(row["masked"] for row in positions)
+        return (
+            "The platform served the masked variant of this profile: "
+            f"{hidden} of {len(positions)} positions have no readable title or company."
+        )
+    if not positions and not found["education"] and not found["about"]:
+        return "The public page of this profile shows neither positions nor schools nor a text about the member."
+    return "The platform served this profile in full, as far as it is shown to visitors without an account."
