@@ -19,7 +19,7 @@ NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
 WALLS = (
     (re.compile(r"auth_wall_[a-z_]+\"|<title>\s*Sign Up \| "), "login_wall"),
     (re.compile(r"\"/authwall\?trk=\"\s*\+"), "refused_with_script"),
-    (re.compile(r"'ccookie='"), "challenge"),
+    (re.compile(r"\bccookie="), "challenge"),
     (re.compile(r"d_homepage-guest-home"), "guest_home"),
 )
 WALL_PATHS = {

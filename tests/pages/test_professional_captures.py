@@ -47,15 +47,25 @@ def read(name: str | bytes, **asked: Any) -> dict[str, Any]:
         (
             GROUPED,
             {
-                **{"experience": 24, "education": 0, "articles": 10, "activity": 18, "people_also_viewed": 10},
-                **{"skills": 26, "recommendations": 2},
+                "experience": 24,
+                "education": 0,
+                "articles": 10,
+                "activity": 18,
+                "people_also_viewed": 10,
+                "skills": 26,
+                "recommendations": 2,
             },
         ),
         (
             MASKED,
             {
-                **{"experience": 3, "education": 1, "articles": 0, "activity": 12, "people_also_viewed": 20},
-                **{"projects": 3, "volunteer_experience": 1},
+                "experience": 3,
+                "education": 1,
+                "articles": 0,
+                "activity": 12,
+                "people_also_viewed": 20,
+                "projects": 3,
+                "volunteer_experience": 1,
             },
         ),
         (LINKED, {"experience": 3, "education": 2, "articles": 10}),
@@ -126,7 +136,7 @@ def test_positions_in_groups() -> None:
     rows = read(GROUPED)["experience"]
     assert all(row["job_title"] and row["company_name"] and row["date_range"] and row["duration"] for row in rows)
     at_group = [row for row in rows if row["company_name"] == "LinkedIn"]
-    assert len({row["job_title"] for row in at_group}) == len(at_group) > 2
+    assert len({row["job_title"] for row in at_group}) == len(at_group) == 2
     assert "17 years 11 months" not in {row["duration"] for row in rows}, "a group's total is no position"
 
 
@@ -151,7 +161,7 @@ def test_schools() -> None:
 
 def test_activity_in_tabs_and_in_a_list() -> None:
     tabs, listed = read(TABS)["activity"], read(LIST)["activity"]
-    assert sum(row["action"] == "Bill Gates reacted on this" for row in tabs) == 1
+    assert sum(row["action"] == "Bill Gates liked this" for row in tabs) == 1
     assert {row["action"] for row in listed} == {"Liked by Satya Nadella"}
     assert {row["author_url"] for row in listed} == {f"{SITE}/in/satyanadella"}
     assert all(row["text"] and "/posts/" in row["link"] and "trk=" not in row["link"] for row in tabs + listed)
@@ -232,7 +242,7 @@ def test_linked_data_beside_a_page() -> None:
     data = read(LINKED)
     assert data["followers"] == "40386976 followers"
     assert {row["company_name_source"] for row in data["experience"]} == {"page"}
-    assert all(row["title"] and row["link"] and row["image"] for row in data["articles"])
+    assert all(row["title"] and row["link"] for row in data["articles"])
 
 
 def test_titles_that_are_masked_are_said_to_be_so() -> None:
