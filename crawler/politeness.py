@@ -85,6 +85,7 @@ class Budget:
 class CircuitBreaker:
     """Stops asking a platform that turns us away: after ``threshold`` walls in a row, for ``cooldown`` seconds.
 
+    A wall that is known to last (it has a ``retry_after``) opens it at once, for as long. A ``threshold`` of 0: never.
     Then one target is let through to try; its outcome opens the platform again, or closes it for twice as long.
     """
 
@@ -99,7 +100,7 @@ class CircuitBreaker:
     @property
     def remaining(self) -> float:
         """Seconds until a target may try again; 0 where the circuit is closed."""
-        if self._walls < self.threshold:
+        if not self._open:
             return 0.0
         if self._trying:
             return 1.0
@@ -114,10 +115,14 @@ class CircuitBreaker:
         wait = self.remaining
         if wait:
             raise CircuitOpen(
-                f"The platform has refused {self._walls} requests in a row; it is left alone for a while.",
+                "The platform has refused our last requests; it is left alone for a while.",
                 retry_after=math.ceil(wait),
             )
-        self._trying = self._walls >= self.threshold
+        self._trying = self._open
+
+    @property
+    def _open(self) -> bool:
+        return 0 < self.threshold <= self._walls
 
     async def wait(self) -> None:
         """Waits until a target may pass: for crawls, where nobody is kept waiting by it."""
@@ -129,10 +134,11 @@ class CircuitBreaker:
         """Learns from an outcome: a wall counts, an answer of the platform's resets, a fault of ours says nothing."""
         self._trying = False
         if isinstance(error, UpstreamBlocked):
-            self._walls += 1
-            if self._walls >= self.threshold:
+            lasts = error.retry_after or 0
+            self._walls = max(self._walls + 1, self.threshold if lasts else 0)
+            if self._open:
                 doublings = min(self._walls - self.threshold, 10)
-                self._until = time.monotonic() + min(self.cooldown * 2**doublings, self.longest)
+                self._until = time.monotonic() + max(min(self.cooldown * 2**doublings, self.longest), lasts)
         elif error is None or isinstance(error, TargetError):
             self._walls = 0
 

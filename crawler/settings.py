@@ -39,7 +39,7 @@ REDIS_URL: str | None = None
 """``redis://...``: where processes share budgets and limits. Needs the extra ``redis``."""
 
 BREAKER_THRESHOLD = 5
-"""Walls in a row after which a platform is left alone."""
+"""Walls in a row after which a platform is left alone; a wall that is known to last does it alone. 0: never."""
 BREAKER_COOLDOWN = 60.0
 """Seconds for which it is left alone at first; doubled for each further wall."""
 

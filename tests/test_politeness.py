@@ -110,6 +110,23 @@ def test_opens_after_walls_in_a_row(outcomes: list[ScrapeError | None], opens: b
     assert opened(breaker) is opens
 
 
+def test_a_wall_that_lasts_opens_at_once_and_for_as_long() -> None:
+    breaker = CircuitBreaker(threshold=3, cooldown=60, longest=200)
+    breaker.record(UpstreamBlocked("not you", retry_after=3_600))
+    assert opened(breaker)
+    assert round(breaker.remaining) == 3_600
+    breaker.record(None)
+    assert not opened(breaker)
+
+
+@pytest.mark.parametrize("retry_after", [None, 3_600])
+def test_without_a_threshold_it_never_opens(retry_after: int | None) -> None:
+    breaker = CircuitBreaker(threshold=0, cooldown=60)
+    for _ in range(20):
+        breaker.record(UpstreamBlocked("not you", retry_after=retry_after))
+    assert not opened(breaker)
+
+
 def test_after_the_cooldown_one_target_tries() -> None:
     breaker = CircuitBreaker(threshold=1, cooldown=0)
     breaker.record(WALL)
