@@ -162,7 +162,7 @@ def test_schools() -> None:
 def test_activity_in_tabs_and_in_a_list() -> None:
     tabs, listed = read(TABS)["activity"], read(LIST)["activity"]
     assert sum(row["action"] == "Bill Gates liked this" for row in tabs) == 1
-    assert {row["action"] for row in listed} == {"Liked by Satya Nadella"}
+    assert {row["action"] for row in listed} == {f"{done} by Satya Nadella" for done in ("Liked", "Posted", "Shared")}
     assert {row["author_url"] for row in listed} == {f"{SITE}/in/satyanadella"}
     assert all(row["text"] and "/posts/" in row["link"] and "trk=" not in row["link"] for row in tabs + listed)
 
