@@ -39,7 +39,10 @@ COUNTED = ("follower", "connection")
 """What is beside the place in the head, which may be missing."""
 
 _ELLIPSIS = ("…", "...")
-_DESCRIPTION_PARTS = re.compile(r"(?:Experience|Education|Location): |.*\bconnections? on ")
+# What follows the text about the member in a page's description.
+_DESCRIPTION_END = re.compile(
+    r"(?:^| · )(?:(?:Experience|Education|Location): |[^·]{0,40}\b(?:connections?|followers?) on |View ).*$", re.DOTALL
+)
 
 Row = dict[str, Any]
 
@@ -333,10 +336,8 @@ class ProfilePage(PlatformPage):
         told = plain(self._person.get("description"))
         if told:
             return told, told.endswith(_ELLIPSIS)
-        parts = self._meta("og:description").split(" · ")
-        if parts[0] == self._headline:
-            parts = parts[1:]
-        told = " · ".join(part for part in parts if not _DESCRIPTION_PARTS.match(part))
+        told = self._meta("og:description").removeprefix(self._headline).removeprefix(" · ")
+        told = _DESCRIPTION_END.sub("", told) if self._page.css(NAME) else ""
         return told, bool(told)
 
     @cached_property

@@ -1,0 +1,96 @@
+"""What the simulated professional network invents: words, pictures, places, other people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+from urllib.parse import quote
+
+Row = dict[str, Any]
+
+PUBLIC = "https://www.linkedin.com"
+MEDIA = "https://media.licdn.com/dms/image/v2"
+CITIES = ("Port Avery", "Lund-on-Sea", "New Calder", "São Miguel", "Greater Hollow Area", "Östervik")
+_WORDS = """
+amber basil cedar delta ember fjord grove harbor indigo juniper kelp lumen maple north opal prairie quartz river summit
+tundra umber velvet willow yarrow zephyr
+"""
+_FIRST = "Ana Bram Chidi Dilek Emre Freya Goran Hana Ivo Jun Kaveh Lien Müge Nils"
+_LAST = "Abara Bergström Castellanos Dunmore El-Sayed Ferrand Gupta Hashimoto d’Aubigné Nowak"
+WORDS, FIRST, LAST = (tuple(words.split()) for words in (_WORDS, _FIRST, _LAST))
+ENDS = (".", " & more!", " <3", " 🚀", "’s.", " · and so on.")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A company or a school. ``slug`` "" where it has no page of its own."""
+
+    kind: str
+    name: str
+    slug: str
+    logo: str | None
+
+    @property
+    def url(self) -> str:
+        """Its page; schools' pages end in a slash."""
+        return f"{PUBLIC}/{self.kind}/{self.slug}{'/' * (self.kind == 'school')}" if self.slug else ""
+
+    @property
+    def head(self) -> Row:
+        """As the head of a profile names it."""
+        return {"logo": self.logo, "name": self.name, "url": self.url}
+
+
+class Words:
+    """Chance, in words. The same seed gives the same everywhere."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(f"professional {seed}")  # noqa: S311  # a world is to be the same everywhere
+
+    def phrase(self, words: int) -> str:
+        """Some words."""
+        return " ".join(self.random.choices(WORDS, k=words))
+
+    def text(self, sentences: int, *, breaks: bool = False) -> str:
+        """Sentences with what must be escaped, and maybe with line breaks."""
+        made = [
+            self.phrase(self.random.randint(4, 14)).capitalize() + self.random.choice(ENDS) for _ in range(sentences)
+        ]
+        return self.random.choice((" ", "\n", "\n\n") if breaks else (" ",)).join(made)
+
+    def maybe(self, value: str) -> str:
+        """A text, or nothing."""
+        return value if self.random.random() < 0.7 else ""
+
+    def outside(self) -> str:
+        """A URL of somebody else's."""
+        host, path = self.random.choices(WORDS, k=2)
+        return f"https://{host}.example/{path}?a=1&b={self.random.randint(1, 99)}"
+
+    def picture(self, kind: str) -> str:
+        """The URL of a picture, signed."""
+        mark = "".join(self.random.choices("ABCDEFabcdef0123456789-_", k=22))
+        number = self.random.randint(10**12, 2 * 10**12)
+        return f"{MEDIA}/D5603AQ{mark}/{kind}/0/{number}?e=2147483647&v=beta&t={mark}{mark}"
+
+    def maybe_picture(self, kind: str = "profile-displayphoto-shrink_400_400") -> str | None:
+        """The same, or none."""
+        return self.picture(kind) if self.random.random() < 0.8 else None
+
+    def company(self) -> Place:
+        """An employer."""
+        kind = self.random.choice(("company", "company", "company", "school", "showcase"))
+        return self.place(kind, f"{self.phrase(1).title()} {self.random.choice(('& Co.', 'Labs', 'Foundation', '21'))}")
+
+    def place(self, kind: str, name: str) -> Place:
+        """A company or a school; some have no page, some no logo."""
+        slug = "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
+        paged = self.random.random() < 0.85
+        logo = self.picture("company-logo_100_100") if paged and self.random.random() < 0.9 else None
+        return Place(kind, name, slug if paged else "", logo)
+
+    def somebody(self) -> tuple[str, str]:
+        """A name and the profile's URL."""
+        first, last = self.random.choice(FIRST), self.random.choice(LAST)
+        return f"{first} {last}", f"{PUBLIC}/in/{quote(f'{first}-{self.random.choice(WORDS)}'.lower())}"
