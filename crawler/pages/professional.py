@@ -380,9 +380,8 @@ class ProfilePage(PlatformPage):
     def _refuse_blindness(self) -> None:
         """Rows that are seen and of which none is understood are a failure, and so is a page of unknown sections."""
         unread = [css for name, css in sections.SEEN.items() if not self._lists[name] and self._page.css(css)]
-        if self._page.css("section.core-section-container") and not self._page.css(
-            f"section.core-section-container[data-section], {history.MASKED_BLOCK}"
-        ):
+        parts = self._page.css("section.core-section-container:not(.bottom-cta-banner)")
+        if parts and not parts.css(f"[data-section], {history.MASKED_BLOCK}"):
             unread.append("section.core-section-container[data-section]")
         if unread:
             raise _missing("Lists of the profile are not understood.", unread, reason="blind")

@@ -32,8 +32,10 @@ EMPLOYER_PAGES = ("company", "school", "showcase")
 SECOND_LINE = "h4 + p, h4 p, p.blur"
 """A masked row's second line: a paragraph in a heading, which parsers put behind it."""
 
+STRAY = "undefined"
+"""What the platform's own script writes where a school's subject is missing."""
 _MASK = re.compile(r"\*{3,}")
-_NO_WORD = re.compile(r"undefined|\W|_")
+_NO_WORD = re.compile(rf"{STRAY}|\W|_")
 _YEAR = re.compile(r"\b(1[89]|20)\d{2}\b")
 
 Row = dict[str, Any]
@@ -42,12 +44,14 @@ Row = dict[str, Any]
 def is_masked(value: str, *, in_block: bool = False) -> bool:
     """Whether a text was masked: nothing but asterisks, beside which a stray "undefined" may stand.
 
-    In the block that is there to be masked a run of them is enough.
+    In the block that is there to be masked a run of them is enough, and the stray word alone.
 
     >>> is_masked("******** *** ***"), is_masked("*** ****** undefined"), is_masked("*** Founder ***")
     (True, True, False)
+    >>> is_masked("*** Founder ***", in_block=True), is_masked("undefined", in_block=True), is_masked("undefined")
+    (True, True, False)
     """
-    if in_block and _MASK.search(value):
+    if in_block and (value == STRAY or _MASK.search(value)):
         return True
     return "*" in value and not _NO_WORD.sub("", value)
 

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crawler.sandbox.professional_words import CITIES, PUBLIC, WORDS, Row, Words
+from crawler.sandbox.professional_words import CITIES, PUBLIC, WORDS, Row, Words, followers_text
 
 Makers = dict[str, Callable[[], Row]]
-
-
-def followers_text(number: int) -> str:
-    """The rounded count that pages show."""
-    for size, unit in ((1_000_000, "M"), (1_000, "K")):
-        if number >= size:
-            return f"{number // size}{unit} followers"
-    return f"{number} followers"
 
 
 class Lists(Words):

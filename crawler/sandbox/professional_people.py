@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from crawler.sandbox.professional_lists import Lists, Row
-from crawler.sandbox.professional_words import CITIES, FIRST, LAST, PUBLIC, Place
+from crawler.sandbox.professional_lists import Lists
+from crawler.sandbox.professional_words import CITIES, FIRST, LAST, PUBLIC, Place, Row
 
 SPECIAL: dict[str, Row] = {
     # The same in every world, whatever the seed. The first one answers for the faults, too.
@@ -143,6 +143,11 @@ class Member:
         return f"https://{self.edition}.linkedin.com/in/{quote(self.slug)}"
 
     @property
+    def cut_about(self) -> str:
+        """The beginning of the text about the member: all that a masked page has of it."""
+        return f"{self.about[: len(self.about) * 2 // 3].rstrip()}…" if self.about else ""
+
+    @property
     def employer(self) -> Place | None:
         """The company of the profile's head: the first that has not ended."""
         return next((p.at for p in self.positions if p.end == "Present"), None)
@@ -153,7 +158,7 @@ class Maker(Lists):
 
     def members(self, number: int) -> list[Member]:
         """All special members, and this many more."""
-        made = [self.member(slug, dict(traits)) for slug, traits in SPECIAL.items()]
+        made = [self.member(slug, {"masked": False, **traits}) for slug, traits in SPECIAL.items()]
         for index in range(number):
             first, last = self.random.choice(FIRST), self.random.choice(LAST)
             slug = f"{first}-{last}-{index:02x}7e".lower().replace("’", "")

@@ -94,3 +94,11 @@ class Words:
         """A name and the profile's URL."""
         first, last = self.random.choice(FIRST), self.random.choice(LAST)
         return f"{first} {last}", f"{PUBLIC}/in/{quote(f'{first}-{self.random.choice(WORDS)}'.lower())}"
+
+
+def followers_text(number: int) -> str:
+    """The rounded count that pages show."""
+    for size, unit in ((1_000_000, "M"), (1_000, "K")):
+        if number >= size:
+            return f"{number // size}{unit} followers"
+    return f"{number} followers"
