@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from crawler.sandbox.professional_markup import CARD, MAIN_TITLE, STATIC, Markup, tracked
+from crawler.sandbox.professional_markup import CARD, MAIN_TITLE, STATIC, Markup, show_more, tracked
 from crawler.sandbox.professional_words import Row
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ def cut(text: str) -> str:
 def articles(markup: Markup, member: Member) -> str:
     """The articles: all are on the page, though it shows three at first."""
     rows = "".join(f"<li>{_article(markup, row)}</li>" for row in member.rows["articles"])
-    more = (
-        '<button class="show-more-less-button show-more-less__button show-more-less__more-button">Show more</button>'
-        '<a class="show-more-less-button show-more-less__less-button show-more-less__button--hide" href="#">All</a>'
-    )
-    listed = f'<ul data-max-num-to-show="3" class="show-more-less__list show-more-less__list--hide-after-3">{rows}</ul>'
-    return markup.section(
-        "articles", f"Articles by {member.first}", rows and f'<div class="show-more-less">{listed}{more}</div>'
-    )
+    return markup.section("articles", f"Articles by {member.first}", rows and show_more(rows, 3))
 
 
 def _article(markup: Markup, row: Row) -> str:
@@ -41,7 +34,7 @@ def _article(markup: Markup, row: Row) -> str:
         f'<div class="base-main-card__media">{markup.picture(row["image"] or None, "h-full")}</div>'
         '<div class="base-main-card__info self-center ml-1 flex-1"><div class="body-text base-main-card__metadata">'
         '<span class="body-text base-main-card__metadata-item">Jun 2, 2026</span></div>'
-        f'<h3 class="{MAIN_TITLE}">\n  {escape(row["title"])}\n</h3>'
+        f'<h3 class="{MAIN_TITLE} base-main-card__title--link">\n  {escape(row["title"])}\n</h3>'
         f'<p class="base-main-card__description">{escape(row["title"])} and more</p>{_counts(markup)}</div></div>'
     )
 
@@ -76,10 +69,11 @@ def _list(markup: Markup, rows: list[Row]) -> str:
 def _list_card(markup: Markup, row: Row) -> str:
     done = row["action"].removesuffix(row["author"])
     kind = "" if row["image"] else " main-activity-card__img--ghost"
+    play = '<icon class="base-main-card__play-button"></icon>' if row["image"] else ""
     return (
         f'<div class="{CARD} main-activity-card">{markup.full_link(row["link"], cut(row["text"]))}'
         '<div class="base-main-card__media relative w-[228px]">'
-        f"{markup.picture(row['image'], f'main-activity-card__img{kind} h-full')}</div>"
+        f"{markup.picture(row['image'], f'main-activity-card__img{kind} h-full')}{play}</div>"
         f'<div class="base-main-card__info self-center ml-1"><h3 class="{MAIN_TITLE} base-main-card__title--link">\n'
         f'  {escape(cut(row["text"]))}\n</h3><h4 class="base-main-card__subtitle">\n  {done}'
         f'<a href="{tracked(row["author_url"])}">{escape(row["author"])}</a>\n</h4></div></div>'

@@ -24,9 +24,8 @@ class Lists(Words):
         shown = {"people_also_viewed"} if traits.get("thin") else clear if masked else makers.keys()
         found: dict[str, list[Row]] = {}
         for key, make in makers.items():
-            size = self.random.choice(sizes.get(key, (0, 0, 2)))
-            if traits.get("whole"):
-                size = max(size, 2)
+            choice = sizes.get(key, (0, 0, 2))
+            size = max(choice) if traits.get("whole") else self.random.choice(choice)
             found[key] = [make() for _ in range(size if key in shown else 0)]
         return found
 

@@ -98,6 +98,18 @@ class Markup:
         )
 
 
+def show_more(rows: str, shown: int) -> str:
+    """A list of which some rows are shown at first; all are on the page."""
+    icon = '<icon class="show-more-less-button-icon"></icon>'
+    return (
+        f'<div class="show-more-less"><ul data-max-num-to-show="{shown}" class="show-more-less__list '
+        f'show-more-less__list--hide-after-{shown} show-more-less__list--no-hidden-elems">{rows}</ul>'
+        f'<button class="show-more-less-button show-more-less__button show-more-less__more-button">More{icon}</button>'
+        '<button class="show-more-less-button show-more-less__button show-more-less__button--chevron '
+        f'show-more-less__less-button show-more-less__button--hide">Less{icon}</button></div>'
+    )
+
+
 def heading(title: str, href: str = "") -> str:
     """The text of a card's heading, linked where there is a link (escaped already)."""
     shown = f"\n          {escape(title)}\n        "

@@ -10,8 +10,8 @@ import orjson
 from crawler.sandbox import professional_activity as activity
 from crawler.sandbox import professional_section as section
 from crawler.sandbox.professional_linked import linked_data
-from crawler.sandbox.professional_markup import CARD, STATIC, Markup, redirected, tracked
-from crawler.sandbox.professional_words import followers_text
+from crawler.sandbox.professional_markup import CARD, STATIC, Markup, redirected, show_more, tracked
+from crawler.sandbox.professional_words import PUBLIC, followers_text
 
 if TYPE_CHECKING:
     from crawler.sandbox.professional_people import Member
@@ -186,7 +186,14 @@ def _websites(markup: Markup, rows: list[Row]) -> str:
 def _instructor_courses(markup: Markup, member: Member) -> str:
     if markup.light or member.masked:
         return ""
-    taught = f'<ul><li><div class="{CARD}"><h3 class="base-main-card__title">A course they teach</h3></div></li></ul>'
+    taught = (
+        f'<ul><li><div class="{CARD} base-main-card">{markup.full_link(f"{PUBLIC}/learning/x", "A course they teach")}'
+        f'<div class="base-main-card__media">{markup.picture(None)}<div class="main-learning-course-card__duration">32m'
+        '</div></div><div class="base-main-card__info"><h3 class="base-main-card__title base-main-card__title--link">'
+        f'A course they teach</h3><h4 class="base-main-card__subtitle">By: {escape(member.name)}</h4>'
+        '<div class="base-main-card__metadata"><span class="base-main-card__metadata-item">1,200 viewers</span></div>'
+        "</div></div></li></ul>"
+    )
     return markup.section("instructor-courses", f"Courses by {member.first}", taught)
 
 
@@ -212,7 +219,7 @@ def _rail(markup: Markup, member: Member) -> str:
     return "".join(
         f'<section class="aside-section-container mb-4 {kind}" data-nosnippet="true"><h2 '
         f'class="aside-section-container__title section-title">{escape(title)}</h2>'
-        f'<div class="aside-section-container__content"><ul class="show-more-less__list">{rows}</ul></div></section>'
+        f'<div class="aside-section-container__content">{show_more(rows, 10)}</div></section>'
         for kind, title, rows in rail
         if rows
     )

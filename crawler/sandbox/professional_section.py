@@ -173,7 +173,7 @@ def _recommendations(markup: Markup, member: Member) -> str:
     rows = "".join(
         '<li><div class="endorsement-card flex flex-col">'
         f'<a class="endorsement-card__entity" href="{tracked(row["url"])}">{markup.picture(None)}'
-        f'<div class="base-main-card__info"><h3 class="base-main-card__title">{escape(row["name"])}</h3>'
+        f'<div class="base-main-card__info"><h3 class="base-main-card__title base-main-card__title--link">{escape(row["name"])}</h3>'
         '<div class="base-main-card__metadata"><p class="endorsement-card__content body-text">'
         f"“{escape(row['text'])}”</p></div></div></a></div></li>"
         for row in member.rows["recommendations"]

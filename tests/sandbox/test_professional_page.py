@@ -1,0 +1,121 @@
+"""The simulated network's pages: built and weighing like the real ones."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from parsel import Selector
+
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.professional import World
+
+CAPTURES = Path(__file__).parents[3] / "shared/captures/professional"
+PAGES = (
+    "profile_full_grouped_positions_jeffweiner08_20260727.html",
+    "profile_full_satyanadella_20260727.html",
+    "profile_full_williamhgates_20260727.html",
+    "profile_masked_guidovanrossum_20260727.html",
+)
+LINKED = "profile_jsonld_full_trimmed_williamhgates_20260605.html"
+SECTIONS = ("section.top-card-layout", "section.experience-education", "section.browsemap", "section[data-section]")
+# What readers go by: names of parts, which stay over the years; and where they are.
+FURNITURE = re.compile(r"modal|sign-in|google-auth|linkedin-tc|semaphore|ellipsis-menu|cta|a11y|overlay__")
+PART = re.compile(
+    r"[a-z0-9]+(?:-[a-z0-9]+)*__[a-z0-9-]+|experience-[a-z-]+|browsemap|slide-list__item|show-more-[a-z-]+"
+)
+
+
+@cache
+def world() -> World:
+    return World()
+
+
+def page(slug: str) -> bytes:
+    status, _, body = world().page(Ask(f"/in/{slug}"))
+    assert status == 200
+    return body
+
+
+def linked_data(body: bytes) -> Any:
+    found = Selector(body.decode()).css('script[type="application/ld+json"]::text').get()
+    assert found is not None
+    return orjson.loads(found)
+
+
+def places(body: bytes) -> set[tuple[str, str]]:
+    """The parts of a profile's sections, each with the section that it is in."""
+    found = set()
+    page = Selector(body.decode())
+    for css in SECTIONS:
+        for section in page.css(css):
+            classes = " ".join(section.css("::attr(class)").getall())
+            name = section.attrib.get("data-section", css)
+            found |= {(name, each) for each in PART.findall(classes) if not FURNITURE.search(each)}
+    return found
+
+
+def key_paths(tree: Any) -> set[tuple[str, ...]]:
+    """The keys of linked data by the type of node that they are in."""
+    found: set[tuple[str, ...]] = set()
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(tree, ())]
+    while waiting:
+        node, above = waiting.pop()
+        if isinstance(node, dict):
+            kind = (*above, str(node.get("@type", "")))
+            found |= {(*kind, key) for key in node}
+            waiting += [(value, (*kind, key)) for key, value in node.items()]
+        elif isinstance(node, list):
+            waiting += [(value, above) for value in node]
+    return found
+
+
+def test_parts_are_the_real_ones() -> None:
+    if not CAPTURES.is_dir():
+        pytest.skip(f"the captures are not on this machine ({CAPTURES})")
+    real: set[tuple[str, str]] = set()
+    for capture in PAGES:
+        real |= places((CAPTURES / capture).read_bytes())
+    ours: set[tuple[str, str]] = set()
+    for slug in world().members:
+        ours |= places(page(slug))
+    missing = real - ours
+    assert len(missing) <= 0.10 * len(real), sorted(missing)
+
+
+def test_the_linked_data_s_structure_is_the_real_one() -> None:
+    if not CAPTURES.is_dir():
+        pytest.skip(f"the captures are not on this machine ({CAPTURES})")
+    real = key_paths(linked_data((CAPTURES / LINKED).read_bytes()))
+    missing = real - key_paths(linked_data(page("mara-lindqvist")))
+    assert len(missing) <= 0.10 * len(real), sorted(missing)
+
+
+def test_pages_weigh_what_the_real_ones_do() -> None:
+    weights = [len(page(slug)) for slug, member in world().members.items() if len(member.positions) > 3]
+    assert min(weights) > 100_000
+    assert max(weights) > 300_000
+    body = page("mara-lindqvist")
+    assert len(zlib.compress(body, 6)) > len(body) / 30  # padding would shrink to nothing
+
+
+def test_light_pages_are_small() -> None:
+    light = World(light=True)
+    assert all(len(light.page(Ask(f"/in/{slug}"))[2]) < 100_000 for slug in light.members)
+
+
+def test_pages_hold_the_real_ones_distractions() -> None:
+    whole = Selector(page("mara-lindqvist").decode())
+    assert "Sign in to view Mara’s full profile" in (whole.css("section.top-card-layout h2::text").get() or "")
+    assert len(whole.css(".contextual-sign-in-modal")) > 12
+    assert whole.css('section[data-section="instructor-courses"]')
+    assert whole.css('section[data-section="publications"] li li'), "contributors are rows in rows"
+    masked = Selector(page("masked-linked").decode())
+    assert not masked.css(".top-card-layout__headline")
+    assert not masked.css('section[data-section="experience"]')
+    assert masked.css(".experience-education__list li") and not masked.css(".experience-education__list h3 a")  # noqa: PT018
