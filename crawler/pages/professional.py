@@ -39,10 +39,6 @@ COUNTED = ("follower", "connection")
 """What is beside the place in the head, which may be missing."""
 
 _ELLIPSIS = ("…", "...")
-# What follows the text about the member in a page's description.
-_DESCRIPTION_END = re.compile(
-    r"(?:^| · )(?:(?:Experience|Education|Location): |[^·]{0,40}\b(?:connections?|followers?) on |View ).*$", re.DOTALL
-)
 
 Row = dict[str, Any]
 
@@ -284,16 +280,22 @@ class ProfilePage(PlatformPage):
     def _lists(self) -> dict[str, list[Any]]:
         """Every list of the profile, by its field."""
         page, person = self._page, self._person
-        top_card = self._affiliation("currentPositionsDetails")
-        return {
+        linked = {
+            "articles": sections.linked_articles(self._typed("Article")),
+            "awards": sections.linked_awards(person),
+            "education": history.linked_education(person),
+            "experience": history.linked_experience(person),
+            "languages": sections.linked_languages(person),
+        }
+        shown = {
             "activity": sections.activity(page, self._typed("DiscussionForumPosting")),
-            "articles": sections.articles(page, self._typed("Article")),
-            "awards": sections.awards(page, person),
+            "articles": sections.articles(page),
+            "awards": sections.awards(page),
             "certifications": sections.certifications(page),
             "courses": sections.courses(page),
-            "education": history.education(page) or history.linked_education(person),
-            "experience": history.experience(page, top_card) or history.linked_experience(person),
-            "languages": sections.languages(page, person),
+            "education": history.education(page),
+            "experience": history.experience(page, self._affiliation("currentPositionsDetails")),
+            "languages": sections.languages(page),
             "organizations": sections.organizations(page),
             "people_also_viewed": sections.people_also_viewed(page),
             "projects": sections.projects(page),
@@ -302,6 +304,9 @@ class ProfilePage(PlatformPage):
             "skills": sections.skills(page),
             "volunteer_experience": sections.volunteer_experience(page),
         }
+        # The second witness is heard where the first has no such list, not where its list is not understood.
+        heard = {name for name in linked if not shown[name] and not page.css(sections.SEEN[name])}
+        return shown | {name: linked[name] for name in heard}
 
     @cached_property
     def _name(self) -> str:
@@ -336,8 +341,7 @@ class ProfilePage(PlatformPage):
         told = plain(self._person.get("description"))
         if told:
             return told, told.endswith(_ELLIPSIS)
-        told = self._meta("og:description").removeprefix(self._headline).removeprefix(" · ")
-        told = _DESCRIPTION_END.sub("", told) if self._page.css(NAME) else ""
+        told = sections.described(self._meta("og:description"), self._headline) if self._page.css(NAME) else ""
         return told, bool(told)
 
     @cached_property
@@ -380,8 +384,9 @@ class ProfilePage(PlatformPage):
     def _refuse_blindness(self) -> None:
         """Rows that are seen and of which none is understood are a failure, and so is a page of unknown sections."""
         unread = [css for name, css in sections.SEEN.items() if not self._lists[name] and self._page.css(css)]
-        parts = self._page.css("section.core-section-container:not(.bottom-cta-banner)")
-        if parts and not parts.css(f"[data-section], {history.MASKED_BLOCK}"):
+        if self._page.css("section.core-section-container:not(.bottom-cta-banner)") and not self._page.css(
+            f"section.core-section-container[data-section], {history.MASKED_BLOCK}"
+        ):
             unread.append("section.core-section-container[data-section]")
         if unread:
             raise _missing("Lists of the profile are not understood.", unread, reason="blind")

@@ -47,6 +47,21 @@ SEEN = {
 }
 
 
+# What follows the text about the member in a page's description.
+_DESCRIPTION_END = re.compile(
+    r"(?:^| · )(?:(?:Experience|Education|Location): |[^·]{0,40}\b(?:connections?|followers?) on |View ).*$", re.DOTALL
+)
+
+
+def described(description: str, headline: str) -> str:
+    """The text about the member in a page's description, where it stands between the headline and other things.
+
+    >>> described("CEO · I write. · Experience: A · 8 connections on LinkedIn. View Jo’s profile on LinkedIn.", "CEO")
+    'I write.'
+    """
+    return _DESCRIPTION_END.sub("", description.removeprefix(headline).removeprefix(" · "))
+
+
 # What the member did lately: two layouts, of which a page has one
 
 
@@ -106,8 +121,8 @@ def _uncut(shown: str, whole: str) -> str:
 # Articles, skills, and people
 
 
-def articles(page: Selector, linked: Rows) -> Rows:
-    """The articles of the page, or those of its linked data where it shows none."""
+def articles(page: Selector) -> Rows:
+    """The articles."""
     rows = [
         {
             "image": image(node, ".base-main-card__media img") or "",
@@ -115,13 +130,19 @@ def articles(page: Selector, linked: Rows) -> Rows:
             "title": line(node, "h3.base-main-card__title"),
         }
         for node in page.css('section[data-section="articles"] li .base-main-card')
-    ] or [
+    ]
+    return [row for row in rows if row["title"] or row["link"]]
+
+
+def linked_articles(nodes: Rows) -> Rows:
+    """Those of the linked data."""
+    rows = [
         {
             "image": picture(dig(node, "image", "url")) or "",
             "link": clean_url(node.get("url")),
             "title": plain(node.get("headline") or node.get("name")),
         }
-        for node in linked
+        for node in nodes
     ]
     return [row for row in rows if row["title"] or row["link"]]
 
@@ -185,12 +206,17 @@ def websites(page: Selector) -> Rows:
 # Cards
 
 
-def awards(page: Selector, person: dict[str, Any]) -> Rows:
-    """Honours; of the linked data their titles only."""
+def awards(page: Selector) -> Rows:
+    """Honours."""
     return [
         {"title": card.title, "issuer": card.subtitle, "date": card.date, "description": card.description}
         for card in cards(page, "honors-and-awards")
-    ] or [
+    ]
+
+
+def linked_awards(person: dict[str, Any]) -> Rows:
+    """Those of the linked data: their titles only."""
+    return [
         {"title": plain(title), "issuer": "", "date": "", "description": ""}
         for title in _list(person.get("awards"))
         if plain(title)
@@ -218,9 +244,14 @@ def courses(page: Selector) -> Rows:
     return [{"name": card.title, "number": card.subtitle} for card in cards(page, "courses")]
 
 
-def languages(page: Selector, person: dict[str, Any]) -> Rows:
-    """Languages; of the linked data their names only."""
-    return [{"name": card.title, "proficiency": card.subtitle} for card in cards(page, "languages")] or [
+def languages(page: Selector) -> Rows:
+    """Languages."""
+    return [{"name": card.title, "proficiency": card.subtitle} for card in cards(page, "languages")]
+
+
+def linked_languages(person: dict[str, Any]) -> Rows:
+    """Those of the linked data: their names only."""
+    return [
         {"name": plain(dig(node, "name")), "proficiency": ""}
         for node in _list(person.get("knowsLanguage"))
         if plain(dig(node, "name"))

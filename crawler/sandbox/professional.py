@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAULTS", "World"]
 
-MEMBERS = 40
+MEMBERS = 20
 """Members by chance, beside the special ones."""
 _IN = re.compile(r"/in/([^/?#]+)")
 

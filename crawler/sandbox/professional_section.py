@@ -7,7 +7,16 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from crawler.sandbox.professional_markup import Markup, date_range, heading, lines, redirected, tracked
+from crawler.sandbox.professional_markup import (
+    MAIN_TITLE,
+    Markup,
+    date_range,
+    heading,
+    lines,
+    redirected,
+    show_more,
+    tracked,
+)
 from crawler.sandbox.professional_words import Row
 
 if TYPE_CHECKING:
@@ -173,7 +182,7 @@ def _recommendations(markup: Markup, member: Member) -> str:
     rows = "".join(
         '<li><div class="endorsement-card flex flex-col">'
         f'<a class="endorsement-card__entity" href="{tracked(row["url"])}">{markup.picture(None)}'
-        f'<div class="base-main-card__info"><h3 class="base-main-card__title base-main-card__title--link">{escape(row["name"])}</h3>'
+        f'<div class="base-main-card__info"><h3 class="{MAIN_TITLE}">{escape(row["name"])}</h3>'
         '<div class="base-main-card__metadata"><p class="endorsement-card__content body-text">'
         f"“{escape(row['text'])}”</p></div></div></a></div></li>"
         for row in member.rows["recommendations"]
@@ -191,10 +200,7 @@ def _skills(markup: Markup, member: Member) -> str:
         f'trk=public_profile_skill">\n  {escape(skill)}\n</a></li>'
         for skill in member.skills
     )
-    whole = (
-        f'<ul data-max-num-to-show="12" class="show-more-less__list show-more-less__list--hide-after-12">{rows}</ul>'
-    )
-    return markup.section("skills", "Skills", rows and f'<div class="show-more-less">{whole}</div>')
+    return markup.section("skills", "Skills", rows and show_more(rows, 12))
 
 
 def _time(text: str) -> str:

@@ -1,0 +1,187 @@
+"""The simulated professional network: the same everywhere, varied like the real one, and a true truth."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+import pytest
+
+from crawler.sandbox.faults import COMMON, Ask
+from crawler.sandbox.professional import FAULTS, World
+from crawler.sandbox.professional_people import RENAMED, SPECIAL
+
+ROOT = Path(__file__).parents[2]
+SITE = "https://www.linkedin.com"
+
+# Specification 2.6, copied by hand: the truth is compared with the contract, not with the schemas.
+PROFILE_KEYS = {
+    *("about", "about_truncated", "activity", "activity_count", "articles", "awards", "certifications", "courses"),
+    *("languages", "organizations", "projects", "publications", "recommendations", "same_name", "services", "skills"),
+    *("volunteer_experience", "background_cover_image_url", "connections", "contact_info", "country"),
+    *("current_company", "current_school", "data_availability", "education", "experience", "firstName", "lastName"),
+    *("fullName", "followers", "headline", "location", "people_also_viewed", "profile_photo", "profile_url"),
+    *("public_identifier", "success", "total_experiences", "websites"),
+}
+ROW_KEYS = {
+    "activity": {"action", "author", "author_url", "image", "link", "text"},
+    "articles": {"image", "link", "title"},
+    "education": {
+        *("date_range", "degree", "description", "field_of_study", "grade", "end_date", "start_date", "masked"),
+        *("school_image", "school_name", "school_url"),
+    },
+    "experience": {
+        *("company_image", "company_name", "company_name_source", "company_slug", "company_url", "date_range"),
+        *("description", "duration", "employment_type", "end_date", "job_title", "location", "start_date", "masked"),
+    },
+    "people_also_viewed": {"followers", "location", "name", "summary", "image", "link"},
+    "websites": {"label", "url"},
+    # Design, section 4.7.
+    "awards": {"title", "issuer", "date", "description"},
+    "certifications": {"name", "issuer", "issued", "credential_url", "url"},
+    "courses": {"name", "number"},
+    "languages": {"name", "proficiency"},
+    "organizations": {"name", "position", "date_range", "description"},
+    "projects": {"title", "url", "date_range", "description", "contributors"},
+    "publications": {"title", "publisher", "date", "url", "description", "contributors"},
+    "recommendations": {"name", "url", "text"},
+    "same_name": {"name", "headline", "location", "link", "image"},
+    "volunteer_experience": {"role", "organization", "organization_url", "cause", "date_range", "description"},
+}
+
+
+@cache
+def world() -> World:
+    return World()
+
+
+def truth(slug: str) -> dict[str, Any]:
+    return world().truth({"url": f"{SITE}/in/{quote(slug)}"})
+
+
+def digest(seed: int) -> str:
+    network = World(seed)
+    seen = [network.page(Ask(f"/in/{quote(slug)}"))[2] for slug in network.members]
+    seen += [orjson.dumps(network.truth({"url": f"{SITE}/in/{quote(slug)}"})) for slug in network.members]
+    return hashlib.sha256(b"".join(seen)).hexdigest()
+
+
+def test_the_same_seed_gives_the_same_network_in_every_process() -> None:
+    paths = [str(ROOT), str(Path(__file__).parent)]
+    code = f"import sys; sys.path[:0] = {paths}; import test_professional as t; print(t.digest(1))"
+    other = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo"},
+    )
+    assert other.stdout.strip() == digest(1)
+
+
+def test_another_seed_gives_another_network() -> None:
+    assert digest(1) != digest(2)
+    assert set(SPECIAL) <= set(World(2).members)
+
+
+def test_every_kind_of_member_is_there() -> None:
+    members = world().members.values()
+    kinds = {
+        "full": [m for m in members if not m.masked],
+        "masked": [m for m in members if m.masked],
+        "thin": [m for m in members if not m.positions and not m.studies],
+        "forty positions": [m for m in members if len(m.positions) == 40],
+        "no photo": [m for m in members if m.photo is None],
+        "no cover": [m for m in members if m.cover is None],
+        "tabs": [m for m in members if m.layout == "tabs"],
+        "list": [m for m in members if m.layout == "list"],
+        "linked data": [m for m in members if m.linked],
+        "no linked data": [m for m in members if not m.linked],
+        "as a browser leaves it": [m for m in members if m.rendered],
+        "counts hidden": [m for m in members if not m.counted],
+        "right to left": [m for m in members if re.search(r"[\u0590-\u06ff]", m.name)],
+        "emoji": [m for m in members if "🤍" in m.name],
+        "one name": [m for m in members if not m.last],
+        "country edition": [m for m in members if m.edition != "www"],
+        "nothing current": [m for m in members if m.positions and not m.employer],
+        "grouped": [
+            m for m in members if any(a.at == b.at for a, b in zip(m.positions, m.positions[1:], strict=False))
+        ],
+        "no page of the employer": [m for m in members if any(not p.at.url for p in m.positions)],
+        "school without years": [m for m in members if any(not s.start for s in m.studies)],
+    }
+    assert [kind for kind, found in kinds.items() if not found] == []
+    whole = world().members["mara-lindqvist"]
+    assert whole.skills
+    assert [name for name, rows in whole.rows.items() if not rows] == []
+
+
+@pytest.mark.parametrize("slug", SPECIAL)
+def test_the_truth_has_the_contract_s_keys(slug: str) -> None:
+    record = truth(slug)
+    assert set(record) == PROFILE_KEYS
+    for name, keys in ROW_KEYS.items():
+        assert all(set(row) == keys for row in record[name]), name
+    availability = record["data_availability"]
+    assert record["total_experiences"] == availability["positions_found"] == len(record["experience"])
+    assert availability["education_found"] == len(record["education"])
+    assert availability["positions_masked_by_linkedin"] == sum(row["masked"] for row in record["experience"])
+    assert availability["about_truncated"] is record["about_truncated"]
+    assert record["activity_count"] == len(record["activity"])
+
+
+def test_what_is_masked_is_in_no_truth() -> None:
+    for slug, member in world().members.items():
+        if member.masked:
+            record = truth(slug)
+            text = orjson.dumps(record["experience"]).decode()
+            assert "*" not in text
+            names = {position.at.name for position in member.positions} - {member.positions[0].at.name}
+            assert not [name for name in names if name in text]
+            assert not any(row["school_name"] or row["school_image"] for row in record["education"])
+
+
+def test_masked_pages_say_nothing_of_what_is_masked() -> None:
+    for slug, member in world().members.items():
+        if member.masked:
+            body = world().page(Ask(f"/in/{quote(slug)}"))[2].decode()
+            block = body.partition('class="blurred-list"')[2].partition("</section>")[0]
+            assert not [p.title for p in member.positions if f">{p.title}<" in block]
+            assert block.count("***") or len(member.positions) + len(member.studies) == 1
+
+
+def test_former_names_lead_to_the_new_ones() -> None:
+    for old, new in RENAMED.items():
+        assert truth(old) == truth(new)
+        assert world().page(Ask(f"/in/{old}")) == world().page(Ask(f"/in/{new}"))
+
+
+def test_nobody_of_that_name() -> None:
+    assert world().page(Ask("/in/nobody-of-that-name"))[0] == 404
+    with pytest.raises(KeyError):
+        truth("nobody-of-that-name")
+
+
+def test_faults_are_names() -> None:
+    for name in FAULTS:
+        assert world().fault(Ask(f"/in/{name}")) == name
+        if name not in COMMON and not name.endswith("-once"):
+            assert world().damaged(name, Ask(f"/in/{name}"))[0] in {200, 302, 404, 999}
+    assert world().fault(Ask("/in/mara-lindqvist")) is None
+    assert {name: fault["code"] for name, fault in world().catalogue()["faults"].items()} == {
+        name: fault.code for name, fault in FAULTS.items()
+    }
+
+
+def test_damage_is_done() -> None:
+    honest = world().page(Ask("/in/mara-lindqvist"))[2]
+    for name in ("blind", "blind-sections", "nameless", "no-address", "wrong-member", "no-linked-data"):
+        assert world().damaged(name, Ask(f"/in/{name}"))[2] != honest
