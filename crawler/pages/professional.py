@@ -171,10 +171,9 @@ class ProfilePage(PlatformPage):
 
     @field
     def data_availability(self) -> Row:
-        found = {name: self._lists[name] for name in ("education", "experience", "skills")}
         about, truncated = self._about
         return availability(
-            {**found, "about": about, "about_truncated": truncated, "headline": self._headline},
+            {**self._lists, "about": about, "about_truncated": truncated, "headline": self._headline},
             masked=self._masked,
             source="public_profile_page" if self._page.css(NAME) else "json_ld",
         )
@@ -280,14 +279,14 @@ class ProfilePage(PlatformPage):
     def _lists(self) -> dict[str, list[Any]]:
         """Every list of the profile, by its field."""
         page, person = self._page, self._person
-        linked = {
+        linked: dict[str, list[Any]] = {
             "articles": sections.linked_articles(self._typed("Article")),
             "awards": sections.linked_awards(person),
             "education": history.linked_education(person),
             "experience": history.linked_experience(person),
             "languages": sections.linked_languages(person),
         }
-        shown = {
+        shown: dict[str, list[Any]] = {
             "activity": sections.activity(page, self._typed("DiscussionForumPosting")),
             "articles": sections.articles(page),
             "awards": sections.awards(page),

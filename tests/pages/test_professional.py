@@ -159,7 +159,9 @@ def damaged_linked_data(draw: st.DrawFn) -> str:
     """A page whose linked data has keys removed, types changed, an end too early or a depth that no parser likes."""
     slug = draw(st.sampled_from(["mara-lindqvist", "masked-linked"]))
     data = orjson.loads(LINKED.findall(page(slug))[0])
-    values = st.sampled_from([None, 0, -1, 1.5, "", "x", [], {}, [[]], [{}], True, "https://[", "***", 10**18])
+    values: st.SearchStrategy[Any] = st.sampled_from(
+        [None, 0, -1, 1.5, "", "x", [], {}, [[]], [{}], True, "https://[", "***", 10**18]
+    )
     for _ in range(draw(st.integers(1, 6))):
         holder: Any = data
         for _ in range(draw(st.integers(1, 6))):
