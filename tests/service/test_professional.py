@@ -1,0 +1,51 @@
+"""The professional scraper behind the endpoint: the data of a crawl and of ``extract``; 999 closes the platform."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.professional import World
+from tests.service.client import call
+from tests.service.conftest import ROOT, Service, running
+from tests.test_crawl import crawl
+
+PROFILE = "/v1/scrapers/professional-profile"
+SITE = "https://www.linkedin.com/in/"
+
+
+def test_endpoint_crawl_and_extract_agree(service: Service, tmp_path: Path) -> None:
+    for slug in ("mara-lindqvist", "masked-linked", "נועה-בן-עמי"):
+        url = SITE + quote(slug)
+        reply = call(service.url, PROFILE, {"url": url})
+        assert (reply.status, reply.code) == (200, "OK")
+        _, out, _, log = crawl(tmp_path, "-a", f"url={url}", spider="professional")
+        assert [json.dumps(line) for line in out] == [json.dumps(reply.body["data"])], log
+        page = tmp_path / "page.html"
+        page.write_bytes(World().page(Ask(f"/in/{quote(slug)}"))[2])
+        command = [sys.executable, "-m", "scrapy", "extract", "professional-profile", str(page)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+        assert json.dumps(json.loads(done.stdout)) == json.dumps(reply.body["data"])
+
+
+def test_a_url_of_another_kind_names_what_is_accepted(service: Service) -> None:
+    reply = call(service.url, PROFILE, {"url": "https://www.linkedin.com/company/x"})
+    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+    assert "/in/<name>" in reply.body["error"]["details"][0]["msg"]
+
+
+def test_one_999_opens_the_circuit_breaker_for_an_hour(tmp_path: Path) -> None:
+    with running(tmp_path / "log", "BREAKER_THRESHOLD=5") as service:
+        refused = call(service.url, PROFILE, {"url": f"{SITE}status-999"})
+        assert (refused.status, refused.code) == (502, "UPSTREAM_BLOCKED")
+        assert refused.body["error"]["upstream"] == {"status": 999, "reason": "status_999"}
+        assert refused.body["error"]["retry_after"] == 3_600
+        closed = call(service.url, PROFILE, {"url": f"{SITE}mara-lindqvist"})
+        assert (closed.status, closed.code) == (503, "CIRCUIT_OPEN")
+        assert closed.body["error"]["retry_after"] > 3_500
+        other = call(service.url, "/v1/scrapers/retail-category-v4", {"cat_id": "976759"})
+        assert other.status == 200, "other platforms go on"

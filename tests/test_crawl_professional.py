@@ -1,0 +1,52 @@
+"""``scrapy crawl professional`` from end to end: a real process against the sandbox that it starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from crawler.sandbox.professional import FAULTS, World
+from tests.test_crawl import crawl
+
+SITE = "https://www.linkedin.com/in/"
+NO_BREAKER = ("-s", "BREAKER_THRESHOLD=0")
+
+
+def test_one_target(tmp_path: Path) -> None:
+    url = "se.linkedin.com/in/mara-lindqvist/sv?trk=x"
+    code, out, failures, log = crawl(tmp_path, "-a", f"url={url}", spider="professional")
+    assert (code, failures) == (0, []), log
+    assert out == [World().truth({"url": url})]
+
+
+@pytest.mark.parametrize("url", ["https://www.linkedin.com/company/x", "https://evil.example/in/mara-lindqvist"])
+def test_a_bad_url_is_a_failed_target(tmp_path: Path, url: str) -> None:
+    status, out, failures, log = crawl(tmp_path, "-a", f"url={url}", spider="professional")
+    assert (status, out) == (4, []), log
+    assert [failure["code"] for failure in failures] == ["INVALID_REQUEST"]
+
+
+def test_every_member_and_every_fault_has_its_outcome(tmp_path: Path) -> None:
+    world = World()
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text(
+        "\n".join(json.dumps({"id": slug, "url": SITE + quote(slug)}) for slug in (*world.members, *FAULTS))
+    )
+    arguments = ("-a", f"targets={targets}", *NO_BREAKER)
+    status, out, failures, log = crawl(tmp_path, *arguments, spider="professional")
+    assert status == 4, log
+    expected = dict.fromkeys(world.members, "OK") | {name: fault.code for name, fault in FAULTS.items()}
+    found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
+    assert {target: code for target, code in found.items() if expected[target] != code} == {}
+    assert len(out) + len(failures) == len(expected)
+    assert [line["id"] for line in out if line["data"] != world.truth({"url": SITE + quote(line["id"])})] == []
+
+
+def test_status_999_is_never_retried(tmp_path: Path) -> None:
+    _, _, failures, log = crawl(tmp_path, "-a", f"url={SITE}status-999", *NO_BREAKER, spider="professional")
+    assert [(failure["code"], failure["retryable"]) for failure in failures] == [("UPSTREAM_BLOCKED", True)]
+    assert "'downloader/request_count': 1," in log
+    assert "retry/count" not in log
