@@ -68,7 +68,7 @@ class Stack:
         settings = {
             "PLATFORM_ORIGINS": {"retail": f"http://127.0.0.1:{shop}"},
             "FAILURES_FEED": None,
-            "BREAKER_THRESHOLD": 1_000_000,
+            "BREAKER_THRESHOLD": 0,
             "KEYS_FILE": str(self.folder / "keys.sqlite3"),
             **settings,
         }
