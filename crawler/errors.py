@@ -8,9 +8,11 @@
     │   ├── InvalidRequest            INVALID_REQUEST            400
     │   ├── ScraperNotFound           SCRAPER_NOT_FOUND          404
     │   ├── MethodNotAllowed          METHOD_NOT_ALLOWED         405
+    │   ├── IdempotencyInProgress     IDEMPOTENCY_IN_PROGRESS    409  retryable
     │   ├── PayloadTooLarge           PAYLOAD_TOO_LARGE          413
     │   ├── UnsupportedMediaType      UNSUPPORTED_MEDIA_TYPE     415
     │   ├── BlockedByPolicy           BLOCKED_BY_POLICY          422
+    │   ├── IdempotencyMismatch       IDEMPOTENCY_MISMATCH       422
     │   ├── RateLimited               RATE_LIMITED               429  retryable
     │   └── ConcurrencyLimited        CONCURRENCY_LIMITED        429  retryable
     ├── AuthError                 the caller's key
@@ -36,6 +38,7 @@ The errors derive from web-poet's ``PageObjectAction``, so that a fixture stores
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, TypedDict
 
 from web_poet.exceptions import PageObjectAction
@@ -151,6 +154,21 @@ class BlockedByPolicy(RequestError):
     """Raised when the operator's own policy (robots.txt, allowed origins) forbids the download."""
 
     code = "BLOCKED_BY_POLICY"
+    http_status = 422
+
+
+class IdempotencyInProgress(RequestError):
+    """Raised when the call that first carried this ``Idempotency-Key`` is still running."""
+
+    code = "IDEMPOTENCY_IN_PROGRESS"
+    http_status = 409
+    retryable = True
+
+
+class IdempotencyMismatch(RequestError):
+    """Raised when an ``Idempotency-Key`` was used before, for another scraper or other params."""
+
+    code = "IDEMPOTENCY_MISMATCH"
     http_status = 422
 
 
@@ -273,3 +291,16 @@ class ShuttingDown(ServiceError):
 
     code = "SHUTTING_DOWN"
     http_status = 503
+
+
+def documented() -> list[type[ScrapeError]]:
+    """Every error that has a code of its own, in the order of the tree."""
+
+    def below(kind: type[ScrapeError]) -> Iterator[type[ScrapeError]]:
+        if "code" in vars(kind):
+            yield kind
+        for child in kind.__subclasses__():
+            if child.__module__ == __name__:  # what is raised elsewhere is a kind of these, under the same code
+                yield from below(child)
+
+    return list(below(ScrapeError))

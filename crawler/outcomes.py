@@ -272,7 +272,9 @@ def as_scrape_error(error: BaseException | None) -> ScrapeError:
     if isinstance(error, ScrapeError):
         return error
     if isinstance(error, IgnoreRequest):
-        return BlockedByPolicy(str(error) or "The request is forbidden by this service's policy (robots.txt).")
+        if "robots.txt" in str(error):  # all that Scrapy tells of it
+            return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
+        return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirects in a circle, a bomb
     if isinstance(error, DownloadTimeoutError):
         return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
     if isinstance(error, DOWNLOAD_FAILURES):

@@ -95,6 +95,7 @@ RETRY_BACKOFF_MAX = 30.0
 """The longest wait before a retry, in seconds; a longer ``Retry-After`` is not waited for."""
 
 DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
+    "crawler.tracing.BindTarget": 10,  # before all others: what they log carries the target's id
     "crawler.middlewares.AllowedOrigins": 20,  # before all others: redirects come in here again
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins does it, with a typed error
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
@@ -108,6 +109,7 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
     "crawler.middlewares.Turns": 990,  # next to the network: what the cache answers needs no turn
 }
 SPIDER_MIDDLEWARES: dict[str, int | None] = {
+    "crawler.tracing.BindTarget": 10,  # before all others
     "crawler.outcomes.Accounting": 950,  # nearest to the spider: it must see how each callback ends
     # Each of these looks at every response and at what its callback yields, for links that no spider here follows.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects say what a status means
@@ -143,6 +145,17 @@ KEY_RATE: str | None = None
 """Calls that a key may make, as ``600/minute``; None: no limit. A key may have its own (``scrapy keys create``)."""
 KEY_CONCURRENCY = 0
 """Calls that a key may have in flight; 0: no limit. Likewise."""
+SERVICE_MAX_CONNECTIONS = 4_000
+"""Clients' connections that may be open at once, per process; beyond it they are told so and closed."""
+SERVICE_STORE: str | None = None
+"""Where usage and kept answers are: an SQLite file, or a ``postgresql://`` URL for several hosts; None: a file in the
+project's ``.scrapy`` folder."""
+IDEMPOTENCY_HOURS = 24.0
+"""Hours for which the answer of a call with an ``Idempotency-Key`` is kept."""
+RESPONSE_CACHE: dict[str, float] = {}
+"""Scraper -> seconds for which its answers are served again. A scraper that is not there is not cached."""
+RESPONSE_CACHE_MB = 64
+"""Memory for them, per process."""
 KEYS_FILE: str | None = None
 """Where the API keys are; None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
 

@@ -14,6 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = {
     "errors": 0,
     "logs": 0,
+    "tracing": 0,
     "platforms": 0,
     "cursors": 1,
     "normalise": 1,

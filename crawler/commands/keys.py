@@ -5,23 +5,29 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import UTC, datetime
+from functools import partial
 
 from limits import parse
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands.serve import keys_file
+from crawler.service import usage
 from crawler.service.keys import KeyStore
+from crawler.service.store import Store, store_of
 
 
 class Command(ScrapyCommand):
-    """``create CLIENT`` prints a key, once; ``list`` and ``revoke ID`` know keys by their id."""
+    """``create CLIENT`` prints a key, once; ``list`` and ``revoke ID`` know keys by their id.
+
+    ``usage`` prints what all clients, or one, have called in the last 31 days.
+    """
 
     requires_project = True
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "create <client> | list | revoke <id>"
+        return "create <client> | list | revoke <id> | usage [<client>]"
 
     def short_desc(self) -> str:
         return "Create, list and revoke the endpoint's API keys"
@@ -49,8 +55,23 @@ class Command(ScrapyCommand):
                 if not store.revoke(key_id):
                     print(f"There is no valid key with the id {key_id}.", file=sys.stderr)
                     self.exitcode = 1
+            case ["usage", *client] if len(client) <= 1:
+                self._print_usage(client)
             case _:
                 raise UsageError(f"Use: scrapy keys {self.syntax()}")
+
+    def _print_usage(self, asked: list[str]) -> None:
+        """A line a client, day and scraper, the newest day first."""
+        assert self.settings is not None
+        store = Store(store_of(self.settings), usage.SCHEMA)
+        print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  outcomes")
+        for client in asked or store.transact_here(usage.clients):
+            for entry in store.transact_here(partial(usage.report, client=client))["usage"]:
+                outcomes = " ".join(f"{code}={calls}" for code, calls in entry["outcomes"].items())
+                print(
+                    f"{client:20}  {entry['day']}  {entry['scraper']:30}  {entry['calls']:8}  {entry['billable']:8}"
+                    f"  {outcomes}"
+                )
 
 
 def _rate(text: str) -> str:

@@ -6,10 +6,13 @@ import argparse
 import gc
 import ipaddress
 import logging
+import os
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 from scrapy.commands import ScrapyCommand
@@ -18,6 +21,7 @@ from scrapy.utils.log import configure_logging
 from scrapy.utils.project import data_path
 from scrapy.utils.reactor import install_reactor
 
+from crawler.logs import structure_everything
 from crawler.platforms import PUBLIC_ORIGINS
 
 if TYPE_CHECKING:
@@ -86,23 +90,31 @@ class Command(ScrapyCommand):
     def _configure(self, opts: argparse.Namespace) -> None:
         assert self.settings is not None
         self.settings.set("PROCESSES", self.settings.getint("PROCESSES") * opts.workers, priority="cmdline")
+        self.settings.set("LOG_INSTALL_ROOT_HANDLER", value=False, priority="cmdline")
         configure_logging(self.settings)
+        structure_everything(self.settings)
         # One line a download, and one a crawler's part: the calls have their own line.
         for noisy in ("scrapy", "scrapy_poet"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
 
     def _serve(self, listener: socket.socket, keys: Keys, opts: argparse.Namespace) -> None:
-        from crawler.service.workers import Supervisor  # noqa: PLC0415  # likewise
-
         host, port = listener.getsockname()[:2]
 
         def announce() -> None:
             print(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
 
-        if opts.workers > 1:
-            Supervisor(listener, opts.workers, lambda channel: self._work(keys, opts, channel=channel), announce).run()
-        else:
-            self._work(keys, opts, listener=listener, announce=announce)
+        if opts.workers == 1:
+            return self._work(keys, opts, listener=listener, announce=announce)
+        with TemporaryDirectory(prefix="crawler-metrics-") as folder:
+            # The workers' metrics add up in it. It must be known before prometheus_client is loaded.
+            os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
+            from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
+
+            from crawler.service.workers import Supervisor  # noqa: PLC0415  # only this command needs the service
+
+            work = partial(self._work, keys, opts)
+            Supervisor(listener, opts.workers, lambda channel: work(channel=channel), announce, mark_process_dead).run()
+        return None
 
     def _work(
         self,
@@ -117,29 +129,26 @@ class Command(ScrapyCommand):
         install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", "uvloop.Loop")
         from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
 
-        from crawler.service.limits import KeyLimits  # noqa: PLC0415  # likewise
-        from crawler.service.open_crawlers import OpenCrawlers  # noqa: PLC0415  # likewise
-        from crawler.service.resources import make_site  # noqa: PLC0415  # likewise
+        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise
         from crawler.service.workers import Dealt  # noqa: PLC0415  # likewise
 
         reactor = cast("Any", _reactor)
         assert self.settings is not None
         if opts.sandbox:
             _use_sandbox(self.settings)
-        crawlers = OpenCrawlers(self.settings)
-        site = make_site(crawlers, keys, KeyLimits(self.settings))
+        endpoint = Endpoint(self.settings, keys)
 
         def started() -> None:
-            crawlers.open()
+            endpoint.open()
             if listener:
-                reactor.adoptStreamPort(listener.fileno(), listener.family, site)
+                reactor.adoptStreamPort(listener.fileno(), listener.family, endpoint.site)
             if channel:
-                Dealt(channel, reactor, site).open()
+                Dealt(channel, reactor, endpoint.site).open()
             announce()
             reactor.callLater(SETTLED, spare_collector)
 
         reactor.callWhenRunning(started)
-        reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(crawlers.drain()))
+        reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(endpoint.drain()))
         reactor.run()
 
     def _refuse(self, why: str, code: int = REFUSED) -> None:

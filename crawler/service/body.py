@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-from twisted.internet import reactor as _reactor
 from twisted.web.server import Request
 
-from crawler.errors import InvalidJson, PayloadTooLarge, UnsupportedMediaType
-from crawler.service.envelope import Call, failure
+from crawler.errors import InvalidJson, PayloadTooLarge, ScrapeError, UnsupportedMediaType
 
 MAX_BODY = 64 * 1024
 """Bytes. The longest params are a URL of 2,000 characters."""
 
-LINGER = 1.0
-"""Seconds for which a connection stays half open after a refusal, so that the client can read why."""
+TOO_LARGE = PayloadTooLarge(f"The body may be {MAX_BODY} bytes long at most.")
+
+
+class Refusing(Protocol):
+    """A connection that can be refused further service."""
+
+    refused: bool
+
+    def refuse(self, error: ScrapeError) -> None:
+        """Answers before the request is complete, reads no more, and closes."""
 
 
 class CappedRequest(Request):
@@ -25,35 +30,35 @@ class CappedRequest(Request):
     def gotLength(self, length: int | None) -> None:  # Twisted's name
         super().gotLength(min(length or 0, MAX_BODY))
         self._received = 0
-        self._refused = False
         if length is not None and length > MAX_BODY:
-            self._refuse()
+            self._connection.refuse(TOO_LARGE)
 
     def handleContentChunk(self, data: bytes) -> None:  # Twisted's name
         self._received += len(data)
         if self._received > MAX_BODY:
-            self._refuse()
-        if not self._refused:
+            self._connection.refuse(TOO_LARGE)
+        if not self._connection.refused:
             super().handleContentChunk(data)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # Twisted's name
-        if not self._refused:
+        if not self._connection.refused:
             super().requestReceived(command, path, version)
 
-    def _refuse(self) -> None:
-        """Answers before the request is complete, reads no more, and closes."""
-        if self._refused:
-            return
-        self._refused = True
-        answer = failure(Call(), PayloadTooLarge(f"The body may be {MAX_BODY} bytes long at most."))
-        headers = {**answer.headers, "Content-Length": str(len(answer.body)), "Connection": "close"}
-        head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
-        head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        transport = cast("Any", self.channel).transport
-        transport.write(head.encode() + b"\r\n" + answer.body)
-        transport.pauseProducing()
-        transport.loseWriteConnection()
-        cast("Any", _reactor).callLater(LINGER, transport.abortConnection)
+    def _handleStar(self) -> None:  # noqa: N802  # Twisted's: it would answer by itself, in its own way
+        self.render(cast("Any", self.site).resource)
+
+    @property
+    def _connection(self) -> Refusing:
+        return cast("Refusing", self.channel)
+
+
+def header(request: Request, name: str) -> str | None:
+    """A header's value, of repeated ones all, joined as RFC 9110 says; None where there is none.
+
+    Bytes are taken as Latin-1: what is no ASCII fits no header that is read here, and must not break its reading.
+    """
+    values = request.requestHeaders.getRawHeaders(name.encode())
+    return None if values is None else b", ".join(values).decode("latin-1")
 
 
 def read_object(request: Request) -> dict[str, Any]:
@@ -65,14 +70,15 @@ def read_object(request: Request) -> dict[str, Any]:
         UnsupportedMediaType: not declared as JSON.
         InvalidJson: not JSON, not an object, repeated keys, NaN, nested too deeply.
     """
-    declared = (request.getHeader("content-type") or "").partition(";")[0].strip().lower()
+    declared = (header(request, "Content-Type") or "").partition(";")[0].strip().lower()
     if declared != "application/json":
         raise UnsupportedMediaType("Send the params as a JSON object with Content-Type: application/json.")
     assert request.content is not None
     try:
-        value = json.loads(
-            request.content.read().decode(), object_pairs_hook=_distinct, parse_constant=_refuse_constant
-        )
+        text = request.content.read().decode()
+        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant, parse_float=_number)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text: nobody could send it
     except RecursionError:
         raise InvalidJson("The body is nested too deeply.") from None
     except ValueError as error:
@@ -87,6 +93,12 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a key is there twice")
     return found
+
+
+def _number(text: str) -> float:
+    """Of a number with a point or an exponent: 2.0 is the integer 2 to JSON Schema, by which callers check params."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _refuse_constant(name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -47,12 +48,23 @@ class Answer:
     headers: dict[str, str]
     body: bytes
     code: str = "OK"
+    billable: bool = False
 
 
-def success(call: Call, data: dict[str, Any]) -> Answer:
-    """The envelope around fresh data: the only answer that is billable."""
+@dataclass(frozen=True)
+class Served:
+    """A target's data on its way to a caller: fresh from the platform, or kept from an earlier call."""
+
+    data: dict[str, Any] | orjson.Fragment
+    billable: bool = True
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def success(call: Call, served: Served) -> Answer:
+    """The envelope around data. Only fresh data is billable."""
     status = {"code": "OK", "message": "The scrape is complete.", "retryable": False}
-    return Answer(200, _headers(call), _body(call, status, data, None))
+    body = _body(call, status, served.data, None, billable=served.billable)
+    return Answer(200, _headers(call) | served.headers, body, billable=served.billable)
 
 
 def failure(call: Call, error: ScrapeError) -> Answer:
@@ -68,20 +80,46 @@ def failure(call: Call, error: ScrapeError) -> Answer:
     return Answer(error.http_status, headers, _body(call, status, None, error.as_dict()), error.code)
 
 
+def unasked(error: ScrapeError) -> bytes:
+    """A failure as it goes over the wire where there is no whole request to answer; the connection ends with it."""
+    answer = failure(Call(), error)
+    headers = answer.headers | {"Content-Length": str(len(answer.body)), "Connection": "close"}
+    head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return head.encode() + b"\r\n" + answer.body
+
+
 def plain(status: int, value: Any, call: Call) -> Answer:
-    """JSON without an envelope, for the routes that need no key."""
-    return Answer(status, _headers(call), orjson.dumps(value))
+    """JSON without an envelope, for the routes that are no scraper's. Bytes are JSON already."""
+    return Answer(status, _headers(call), value if isinstance(value, bytes) else orjson.dumps(value))
+
+
+def asset(call: Call, kind: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
+    """What is no JSON: the documentation's files, the metrics."""
+    return Answer(200, _headers(call) | {"Content-Type": kind} | (headers or {}), body)
 
 
 def _headers(call: Call) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "X-Request-Id": call.request_id, "Cache-Control": "no-store"}
+    headers = {
+        "Content-Type": "application/json",
+        "X-Request-Id": call.request_id,
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
     headers |= call.headers
     if call.wait is not None:
         headers["Preference-Applied"] = f"wait={call.wait}"
     return headers
 
 
-def _body(call: Call, status: dict[str, Any], data: dict[str, Any] | None, error: dict[str, Any] | None) -> bytes:
+def _body(
+    call: Call,
+    status: dict[str, Any],
+    data: dict[str, Any] | orjson.Fragment | None,
+    error: dict[str, Any] | None,
+    *,
+    billable: bool = False,
+) -> bytes:
     envelope = {
         "request_id": call.request_id,
         "success": error is None,
@@ -91,7 +129,7 @@ def _body(call: Call, status: dict[str, Any], data: dict[str, Any] | None, error
         "meta": {
             "client_id": call.client_id,
             "scraper": call.scraper,
-            "billable": error is None,
+            "billable": billable,
             "duration_ms": call.duration_ms,
         },
     }

@@ -190,6 +190,11 @@ class OpenCrawlers:
         status = "draining" if self.draining else "broken" if len(broken) == len(self._crawlers) else "ready"
         return {"status": status, "broken": broken}
 
+    @property
+    def load(self) -> dict[str, tuple[int, int]]:
+        """Of each platform: calls that no crawler has taken yet, and all that wait for an outcome."""
+        return {name: (len(crawler.source), crawler.in_flight) for name, crawler in self._crawlers.items()}
+
     def open(self) -> None:
         """Opens every crawler."""
         for crawler in self._crawlers.values():

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Request, Site
+from twisted.web.server import NOT_DONE_YET, Request
 
-from crawler.errors import MethodNotAllowed, ScrapeError, ScraperNotFound, ServiceError
+from crawler.errors import Detail, InvalidRequest, MethodNotAllowed, ScrapeError, ScraperNotFound, ServiceError
 from crawler.registry import scrapers
-from crawler.service.body import CappedRequest, read_object
-from crawler.service.envelope import Answer, Call, failure, plain, success
+from crawler.service import metrics, openapi, viewer
+from crawler.service.body import header, read_object
+from crawler.service.envelope import Answer, Call, asset, failure, plain, success
 from crawler.targets import Scraper, Target, check_params
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
+    from crawler.service.cache import Cache
+    from crawler.service.idempotency import Idempotency
     from crawler.service.keys import Keys
     from crawler.service.limits import KeyLimits
     from crawler.service.open_crawlers import OpenCrawlers
+    from crawler.service.usage import Usage
 
 logger = structlog.get_logger(__name__)
 
 DEFAULT_WAIT, LONGEST_WAIT = 60, 120
 """Seconds that a call may take: by default, and at most."""
+
+DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 CLIENT_GONE = 499
 """What a log says of a call whose client did not wait for the answer."""
@@ -37,12 +45,32 @@ class Api(Resource):
 
     isLeaf = True
 
-    def __init__(self, crawlers: OpenCrawlers, keys: Keys, limits: KeyLimits) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917  # the parts that it is made of
+        self,
+        crawlers: OpenCrawlers,
+        keys: Keys,
+        limits: KeyLimits,
+        cache: Cache,
+        idempotency: Idempotency,
+        usage: Usage,
+    ) -> None:
         super().__init__()
         self.crawlers = crawlers
         self.keys = keys
         self.limits = limits
+        self.cache = cache
+        self.idempotency = idempotency
+        self.usage = usage
         self._tasks: set[asyncio.Task[None]] = set()
+        self._about: dict[str, Callable[[Call], Answer]] = {
+            "/v1/scrapers": lambda call: plain(200, {"scrapers": catalogue()}, call),
+            "/openapi.json": lambda call: plain(200, openapi.as_json(), call),
+            "/docs": lambda call: asset(call, "text/html; charset=utf-8", viewer.page(), viewer.HEADERS),
+            "/metrics": lambda call: asset(call, metrics.CONTENT_TYPE, metrics.expose()),
+            "/healthz": lambda call: plain(200, {"status": "ok"}, call),
+            "/readyz": self._ready,
+        }
+        """What the service says of itself, to anybody."""
 
     def render(self, request: Request) -> int:
         """Twisted's entry: serves the request in a task, which a client that goes away cancels."""
@@ -56,16 +84,21 @@ class Api(Resource):
         request.notifyFinish().addErrback(gone)
         return NOT_DONE_YET
 
+    async def finish(self) -> None:
+        """Ends when the calls that there are now are answered and counted."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+
     async def _serve(self, request: Request) -> None:
         call = Call()
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 answer = await self._answer(request, call)
             except asyncio.CancelledError:
-                self._log(call, CLIENT_GONE, "CLIENT_GONE")
+                self._done(call, Answer(CLIENT_GONE, {}, b"", "CLIENT_GONE"))
                 return
             _send(request, answer)
-            self._log(call, answer.status, answer.code)
+            self._done(call, answer)
 
     async def _answer(self, request: Request, call: Call) -> Answer:
         try:
@@ -77,25 +110,32 @@ class Api(Resource):
             logger.exception("call_broke")
             return failure(call, ServiceError("Something broke on our side; the log has it under this request's id."))
 
-    def _log(self, call: Call, status: int, code: str) -> None:
+    def _done(self, call: Call, answer: Answer) -> None:
+        metrics.count_call(call, answer)
+        if call.client_id and call.scraper:
+            self.usage.count(call.client_id, call.scraper, answer.code, billable=answer.billable)
         logger.info(
-            "call", client=call.client_id, scraper=call.scraper, code=code, status=status, duration_ms=call.duration_ms
+            "call",
+            client=call.client_id,
+            scraper=call.scraper,
+            code=answer.code,
+            status=answer.status,
+            duration_ms=call.duration_ms,
         )
 
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
-        match path:
-            case "/v1/scrapers":
-                _only(request, "GET")
-                return plain(200, {"scrapers": catalogue()}, call)
-            case "/healthz":
-                _only(request, "GET")
-                return plain(200, {"status": "ok"}, call)
-            case "/readyz":
-                _only(request, "GET")
-                state = self.crawlers.state
-                return plain(200 if state["status"] == "ready" else 503, state, call)
         prefix, _, name = path.rpartition("/")
+        about = self._about.get(path)
+        if about is not None:
+            _only(request, "GET")
+            return about(call)
+        if path == "/v1/usage":
+            _only(request, "GET")
+            return await self._usage(request, call)
+        if prefix == "/docs":
+            _only(request, "GET")
+            return asset(call, *viewer.served_file(name))
         scraper = scrapers().get(name) if prefix == "/v1/scrapers" else None
         if scraper is None:
             raise ScraperNotFound("There is no such endpoint. GET /v1/scrapers lists those that there are.")
@@ -104,7 +144,7 @@ class Api(Resource):
         return await self._scrape(request, call, scraper)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
-        holder = self.keys.holder(request.getHeader("x-api-key"))
+        holder = self.keys.holder(header(request, "X-API-Key"))
         call.client_id = holder.client
         standing = await self.limits.count(holder)
         if standing:
@@ -116,14 +156,29 @@ class Api(Resource):
         target = Target(call.request_id, scraper, params, deadline=deadline)
         leave = await self.limits.enter(holder)
         try:
-            return success(call, await self.crawlers.call(target))
+            served = await self.idempotency.once(
+                header(request, "Idempotency-Key"),
+                holder.client,
+                target,
+                lambda: self.cache.served(target, header(request, "Cache-Control")),
+            )
+            return success(call, served)
         finally:
             leave()
+
+    def _ready(self, call: Call) -> Answer:
+        state = self.crawlers.state
+        return plain(200 if state["status"] == "ready" else 503, state, call)
+
+    async def _usage(self, request: Request, call: Call) -> Answer:
+        call.client_id = self.keys.holder(header(request, "X-API-Key")).client
+        since, until = _days(request)
+        return plain(200, await self.usage.report(call.client_id, since, until), call)
 
     @staticmethod
     def _wait(request: Request, call: Call) -> int:
         """Seconds to wait: ``Prefer: wait=N`` (RFC 7240), clamped."""
-        asked = re.search(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})", request.getHeader("prefer") or "")
+        asked = re.search(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})", header(request, "Prefer") or "")
         if asked is None:
             return DEFAULT_WAIT
         call.wait = min(max(int(asked.group(1)), 1), LONGEST_WAIT)
@@ -146,22 +201,48 @@ def catalogue() -> list[dict[str, Any]]:
     ]
 
 
-def make_site(crawlers: OpenCrawlers, keys: Keys, limits: KeyLimits) -> Site:
-    """The endpoint as a Twisted site."""
-    site = Site(Api(crawlers, keys, limits), requestFactory=CappedRequest)
-    site.noisy = False
-    return site
-
-
 def _only(request: Request, method: str) -> None:
-    if request.method.decode("latin-1") != method:
-        raise MethodNotAllowed(f"This endpoint takes {method} only.", allowed=method)
+    allowed = (method, "HEAD") if method == "GET" else (method,)  # Twisted leaves out the body of a HEAD's answer
+    if request.method.decode("latin-1") not in allowed:
+        raise MethodNotAllowed(f"This endpoint takes {method} only.", allowed=", ".join(allowed))
+
+
+def _days(request: Request) -> tuple[date | None, date | None]:
+    """The query's ``from`` and ``to``.
+
+    Raises:
+        InvalidRequest: no day, a key twice, another key, an end before its start.
+    """
+    found: dict[str, date | None] = {"from": None, "to": None}
+    for raw, values in (request.args or {}).items():
+        name = raw.decode("latin-1")
+        day = _day(values[0]) if len(values) == 1 and name in found else None
+        if day is None:
+            raise _invalid(name, "expected from and to, each a day as YYYY-MM-DD, each at most once")
+        found[name] = day
+    since, until = found["from"], found["to"]
+    if since and until and since > until:
+        raise _invalid("from", "must not be after to")
+    return since, until
+
+
+def _day(text: bytes) -> date | None:
+    try:
+        return date.fromisoformat(text.decode()) if DAY.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def _invalid(name: str, message: str) -> InvalidRequest:
+    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
+    return InvalidRequest(f"{name}: {message}", details=[detail])
 
 
 def _send(request: Request, answer: Answer) -> None:
     if request.finished or request._disconnected:  # noqa: SLF001  # Twisted has no other way to ask
         return
     request.setResponseCode(answer.status)
+    request.responseHeaders.removeHeader(b"Server")  # nobody needs to know which version of what to attack
     for name, value in answer.headers.items():
         request.setHeader(name, value)
     request.setHeader("Content-Length", str(len(answer.body)))

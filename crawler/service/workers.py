@@ -52,14 +52,22 @@ class Worker:
 class Supervisor:
     """Keeps ``size`` workers, and hands them the connections of one listening socket.
 
-    ``announce`` is called once, when the first of them is ready.
+    ``announce`` is called once, when the first of them is ready; ``buried`` with the id of each that has ended.
     """
 
-    def __init__(self, listener: socket.socket, size: int, serve: Serve, announce: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        size: int,
+        serve: Serve,
+        announce: Callable[[], None],
+        buried: Callable[[int], None],
+    ) -> None:
         self.listener = listener
         self.size = size
         self.serve = serve
         self.announce = announce
+        self.buried = buried
         self.stopping = False
         self._announced = False
         self._processes = multiprocessing.get_context("fork")  # shares what is loaded; no thread runs here
@@ -151,6 +159,8 @@ class Supervisor:
         self._selector.unregister(worker.channel)
         worker.channel.close()
         worker.process.join()
+        assert worker.process.pid is not None
+        self.buried(worker.process.pid)
         self._workers.remove(worker)
         if worker in self._ready:
             self._ready.remove(worker)

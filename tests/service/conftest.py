@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import subprocess
 import sys
@@ -29,13 +31,27 @@ class Service:
         return self.log.read_text()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine, in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
 @contextmanager
-def running(log: Path, *settings: str, workers: int = 1) -> Iterator[Service]:
-    """Starts ``scrapy serve --sandbox``, and kills what is left of it in the end."""
-    options = [part for setting in (*QUICK, *settings) for part in ("-s", setting)]
+def running(log: Path, *settings: str, sandbox: bool = True, workers: int = 1) -> Iterator[Service]:
+    """Starts ``scrapy serve``, with ``--sandbox`` if it is not told otherwise, and kills what is left in the end."""
+    own = f"SERVICE_STORE={log.parent / 'service.sqlite3'}"
+    options = [part for setting in (*QUICK, own, *settings) for part in ("-s", setting)]
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", "0", "--workers", str(workers), *options],
+            [
+                *(sys.executable, "-m", "scrapy", "serve", *["--sandbox"] * sandbox),
+                *("--port", "0", "--workers", str(workers), *options),
+            ],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=stderr,

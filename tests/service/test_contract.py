@@ -192,7 +192,8 @@ def test_unknown_routes(service: Service, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "method", "allow"), [(CATEGORY, "GET", "POST"), (CATEGORY, "PUT", "POST"), ("/v1/scrapers", "POST", "GET")]
+    ("path", "method", "allow"),
+    [(CATEGORY, "GET", "POST"), (CATEGORY, "PUT", "POST"), ("/v1/scrapers", "POST", "GET, HEAD")],
 )
 def test_other_methods(service: Service, path: str, method: str, allow: str) -> None:
     reply = call(service.url, path, method=method)

@@ -1,0 +1,95 @@
+"""A platform that means harm, and a canary that must never be asked: two small servers in this process."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+MEGABYTE = 1024 * 1024
+
+
+@dataclass
+class Served:
+    """A running server: its port, and the paths that it was asked for."""
+
+    port: int
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+class _Quiet(BaseHTTPRequestHandler):
+    served: ClassVar[Served]
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base's name
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        self.served.asked.append(self.path)
+        self.answer()
+
+    def answer(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class _Harmful(_Quiet):
+    """The category's last segment says what happens: 1 redirects to the first of ``redirects``, and so on."""
+
+    redirects: ClassVar[list[str]]
+
+    def answer(self) -> None:
+        number = int(self.path.partition("?")[0].rpartition("/")[2])
+        if number < 1000:
+            self.send(302, {"Location": self.redirects[number]}, b"")
+        elif number == 1000:  # more than anybody needs, of no declared length
+            self.send(200, {}, b"")
+            with suppress(OSError):  # nobody reads it to its end
+                for _ in range(64):
+                    self.wfile.write(b" " * MEGABYTE)
+        elif number == 1001:  # a bomb
+            body = gzip.compress(b" " * (64 * MEGABYTE))
+            self.send(200, {"Content-Encoding": "gzip", "Content-Type": "text/html"}, body)
+        elif number == 1002:  # declared as more than is read
+            self.send(200, {"Content-Length": str(10**12)}, b"<html>")
+
+
+@contextmanager
+def _serving(handler: type[_Quiet], **attributes: Any) -> Iterator[Served]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    served = Served(server.server_address[1])
+    server.RequestHandlerClass = type("Handler", (handler,), {"served": served, **attributes})
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def canary() -> Iterator[Served]:
+    """A host of somebody else's."""
+    with _serving(_Quiet) as served:
+        yield served
+
+
+@contextmanager
+def harmful_platform(redirects: list[str]) -> Iterator[Served]:
+    """The platform."""
+    with _serving(_Harmful, redirects=redirects) as served:
+        yield served

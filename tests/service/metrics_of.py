@@ -1,0 +1,36 @@
+"""The metrics of a service under test, read by Prometheus' own parser."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+
+from prometheus_client.parser import text_string_to_metric_families
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def samples(url: str) -> Samples:
+    """Every sample by its name and labels."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as response:
+        assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        text = response.read().decode()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(url: str, name: str, **labels: str) -> float:
+    """One sample's value, 0 where there is none."""
+    return samples(url).get((name, frozenset(labels.items())), 0.0)
+
+
+def becomes(url: str, expected: float, name: str, **labels: str) -> bool:
+    """Whether a sample comes to a value: states are set once a second."""
+    for _ in range(50):
+        if value(url, name, **labels) == expected:
+            return True
+        time.sleep(0.1)
+    return False

@@ -1,0 +1,100 @@
+"""The documentation's page in a real browser: it renders every operation, makes a call, and asks nobody else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from crawler.errors import documented
+from crawler.service.openapi import document
+from tests.service.client import call
+from tests.service.conftest import ROOT, Service
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("needs a Chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service) -> Iterator[Page]:
+    """A page that fails the test on any error of its scripts, and on any request to another host."""
+    opened = browser.new_page(viewport={"width": 1400, "height": 1000})
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    ours = {urlsplit(service.url).netloc, ""}
+    opened.on("request", lambda asked: wrong.append(asked.url) if urlsplit(asked.url).netloc not in ours else None)
+    yield opened
+    opened.close()
+    assert wrong == []
+
+
+def test_every_operation_is_rendered(page: Page, service: Service) -> None:
+    page.goto(f"{service.url}/docs")
+    page.wait_for_selector(".opblock")
+    operations = {(method.upper(), path) for path, methods in document()["paths"].items() for method in methods}
+    shown = {
+        (
+            block.locator(".opblock-summary-method").inner_text(),
+            str(block.locator(".opblock-summary-path").get_attribute("data-path")),
+        )
+        for block in page.locator(".opblock").all()
+    }
+    assert shown == operations
+    for block in page.locator(".opblock").all():
+        block.locator(".opblock-summary-control").click()
+    page.wait_for_selector(".opblock .responses-table")
+    assert page.locator(".opblock.is-open").count() == len(operations)
+    assert page.locator(".errors-wrapper").count() == 0, "the viewer found a fault in the document"
+
+
+def test_a_call_is_made_from_the_page(page: Page, service: Service, tmp_path: Path) -> None:
+    page.goto(f"{service.url}/docs")
+    page.locator("button.authorize").first.click()
+    page.locator(".auth-container input").fill("sandbox")
+    page.locator(".auth-btn-wrapper button[type=submit]").click()
+    page.locator(".auth-btn-wrapper button.btn-done").click()
+    block = page.locator("#operations-retail-retail-category-v4")
+    block.locator(".opblock-summary-control").click()
+    block.locator("button.execute").click()
+    status = block.locator(".live-responses-table tbody .response-col_status").first
+    status.wait_for()
+    assert "200" in status.inner_text()
+    shown = block.locator(".live-responses-table tbody .response-col_description pre").first.inner_text()
+    assert '"success": true' in shown
+    page.screenshot(path=os.environ.get("DOCS_SCREENSHOT", str(tmp_path / "docs.png")))
+
+
+def test_an_errors_doc_url_leads_to_its_line(page: Page, service: Service) -> None:
+    reply = call(service.url, "/v1/scrapers/none", {})
+    page.goto(service.url + reply.body["error"]["doc_url"])
+    page.wait_for_selector(".opblock")
+    page.wait_for_function(
+        "code => Math.abs(document.getElementById(code).getBoundingClientRect().top - 450) < 460",
+        arg="SCRAPER_NOT_FOUND",
+    )
+    for error in documented():
+        assert page.locator(f"tr#{error.code}").count() == 1
+
+
+def test_the_viewer_is_the_one_that_was_chosen() -> None:
+    """Bundled and pinned: a change of it is a decision, and is made here too."""
+    folder = ROOT / "crawler" / "service" / "docs"
+    pinned = json.loads((ROOT / "tests" / "service" / "viewer.json").read_text())
+    assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in pinned} == pinned

@@ -1,0 +1,212 @@
+"""What a deployment relies on: nothing open but loopback, certificates checked, slow clients dropped, ids in logs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from ipaddress import ip_address
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from scrapy.settings import Settings
+from scrapy.utils.project import get_project_settings
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.web.resource import Resource
+
+from crawler.service.edge import ARRIVAL, IDLE, EdgeSite
+from crawler.service.keys import KeyStore
+from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
+from tests.service.conftest import Service, running
+
+REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+
+
+def listening(pid: int) -> set[str]:
+    """The addresses that a process listens on."""
+    inodes = {
+        found[1]
+        for entry in Path(f"/proc/{pid}/fd").iterdir()
+        if (found := re.fullmatch(r"socket:\[(\d+)\]", str(entry.readlink())))
+    }
+    rows = [
+        line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()
+    ]
+    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+def test_nothing_listens_beyond_loopback(service: Service) -> None:
+    assert listening(service.process.pid) == {"0100007F"}
+
+
+def test_what_must_be_off_is_off() -> None:
+    settings: Settings = get_project_settings()
+    assert not settings.getbool("TELNETCONSOLE_ENABLED")
+    assert not settings.getbool("REMOTE_CONTROL_ENABLED")
+    assert settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+    assert settings.getint("DOWNLOAD_MAXSIZE") <= 32 * 1024 * 1024
+    handlers = settings.getdict("DOWNLOAD_HANDLERS_BASE") | settings.getdict("DOWNLOAD_HANDLERS")
+    assert {scheme for scheme, handler in handlers.items() if handler is not None} <= {"http", "https"}
+
+
+# Certificates
+
+
+class _Platform(BaseHTTPRequestHandler):
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+
+
+@pytest.fixture
+def untrusted(tmp_path: Path) -> Iterator[str]:
+    """The origin of a platform whose certificate nobody has signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem = tmp_path / "certificate.pem"
+    encoding = serialization.Encoding.PEM
+    pem.write_bytes(key.private_bytes(encoding, *private) + certificate.public_bytes(encoding))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    server = HTTPServer(("127.0.0.1", 0), _Platform)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"https://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(("verified", "asked"), [("True", False), ("False", True)])
+def test_certificates_are_checked(tmp_path: Path, untrusted: str, verified: str, asked: bool) -> None:  # noqa: FBT001  # a table
+    keys = tmp_path / "keys.sqlite3"
+    key = KeyStore(keys).create("acme")
+    settings = (
+        f"KEYS_FILE={keys}",
+        f'PLATFORM_ORIGINS={{"retail": "{untrusted}"}}',
+        f"DOWNLOAD_VERIFY_CERTIFICATES={verified}",
+    )
+    _Platform.asked.clear()
+    with running(tmp_path / "log", *settings, sandbox=False) as service:
+        reply = call(service.url, CATEGORY, {"cat_id": "1"}, headers={**HEADERS, "X-API-Key": key})
+    assert reply.code == ("UPSTREAM_BLOCKED" if asked else "UPSTREAM_ERROR")
+    assert bool(_Platform.asked) is asked
+
+
+# Slow clients
+
+
+class _Connection(StringTransport):
+    """A connection that tells whether it was ended."""
+
+    def loseWriteConnection(self) -> None:  # noqa: N802  # Twisted's
+        self.disconnecting = True
+
+
+def connected() -> tuple[Clock, object, _Connection]:
+    """A client's connection to a site, under a clock of the test's."""
+    clock = Clock()
+    site = EdgeSite(Resource(), max_connections=10)
+    channel = site.buildProtocol(None)
+    channel.callLater = clock.callLater
+    transport = _Connection()
+    channel.makeConnection(transport)
+    return clock, channel, transport
+
+
+@pytest.mark.parametrize(
+    "pieces", [[b"G"] + [b"E"] * 50, [REQUEST] + [b" "] * 50, [b"GET / HTTP/1.1\r\n"] + [b"A: b\r\n"] * 50]
+)
+def test_a_request_that_drips_is_dropped(pieces: list[bytes]) -> None:
+    clock, channel, transport = connected()
+    for piece in pieces:
+        if transport.disconnected:
+            break
+        channel.dataReceived(piece)  # type: ignore[attr-defined]  # a protocol
+        clock.advance(1)
+    assert transport.disconnected
+    assert clock.seconds() <= ARRIVAL + 1
+
+
+def test_a_connection_that_says_nothing_is_dropped() -> None:
+    clock, _, transport = connected()
+    clock.advance(IDLE - 1)
+    assert not transport.disconnecting
+    clock.advance(2)
+    assert transport.disconnecting
+
+
+@pytest.mark.soak
+def test_slow_clients_harm_nobody(service: Service) -> None:
+    parts = urlsplit(service.url)
+    slow = [socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) for _ in range(200)]
+    for number, connection in enumerate(slow):
+        connection.sendall(b"POST / HTTP/1.1\r\n" if number % 2 else REQUEST)
+    started = time.monotonic()
+    open_ones = set(slow)
+    while open_ones and time.monotonic() - started < ARRIVAL * 2:
+        assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
+        for connection in list(open_ones):
+            try:
+                connection.sendall(b"X")
+            except OSError:
+                open_ones.discard(connection)
+        time.sleep(0.5)
+    for connection in slow:
+        connection.close()
+    assert not open_ones
+
+
+# Logs
+
+
+def test_every_line_of_a_target_carries_its_request_id(tmp_path: Path) -> None:
+    """Retries come from the downloader's middlewares, second readings from the spider and its page objects."""
+    flaky = [(SEARCH, {"query": "flaky", "page": page}) for page in range(1, 16)]
+    again = [(SEARCH, {"query": "wrong-page", "page": page}) for page in range(1, 16)]
+    with running(tmp_path / "log") as service:
+        replies = asyncio.run(many(service.url, [*flaky, *again]))
+        log = service.logged()
+    ids = {
+        (params["query"], str(params["page"])): reply.body["request_id"]
+        for (_, params), reply in zip([*flaky, *again], replies, strict=True)
+    }
+    lines = [dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)) for line in log.splitlines()]
+    seen = []
+    for line in lines:
+        if line.get("event") in {"retry", "fetched_again"}:
+            query = parse_qs(urlsplit(line["url"].strip('"')).query)
+            asked = (query["q"][0], query.get("page", ["1"])[0])
+            assert line["request_id"] == ids[asked], line
+            seen.append((line["event"], asked))
+    assert sorted(set(seen)) == sorted(
+        [("retry", each) for each in ids if each[0] == "flaky"]
+        + [("fetched_again", each) for each in ids if each[0] == "wrong-page"]
+    )
+    ended = {line["request_id"]: line["code"] for line in lines if line.get("event") == "call"}
+    assert ended == {reply.body["request_id"]: reply.code for reply in replies}
+    log = log[log.index("time=") :]  # before it there is only what Python itself warns of while it loads
+    assert [line for line in log.splitlines() if not re.match(r"time=\S+ level=\S+ logger=\S+ event=", line)] == []

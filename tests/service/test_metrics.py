@@ -1,0 +1,175 @@
+"""What the service tells Prometheus of itself, and that its dashboard asks for nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import Counter
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.test import get_crawler
+
+from crawler.registry import scrapers, spiders
+from crawler.schemas.retail import Listing
+from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics
+from crawler.service.nulls import emptiness
+from tests.service.client import CATEGORY, HEADERS, SEARCH, call
+from tests.service.conftest import ROOT, Service, running
+from tests.service.metrics_of import becomes, samples, value
+
+DASHBOARD = json.loads((ROOT / "docs" / "grafana-dashboard.json").read_text())
+RETAIL = "retail-category-v4"
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that nobody else calls."""
+    with running(tmp_path_factory.mktemp("metrics") / "log") as started:
+        yield started
+
+
+def test_calls_are_counted_as_they_ended(fresh: Service) -> None:
+    for params in ({"cat_id": "976759"}, {"cat_id": "3944"}, {"cat_id": "424242"}, {}, {"cat_id": 1}):
+        call(fresh.url, CATEGORY, params)
+    call(fresh.url, CATEGORY, {"cat_id": "976759"}, headers={**HEADERS, "X-API-Key": "wrong"})
+    call(fresh.url, SEARCH, {"query": "flaky"})
+    call(fresh.url, "/v1/scrapers/made-up", {})
+    call(fresh.url, "/v1/scrapers/made-up-too", {})
+    call(fresh.url, "/healthz", method="GET")
+    expected = {
+        (RETAIL, "OK"): 2,
+        (RETAIL, "TARGET_NOT_FOUND"): 1,
+        (RETAIL, "INVALID_REQUEST"): 2,
+        (RETAIL, "INVALID_API_KEY"): 1,
+        ("retail-search-v4", "OK"): 1,
+        ("unknown", "SCRAPER_NOT_FOUND"): 2,
+    }
+    found = {
+        (dict(labels)["scraper"], dict(labels)["code"]): number
+        for (name, labels), number in samples(fresh.url).items()
+        if name == "crawler_calls_total" and number
+    }
+    assert found == expected
+    assert value(fresh.url, "crawler_call_duration_seconds_count", scraper=RETAIL) == 6
+    assert value(fresh.url, "crawler_billable_calls_total", scraper=RETAIL) == 2
+    assert value(fresh.url, "crawler_outcomes_total", scraper=RETAIL, code="TARGET_NOT_FOUND") == 1
+    assert value(fresh.url, "crawler_field_values_total", scraper=RETAIL, field="products.flag") > 0
+    assert becomes(fresh.url, 1, "crawler_retries_total", platform="retail")
+
+
+def test_states_are_seen_while_they_last(tmp_path: Path) -> None:
+    with running(tmp_path / "log", "BREAKER_THRESHOLD=1", "TARGETS_IN_FLIGHT=256") as service:
+        assert becomes(service.url, 0, "crawler_breaker_open", platform="retail")
+        body = {"query": "hang"}
+        headers = {**HEADERS, "Prefer": "wait=3"}
+        waiting = threading.Thread(target=call, args=(service.url, SEARCH, body), kwargs={"headers": headers})
+        waiting.start()
+        assert becomes(service.url, 1, "crawler_calls_in_flight", platform="retail")
+        assert value(service.url, "crawler_connections") >= 1
+        waiting.join()
+        assert becomes(service.url, 0, "crawler_calls_in_flight", platform="retail")
+        assert call(service.url, SEARCH, {"query": "challenge"}).code == "UPSTREAM_BLOCKED"
+        assert becomes(service.url, 1, "crawler_breaker_open", platform="retail")
+
+
+def test_every_scraper_and_platform_has_its_series_from_the_start(tmp_path: Path) -> None:
+    with running(tmp_path / "log") as service:
+        assert becomes(service.url, 0, "crawler_calls_waiting", platform="retail")
+        found = samples(service.url)
+    for scraper in scrapers().values():
+        for name in ("crawler_calls_total", "crawler_outcomes_total"):
+            assert (name, frozenset({("scraper", scraper.name), ("code", "OK")})) in found
+    for platform in spiders():
+        for name in ("calls_waiting", "calls_in_flight", "breaker_open", "browser_pages", "retries_total"):
+            assert (f"crawler_{name}", frozenset({("platform", platform)})) in found
+
+
+def test_the_dashboard_uses_only_series_that_exist(fresh: Service) -> None:
+    call(fresh.url, CATEGORY, {"cat_id": "976759"})
+    families = {name: {label for label, _ in labels} for name, labels in samples(fresh.url)}
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            used = set(re.findall(r"\bcrawler_\w+", target["expr"]))
+            assert used
+            assert used <= families.keys(), panel["title"]
+            labels = {label for each in re.findall(r"by \(([^)]*)\)", target["expr"]) for label in each.split(", ")}
+            assert labels <= {"le"}.union(*(families[name] for name in used)), panel["title"]
+
+
+def test_every_series_of_ours_is_on_the_dashboard(fresh: Service) -> None:
+    shown = {
+        name
+        for panel in DASHBOARD["panels"]
+        for t in panel["targets"]
+        for name in re.findall(r"crawler_\w+", t["expr"])
+    }
+    assert {name for name, _ in samples(fresh.url) if name.startswith("crawler_")} == shown
+
+
+def test_workers_of_a_host_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(shared))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with running(tmp_path / "a" / "log") as one, running(tmp_path / "b" / "log") as other:
+        for service in (one, other, other):
+            assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
+        for service in (one, other):
+            assert value(service.url, "crawler_calls_total", scraper=RETAIL, code="OK") == 3
+            assert becomes(service.url, 0, "crawler_calls_in_flight", platform="retail")
+
+
+def test_workers_behind_one_port_answer_for_all(tmp_path: Path) -> None:
+    with running(tmp_path / "log", workers=2) as service:
+        for _ in range(6):
+            assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
+        for _ in range(4):
+            assert value(service.url, "crawler_calls_total", scraper=RETAIL, code="OK") == 6
+        report = call(service.url, "/v1/usage", method="GET").body
+        for _ in range(30):  # each worker writes its own once a second
+            if report["calls"] == 6:
+                break
+            time.sleep(0.1)
+            report = call(service.url, "/v1/usage", method="GET").body
+        assert report["billable"] == 6
+
+
+def test_empty_values_are_told_from_others() -> None:
+    rows = [
+        {"item_id": "1", "flag": "", "badges": [], "price": {"current_price": None}, "seller": {"id": "s"}},
+        {"item_id": "2", "flag": "x", "badges": ["a"], "price": {"current_price": 0}},
+    ]
+    found = list(emptiness(Listing, {"cat_id": "1", "products": rows, "heading": "", "total_results": 0}))
+    assert ("heading", True) in found
+    assert ("total_results", False) in found
+    assert found.count(("products.price.current_price", True)) == 1
+    assert found.count(("products.price.current_price", False)) == 1
+    assert found.count(("products.badges", True)) == 1
+    assert ("products.seller.id", False) in found
+    assert "cat_id" not in {path for path, _ in found}
+
+
+def test_what_a_crawler_counts_is_passed_on_once() -> None:
+    """Of browser pages there is no spider here: any crawler's statistics will do."""
+    crawler = get_crawler(spiders()["retail"])
+    crawler.stats = MemoryStatsCollector(crawler)
+    metrics = CrawlerMetrics(crawler)
+    opened = PAGES_OPENED.labels("retail")
+    before = _now(opened)
+    crawler.stats.inc_value("browser/pages", 3)
+    crawler.stats.inc_value("browser/pages/open", 2)
+    metrics.collect()
+    metrics.collect()
+    assert _now(opened) - before == 3
+    assert metrics.pages == 2
+
+
+def _now(counter: Counter) -> float:
+    """A counter's value."""
+    return next(sample.value for metric in counter.collect() for sample in metric.samples)

@@ -1,0 +1,116 @@
+"""The OpenAPI document: complete, valid, and true of a running service."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import validate
+
+from crawler.errors import MethodNotAllowed, ScraperNotFound, documented
+from crawler.registry import scrapers
+from crawler.service.openapi import about, document
+from tests.service.client import call
+from tests.service.conftest import ROOT, Service
+
+DOCUMENT = document()
+
+
+def test_it_is_valid() -> None:
+    validate(DOCUMENT)
+
+
+def test_it_is_what_the_service_serves(service: Service) -> None:
+    assert call(service.url, "/openapi.json", method="GET", headers={}).body == DOCUMENT
+
+
+def test_it_has_every_scraper_by_each_of_its_names() -> None:
+    paths = {path.rpartition("/")[2] for path in DOCUMENT["paths"] if path.startswith("/v1/scrapers/")}
+    assert paths == set(scrapers())
+    for name, scraper in scrapers().items():
+        operation = DOCUMENT["paths"][f"/v1/scrapers/{name}"]["post"]
+        body = operation["requestBody"]["content"]["application/json"]
+        assert operation["summary"] == scraper.summary
+        schema = resolved(body["schema"])
+        assert set(schema["properties"]) == set(scraper.params.model_fields)
+        validator(body["schema"]).validate(scraper.example)
+
+
+def test_operations_have_names_of_their_own() -> None:
+    names = [one["operationId"] for path in DOCUMENT["paths"].values() for one in path.values()]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", sorted(scrapers()))
+def test_every_error_is_in_every_scraper_under_its_status(name: str) -> None:
+    responses = DOCUMENT["paths"][f"/v1/scrapers/{name}"]["post"]["responses"]
+    for error in documented():
+        if error not in {ScraperNotFound, MethodNotAllowed}:
+            content = resolved(responses[str(error.http_status)])["content"]["application/json"]
+            example = content["examples"][error.code]["value"]
+            assert example["error"]["code"] == error.code
+            validator(content["schema"]).validate(example)
+
+
+def test_every_field_is_described() -> None:
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        bare = [field for field, part in schema.get("properties", {}).items() if not described(part)]
+        assert not bare, f"{name}: {bare}"
+
+
+def described(part: dict[str, Any]) -> bool:
+    """Whether a field has a description of its own, or of the model that it holds."""
+    return "description" in part or "description" in resolved(part)
+
+
+def test_errors_are_explained_in_a_sentence() -> None:
+    for error in documented():
+        assert re.fullmatch(r"(When|For|Without) .+\.", about(error)), about(error)
+
+
+def resolved(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of the document, or what it refers to."""
+    if "$ref" not in part:
+        return part
+    found: Any = DOCUMENT
+    for key in part["$ref"].removeprefix("#/").split("/"):
+        found = found[key]
+    assert isinstance(found, dict)
+    return found
+
+
+def validator(schema: dict[str, Any]) -> OAS31Validator:
+    """A validator of one schema of the document."""
+    return OAS31Validator({**schema, "components": DOCUMENT["components"]})
+
+
+@pytest.mark.parametrize(
+    ("examples", "at_least"),
+    [pytest.param(8, 30, id="a few"), pytest.param(3_000, 5_000, id="thousands", marks=pytest.mark.soak)],
+)
+def test_the_service_does_what_it_says(service: Service, tmp_path: Path, examples: int, at_least: int) -> None:
+    config = str(Path(__file__).with_name("schemathesis.toml"))
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "--config-file", config),
+            *("run", f"{service.url}/openapi.json", "--header", "X-API-Key: sandbox", "--checks", "all"),
+            *("--max-examples", str(examples), "--generation-deterministic", "--continue-on-failure", "--no-color"),
+            *("--suppress-health-check", "all"),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": "tests.service.schemathesis_hooks"},
+    )
+    assert run.returncode == 0, run.stdout[-6_000:] + run.stderr[-2_000:]
+    counted = re.search(r"(\d+) generated", run.stdout)
+    assert counted, run.stdout
+    assert int(counted[1]) >= at_least
+    assert "Traceback" not in service.logged()

@@ -1,0 +1,234 @@
+"""What is counted is what was called: also across a kill -9, also by the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from crawler.service import usage
+from crawler.service.store import Store
+from crawler.service.usage import Usage
+from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
+from tests.service.conftest import ROOT, Service, running
+
+TODAY = datetime.now(UTC).date()
+TARGETS = ("976759", "3944", "424242", "none")
+"""Two that there are, one that there is not, one that is no id."""
+AT_ONCE = 20
+LAST = 1.0
+"""Seconds before a kill of which nothing needs to be known."""
+
+
+@dataclass
+class Answered:
+    """What a caller saw: the moment and the code of each answer."""
+
+    seen: list[tuple[float, str]] = field(default_factory=list)
+    sent: int = 0
+    enough: int = 0
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there are enough."""
+
+    def until(self, moment: float) -> Counter[str]:
+        return Counter(code for when, code in self.seen if when <= moment)
+
+
+async def calling(url: str, size: int, answered: Answered) -> None:
+    """So many calls; those that the service does not live to answer are only sent."""
+    left = iter(range(size))
+
+    async def one_after_another(session: aiohttp.ClientSession) -> None:
+        for number in left:
+            answered.sent += 1
+            try:
+                async with session.post(url + CATEGORY, json={"cat_id": TARGETS[number % 4]}) as response:
+                    body = await response.json()
+            except aiohttp.ClientError:
+                return
+            answered.seen.append((time.monotonic(), body["status"]["code"]))
+            if len(answered.seen) == answered.enough:
+                answered.reached.set()
+
+    async with aiohttp.ClientSession(headers=HEADERS) as session:
+        await asyncio.gather(*(one_after_another(session) for _ in range(AT_ONCE)))
+
+
+def counted(service: Service) -> Counter[str]:
+    reply = call(service.url, "/v1/usage", method="GET")
+    found: Counter[str] = Counter()
+    for entry in reply.body["usage"]:
+        found.update(entry["outcomes"])
+    assert reply.body["calls"] == found.total()
+    assert reply.body["billable"] == found["OK"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "size", [pytest.param(300, id="300 calls"), pytest.param(10_000, id="10,000 calls", marks=pytest.mark.soak)]
+)
+def test_usage_equals_the_calls_over_a_kill(tmp_path: Path, size: int) -> None:
+    answered = Answered(enough=size // 3)
+
+    async def killed_in_the_middle(service: Service) -> float:
+        calls = asyncio.ensure_future(calling(service.url, size // 2, answered))
+        await answered.reached.wait()
+        service.process.send_signal(signal.SIGKILL)
+        moment = time.monotonic()
+        await calls
+        return moment
+
+    with running(tmp_path / "log") as service:
+        moment = asyncio.run(killed_in_the_middle(service))
+    with running(tmp_path / "log") as service:
+        kept = counted(service)
+        known, sent = answered.until(moment - LAST), answered.sent
+        assert known <= kept, f"{known - kept} of those answered a second before the kill are not counted"
+        assert kept.total() <= sent
+        rest = Answered()
+        asyncio.run(calling(service.url, size - sent, rest))
+        assert counted(service) - kept == rest.until(time.monotonic())
+        assert len(rest.seen) == size - sent
+
+
+def test_usage_is_the_keys_own_and_by_day(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)
+    row = "INSERT INTO usage (client, scraper, day, code, calls, billable) VALUES (?, ?, ?, ?, ?, ?)"
+    days = [(0, "OK", 5), (0, "TARGET_NOT_FOUND", 2), (1, "OK", 7), (30, "OK", 11), (31, "OK", 13)]
+    rows = [("sandbox", "a", _ago(n), code, calls, calls * (code == "OK")) for n, code, calls in days]
+    rows += [("other", "a", _ago(0), "OK", 1000, 1000)]
+    store.transact_here(lambda session: [session.run(row, values) for values in rows])
+    asyncio.run(store.close())
+    with running(tmp_path / "log") as service:
+
+        def asked(query: str = "") -> dict[str, Any]:
+            reply = call(service.url, f"/v1/usage{query}", method="GET")
+            assert reply.status == 200
+            body: dict[str, Any] = reply.body
+            return body
+
+        default = asked()
+        assert (default["client_id"], default["calls"], default["billable"]) == ("sandbox", 25, 23)
+        assert (default["from"], default["to"]) == (_ago(30), _ago(0))
+        assert default["usage"][0] == {
+            "day": _ago(0),
+            "scraper": "a",
+            "calls": 7,
+            "billable": 5,
+            "outcomes": {"OK": 5, "TARGET_NOT_FOUND": 2},
+        }
+        assert asked(f"?from={_ago(31)}")["calls"] == 38
+        assert asked(f"?from={_ago(31)}&to={_ago(1)}")["calls"] == 31
+        assert asked("?from=0001-01-01&to=0001-01-02")["usage"] == []
+        for query in (
+            "?from=2026-02-30",
+            "?from=20260101",
+            "?since=2026-01-01",
+            "?to=",
+            f"?from={_ago(0)}&to={_ago(1)}",
+        ):
+            reply = call(service.url, f"/v1/usage{query}", method="GET")
+            assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), query
+        assert call(service.url, "/v1/usage", method="GET", headers={}).code == "MISSING_API_KEY"
+
+
+def test_a_service_that_ends_has_written_all(tmp_path: Path) -> None:
+    async def ended_in_the_middle(service: Service) -> list[str]:
+        slow = asyncio.ensure_future(many(service.url, [(SEARCH, {"query": "slow", "page": n}) for n in range(1, 6)]))
+        await asyncio.sleep(0.25)
+        service.process.send_signal(signal.SIGTERM)
+        return [reply.code for reply in await slow]
+
+    with running(tmp_path / "log") as service:
+        codes = asyncio.run(ended_in_the_middle(service))
+        assert service.process.wait(timeout=20) == 0
+    with running(tmp_path / "log") as service:
+        assert counted(service) == Counter(codes)
+
+
+def test_calls_of_unknown_keys_are_nobodys(tmp_path: Path) -> None:
+    with running(tmp_path / "log") as service:
+        call(service.url, CATEGORY, {}, headers={**HEADERS, "X-API-Key": "wrong"})
+        call(service.url, "/v1/scrapers/none", {})
+        assert counted(service) == Counter()
+
+
+def _ago(days: int) -> str:
+    return (TODAY - timedelta(days=days)).isoformat()
+
+
+def test_the_command_prints_everybodys(tmp_path: Path) -> None:
+    file = tmp_path / "service.sqlite3"
+    store = Store(str(file), usage.SCHEMA)
+    counts = Usage(store)
+    for client, code in (("one", "OK"), ("one", "OK"), ("other", "TARGET_NOT_FOUND")):
+        counts.count(client, "some-scraper", code, billable=code == "OK")
+    asyncio.run(counts.flush())
+    asyncio.run(store.close())
+
+    def printed(*arguments: str) -> list[list[str]]:
+        run = subprocess.run(
+            [sys.executable, "-m", "scrapy", "keys", "usage", *arguments],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "CRAWLER_SERVICE_STORE": str(file)},
+        )
+        return [line.split() for line in run.stdout.splitlines()[1:]]
+
+    one = ["one", _ago(0), "some-scraper", "2", "2", "OK=2"]
+    other = ["other", _ago(0), "some-scraper", "1", "0", "TARGET_NOT_FOUND=1"]
+    assert printed() == [one, other]
+    assert printed("other") == [other]
+    assert printed("nobody") == []
+
+
+async def test_what_could_not_be_written_is_kept(tmp_path: Path) -> None:
+    away = tmp_path / "folder"
+    away.write_text("a file, where a folder should be")
+    counts = Usage(Store(str(away / "service.sqlite3"), usage.SCHEMA))
+    counts.count("one", "some-scraper", "OK", billable=True)
+    await counts.flush()
+    counts.count("one", "some-scraper", "OK", billable=True)
+    away.unlink()
+    report = await counts.report("one", None, None)
+    assert (report["calls"], report["billable"]) == (2, 2)
+    await counts.store.close()
+
+
+async def test_two_workers_write_at_the_same_time(tmp_path: Path) -> None:
+    workers = [Usage(Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)) for _ in range(4)]
+    for _ in range(25):
+        for worker in workers:
+            worker.count("one", "a", "OK", billable=True)
+            worker.count("one", "b", "OK", billable=True)
+        await asyncio.gather(*(worker.flush() for worker in workers))
+    report = await workers[0].report("one", date(2020, 1, 1), None)
+    assert report["calls"] == 200
+    for worker in workers:
+        await worker.store.close()
+
+
+@pytest.mark.skipif("POSTGRES_URL" not in os.environ, reason="needs a PostgreSQL server: set POSTGRES_URL")
+async def test_the_same_on_postgresql() -> None:
+    store = Store(os.environ["POSTGRES_URL"], usage.SCHEMA)
+    client = f"client-{os.getpid()}-{time.time_ns()}"
+    counts = Usage(store)
+    for _ in range(3):
+        counts.count(client, "a", "OK", billable=True)
+        await counts.flush()
+    report = await counts.report(client, None, None)
+    assert (report["calls"], report["billable"]) == (3, 3)
+    await store.close()
