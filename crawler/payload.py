@@ -24,6 +24,17 @@ _HALF = re.compile(
     r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
+MENDED = ("surrogate", "UTF-8", "control character")
+"""What orjson finds wrong with texts that are mended."""
+
+# Line breaks and the like stand raw in some texts, which JSON forbids. Outside of texts they are only space.
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f]")
+
+
+def _escape_controls(text: re.Match[str]) -> str:
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text[0])
+
 
 def decode(body: str | bytes, *, what: str) -> Any:
     r"""JSON to Python, of bytes at once: text would be encoded again. ``what`` names the block in the error.
@@ -32,6 +43,8 @@ def decode(body: str | bytes, *, what: str) -> Any:
     {'cut': 'so good �'}
     >>> decode(b'{"cut": "so good \xf0\x9f"}', what="block")
     {'cut': 'so good �'}
+    >>> decode('{"raw": "two\nlines"}', what="block")
+    {'raw': 'two\nlines'}
 
     Raises:
         ExtractionFailed: truncated, not JSON, or nested deeper than any real payload.
@@ -40,10 +53,11 @@ def decode(body: str | bytes, *, what: str) -> Any:
         try:
             return orjson.loads(bytes(body) if isinstance(body, bytes) else body)  # it takes no subclass of bytes
         except orjson.JSONDecodeError as error:
-            if "surrogate" not in error.msg and "UTF-8" not in error.msg:
+            if not any(reason in error.msg for reason in MENDED):
                 raise
             text = body.decode(errors="replace") if isinstance(body, bytes) else body
-            return orjson.loads(_HALF.sub(lambda found: found["whole"] or r"\ufffd", text))
+            whole = _HALF.sub(lambda found: found["whole"] or r"\ufffd", text)
+            return orjson.loads(_TEXT.sub(_escape_controls, whole))
     except orjson.JSONDecodeError as error:
         raise ExtractionFailed(
             f"The page's {what} is no JSON: {error.msg} at character {error.pos}.",
