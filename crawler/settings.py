@@ -125,6 +125,38 @@ EXTENSIONS: dict[str, int | None] = {
     "crawler.sandbox.extension.SandboxExtension": 100,
 }
 
+# The browser: only the crawlers of spiders that need it carry its download handler
+
+BROWSER_FALLBACK: list[str] = []
+"""Platforms whose plain requests are repeated in the browser where they are refused."""
+BROWSER_PAGES = 4
+"""Pages that are open at once, in the whole process; further targets wait. A page takes 100 to 200 MB."""
+BROWSER_QUIET = 9.0
+"""Seconds without anything new after which a page is left."""
+BROWSER_SCROLL_PAUSE = 1.0
+"""Seconds from an answer to the next scrolling: about as fast as a visitor. The sandbox sets it to 0."""
+BROWSER_BLOCKED_TYPES = ["image", "media", "font"]
+"""Kinds of requests that pages do without. Scripts and styles are none: pages need them to ask for their data."""
+BROWSER_TRACKERS = [
+    # Hosts that measure visitors and serve no page, with their subdomains. No other host is refused anything.
+    "google-analytics.com",
+    "googletagmanager.com",
+    "doubleclick.net",
+    "googlesyndication.com",
+    "connect.facebook.net",
+    "analytics.tiktok.com",
+    "mcs.tiktokw.us",
+    "mon.tiktokv.com",
+    "bat.bing.com",
+    "clarity.ms",
+    "scorecardresearch.com",
+    "hotjar.com",
+    "branch.io",
+    "appsflyer.com",
+]
+PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
+"""Playwright's options of a start: ``executable_path``, ``args``, ``proxy``, ``chromium_sandbox`` and so on."""
+
 # Feeds
 
 FAILURES_FEED: str | None = "failures-%(name)s-%(time)s.jsonl"

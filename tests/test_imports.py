@@ -29,6 +29,8 @@ FLOORS = {
     "politeness": 5,
     "sweep": 5,
     "tokens": 5,
+    "visits": 5,
+    "browser": 6,
     "feeds": 6,
     "injection": 6,
     "middlewares": 6,

@@ -178,6 +178,7 @@ def _use_sandbox(settings: Settings) -> None:
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
     free = {name: {"concurrency": 16, "delay": 0.0} for name in PUBLIC_ORIGINS}
     settings.set("PLATFORM_BUDGETS", free | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
+    settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")
 
 
 def _is_loopback(host: str) -> bool:

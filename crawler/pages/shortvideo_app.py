@@ -18,7 +18,7 @@ STATISTICS = (
 def is_photo(item: dict[str, Any]) -> bool:
     """Whether an item is a photo post. One without pictures is none: only one whose pictures are not found is."""
     if count(item.get("aweme_type")) == PHOTO_POST or item.get("content_type") == "multi_photo":
-        return dig(item, "image_post_info", "images") != []
+        return bool(dig(item, "image_post_info", "images") != [])
     post = item.get("image_post_info")
     return bool(post) and not (isinstance(post, dict) and post.get("images") == [])
 

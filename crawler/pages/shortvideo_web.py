@@ -118,7 +118,10 @@ def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
     if not any(each["display_image"]["url_list"] for each in slides):
         raise missing([*path, "imagePost", "images", 0, "imageURL", "urlList"])
     cover = image(dig(item, "imagePost", "cover"))
-    return {"image_post_cover": slide(None) | {"display_image": _or(cover, slides[0]["display_image"])}, "images": slides}
+    return {
+        "image_post_cover": slide(None) | {"display_image": _or(cover, slides[0]["display_image"])},
+        "images": slides,
+    }
 
 
 def _or(found: dict[str, Any], instead: dict[str, Any]) -> dict[str, Any]:

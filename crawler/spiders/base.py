@@ -13,16 +13,18 @@ from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider
 
 from crawler import platforms
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
+from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamBlocked
 from crawler.items import Record
 from crawler.outcomes import Accounting, Outcome, target_settled
 from crawler.pages.base import PlatformPage
 from crawler.politeness import platform_state
 from crawler.targets import Admission, ArgumentSource, FileSource, Scraper, Target, TargetSource
+from crawler.visits import carry_browser, in_browser
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.settings import BaseSettings
 
 logger = structlog.get_logger(__name__)
 
@@ -46,6 +48,8 @@ class PlatformSpider(Spider):
 
     scrapers: ClassVar[tuple[Scraper, ...]]
     args: CrawlArguments
+    needs_browser: ClassVar[bool] = False
+    """Whether its targets are always read in the browser."""
 
     def __init__(self, *args: Any, source: TargetSource | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -61,6 +65,12 @@ class PlatformSpider(Spider):
         spider.use_origins(platforms.origins(cls.name, crawler.settings))
         crawler.signals.connect(spider.target_settled, target_settled)
         return spider
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        super().update_settings(settings)
+        if cls.needs_browser or cls.name in settings.getlist("BROWSER_FALLBACK"):
+            carry_browser(settings)
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
         admission = Admission(self.scrapers, self.args.scraper)
@@ -143,19 +153,33 @@ class PlatformSpider(Spider):
         return await self.crawler.engine.download_async(self.prepare(request, target))
 
     async def read(self, page: PlatformPage, response: Response) -> tuple[dict[str, Any], PlatformPage]:
-        """The page's item and the page that gave it. A page that is not understood, or another's, is fetched once more.
+        """The page's item and the page that gave it. A page that is not understood, or another's, is fetched once more;
+        one that is refused is asked for in the browser, where the platform is in ``BROWSER_FALLBACK``.
 
         Raises:
             ScrapeError: as the page object does; ``ExtractionFailed`` only the second time.
         """
+        request = cast("Request", response.request)
         try:
             return await page.to_item(), page
         except ExtractionFailed as error:
-            request = cast("Request", response.request)
             logger.info("fetched_again", url=request.url, reason=error.reason)
-            again = await self.fetch(request.replace(cb_kwargs={}), request.meta["target"])
-            page = cast("Request", again.request).cb_kwargs["page"]
-            return await page.to_item(), page
+            return await self._read_again(request.replace(cb_kwargs={}))
+        except UpstreamBlocked as error:
+            if not self.falls_back or "visit" in request.meta:
+                raise
+            logger.info("asked_in_browser", url=request.url, reason=error.reason)
+            return await self._read_again(in_browser(request))
+
+    async def _read_again(self, request: Request) -> tuple[dict[str, Any], PlatformPage]:
+        again = await self.fetch(request, request.meta["target"])
+        page: PlatformPage = cast("Request", again.request).cb_kwargs["page"]
+        return await page.to_item(), page
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether what a plain request is refused is asked for in the browser."""
+        return self.name in self.settings.getlist("BROWSER_FALLBACK")
 
     def record(self, target: Target, data: dict[str, Any]) -> Record:
         """What the spider yields for a target."""

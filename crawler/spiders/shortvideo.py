@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, cast
 
+import structlog
 from scrapy import Request
+from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+from web_poet import HttpResponse, PageParams
 
+from crawler.errors import ExtractionFailed, ScrapeError, UpstreamRateLimited
+from crawler.items import Record
 from crawler.pages.shortvideo import AppResultsPage, ResultsPage, SearchPage
 from crawler.schemas.shortvideo import PhotoSearch, PhotoSearchParams
 from crawler.spiders.base import CrawlArguments, PlatformSpider
 from crawler.targets import Scraper, Target
-from crawler.upstream.shortvideo import search_request
+from crawler.upstream.shortvideo import RESULTS_PATH, SIGNS, search_request
+from crawler.visits import Heard, Listening, in_browser
+
+logger = structlog.get_logger(__name__)
+
+SAME_AGAIN = 2
+"""Answers in a row without a new row after which the platform is taken to repeat itself."""
 
 
 class ShortvideoArguments(CrawlArguments):
@@ -25,11 +37,71 @@ class ShortvideoArguments(CrawlArguments):
     """How many rows at most."""
 
 
+class SearchVisit(Listening):
+    """A stay on the search page: the rows of its results, each once, until those that were asked for are there.
+
+    The platform's own cursor means nothing to another visitor, so ours counts rows: a visit reads from the start,
+    and what was delivered before is left out.
+    """
+
+    def __init__(self, params: PhotoSearchParams, *, quiet: float, pause: float) -> None:
+        super().__init__(RESULTS_PATH, SIGNS, quiet=quiet, pause=pause)
+        self.keywords = params.keywords
+        self.start = int(params.cursor)
+        self.end = self.start + params.count
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.more = True
+        """Whether the platform has further rows, as it last said."""
+        self.error: ScrapeError | None = None
+        """What ended the reading before its time."""
+        self._same = 0
+
+    async def take(self, answer: Heard) -> bool:
+        """Adds an answer's rows. One that is a wall, or not understood, is the last."""
+        response = HttpResponse(answer.url, answer.body, status=answer.status, headers=dict(answer.headers))
+        kind = AppResultsPage if AppResultsPage.recognise(response.text) else ResultsPage
+        page = kind(response=response, page_params=PageParams(keywords=self.keywords))
+        before = len(self.rows)
+        try:
+            found = await page.to_item()
+        except ScrapeError as error:
+            self.error = error
+            return True
+        for row in found["search_item_list"]:
+            self.rows.setdefault(row["aweme_id"], row)
+        self.more = found["has_more"]
+        self._same = self._same + 1 if len(self.rows) == before else 0
+        if self._same == SAME_AGAIN and self.more:
+            self.error = UpstreamRateLimited("The platform repeats its results.", reason="repeated_results")
+        return len(self.rows) >= self.end or not self.more or self.error is not None
+
+    def data(self) -> dict[str, Any] | None:
+        """The rows that were asked for, as many as there are; None where nothing says that there are none.
+
+        Raises:
+            ScrapeError: what ended the reading before the first of them.
+        """
+        rows = list(self.rows.values())[self.start : self.end]
+        if not rows and self.error:
+            raise self.error
+        if not rows and self.more:
+            return None
+        if self.error:
+            logger.info("search_cut_short", keywords=self.keywords, rows=len(self.rows), reason=self.error.reason)
+        return {
+            "cursor": str(self.start + len(rows)),
+            "has_more": len(self.rows) > self.end or self.more,
+            "keywords": self.keywords,
+            "search_item_list": rows,
+        }
+
+
 class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
     """Photo posts that a search finds."""
 
     name = "shortvideo"
     metadata = {"title": "Short video", "description": "Photo posts by keyword search."}  # noqa: RUF012
+    needs_browser = True
     scrapers = (
         Scraper(
             name="shortvideo-photo-search-v4",
@@ -44,4 +116,24 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
     args: ShortvideoArguments
 
     def request(self, target: Target) -> Request:
-        return search_request(self.origin(), **target.params.model_dump())
+        params = cast("PhotoSearchParams", target.params)
+        pause = 0 if self.settings.getbool("SANDBOX") else self.settings.getfloat("BROWSER_SCROLL_PAUSE")
+        quiet = self.settings.getfloat("BROWSER_QUIET")
+        request = search_request(self.origin(), **params.model_dump()).replace(callback=self.parse_search)
+        return in_browser(request, lambda: SearchVisit(params, quiet=quiet, pause=pause))
+
+    async def parse_search(self, response: Response, page: SearchPage) -> AsyncIterator[Record]:
+        """The rows that the page received. Results that are not understood are fetched once more."""
+        target: Target = cast("Request", response.request).meta["target"]
+        try:
+            data = await self._results(response, page)
+        except ExtractionFailed as error:
+            logger.info("fetched_again", url=response.url, reason=error.reason)
+            again = await self.fetch(self.request(target), target)
+            data = await self._results(again, cast("Request", again.request).cb_kwargs["page"])
+        yield self.record(target, data)
+
+    async def _results(self, response: Response, page: SearchPage) -> dict[str, Any]:
+        visit: SearchVisit = cast("Request", response.request).meta["visited"]
+        # Where no results came the page says why.
+        return visit.data() or await page.to_item()

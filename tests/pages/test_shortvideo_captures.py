@@ -141,8 +141,9 @@ def test_the_flattened_search_of_the_app_has_one_photo_post_of_two() -> None:
 def test_a_trimmed_post_has_its_address_from_its_link() -> None:
     (item,) = read(TRENDING)["search_item_list"]
     assert item["url"] == "https://www.tiktok.com/@breannafriedman0/photo/7540000301621841183"
-    assert item["image_post_info"]["image_post_cover"]["display_image"] == (
-        item["image_post_info"]["images"][0]["display_image"]
+    assert (
+        item["image_post_info"]["image_post_cover"]["display_image"]
+        == (item["image_post_info"]["images"][0]["display_image"])
     )
     assert item["author"]["social_info"] == '{"imprs_info":"vv_100k+","is_cold_info":"0"}'
     assert (item["music"]["id"], item["music"]["play_url"]["url_list"]) == ("", [])
