@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import structlog
 from scrapy import Request
 
 from crawler.pages.base import REFUSALS
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from playwright.async_api import Request as PageRequest
     from playwright.async_api import Response as PageResponse
     from scrapy.settings import BaseSettings
+
+logger = structlog.get_logger(__name__)
 
 HANDLER = "crawler.browser.BrowserHandler"
 
@@ -161,14 +164,26 @@ class Listening(Visit):
                     return
                 self.sign = await self._scroll(page)
                 continue
-            if await self.take(Heard(response.url, response.status, await response.all_headers(), await body)):
+            heard = await self._hear(page, response, body)
+            if heard and await self.take(heard):
                 return
             news = _now()
             await asyncio.sleep(self.pause)
             self.sign = await self._scroll(page)
 
-    async def _scroll(self, page: Page) -> str | None:
+    async def _hear(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> Heard | None:
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
+
+        try:
+            return Heard(response.url, response.status, await response.all_headers(), await body)
+        except Error as error:
+            if page.is_closed():
+                raise
+            logger.info("answer_lost", url=response.url, error=error.message)
+            return None
+
+    async def _scroll(self, page: Page) -> str | None:
+        from playwright.async_api import Error  # noqa: PLC0415  # likewise
 
         try:
             found: str | None = await page.evaluate(SCROLL, dict(self.signs))

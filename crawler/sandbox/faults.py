@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet import reactor as _reactor
@@ -64,7 +65,14 @@ COMMON = {
     "slow-once": Fault("OK", "the page, late the first time"),
     "hang": Fault("UPSTREAM_TIMEOUT", "no answer ever"),
     "reset": Fault("UPSTREAM_ERROR", "the connection is reset"),
+    "browser-only": Fault("UPSTREAM_BLOCKED", "403 with a page whose script, from another origin, lets a browser in"),
 }
+
+DOOR_SCRIPT = "/__door__.js"
+"""The script that opens the door of ``browser-only``. It is served under another name of this machine."""
+DOOR_KEY = 0x1F3D5B79
+OPEN_DOOR = f"door={DOOR_KEY:x}"
+"""What the script computes and stores as a cookie."""
 
 
 def play(request: Request, world: World, ask: Ask, hits: Hits) -> None:
@@ -74,7 +82,13 @@ def play(request: Request, world: World, ask: Ask, hits: Hits) -> None:
         key = f"{ask.method} {ask.path} {ask.args}"
         hits[key] += 1
         name = _now(name, hits[key])
-    if name is None:
+    if name == "browser-only" and OPEN_DOOR in ask.headers.get("cookie", ""):
+        name = None
+    if ask.path == DOOR_SCRIPT:
+        _send(request, door_script(ask))
+    elif name == "browser-only":
+        _send(request, _door(ask))
+    elif name is None:
         _send(request, world.page(ask))
     elif name in _ANSWERS:
         _send(request, _ANSWERS[name])
@@ -119,6 +133,33 @@ _ANSWERS: dict[str, Answer] = {
     "not-html": (200, {}, bytes(range(256)) * 64),
     "foreign-redirect": (302, {"Location": "http://127.0.0.9:9/"}, b""),
 }
+
+
+def _door(ask: Ask) -> Answer:
+    """The page in front of the door."""
+    port = ask.headers.get("host", "").rpartition(":")[2]
+    script = f'<script src="http://localhost:{port}{DOOR_SCRIPT}"></script>'
+    return 403, {}, f"<html><title>One moment</title><body>One moment{script}</body></html>".encode()
+
+
+def door_script(ask: Ask) -> Answer:
+    """The door's script: only under the other name, and only what runs it learns what opens the door."""
+    if not ask.headers.get("host", "").startswith("localhost"):
+        return _ANSWERS["gone"]
+    script = (
+        "let key = 1; for (let n = 0; n < 1e5; n++) key = Math.imul(key ^ n, 16777619) >>> 0;"
+        f"document.cookie = 'door=' + ((key ^ {DOOR_KEY ^ _door_number()}) >>> 0).toString(16) + ';path=/';"
+        "location.reload();"
+    )
+    return 200, {"Content-Type": "text/javascript"}, script.encode()
+
+
+@cache
+def _door_number() -> int:
+    key = 1
+    for number in range(100_000):
+        key = ((key ^ number) * 16_777_619) & 0xFFFFFFFF
+    return key
 
 
 def _send(request: Request, answer: Answer) -> None:

@@ -1,0 +1,116 @@
+"""The simulated search page: its markup, and the script that fetches the results and signs each call."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+import orjson
+
+if TYPE_CHECKING:
+    from crawler.sandbox.faults import Ask
+
+SCRIPT = "/static/search.js"
+TRACKER = "https://www.google-analytics.com/analytics.js"
+
+SEARCH_SCRIPT = rb"""
+(() => {
+  const state = JSON.parse(document.getElementById("__UNIVERSAL_DATA_FOR_REHYDRATION__").textContent);
+  const context = state["__DEFAULT_SCOPE__"]["webapp.app-context"];
+  const main = document.querySelector("main");
+  const keyword = new URLSearchParams(location.search).get("q");
+  let offset = 0, more = true, busy = false, searchId = "", answers = 0;
+
+  const sign = (text) => {
+    let hash = 0x811c9dc5;
+    for (let index = 0; index < text.length; index++) {
+      hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193) >>> 0;
+    }
+    return hash.toString(16).padStart(8, "0");
+  };
+  const wall = () => {
+    if (!context.wall || answers < context.wallAfter) return false;
+    const box = document.createElement("div");
+    box.id = context.wall === "captcha" ? "tiktok-verify-ele" : "loginContainer";
+    box.style.cssText = "position:fixed;inset:10% 25%;background:#fff;z-index:9";
+    box.textContent = context.wall === "captcha" ? "Drag the puzzle piece into place" : "Log in to see more";
+    document.body.append(box);
+    more = false;
+    return true;
+  };
+  const show = (rows) => {
+    for (const row of rows) {
+      const card = document.createElement("article");
+      const picture = document.createElement("img");
+      picture.src = `/static/media/${row.id}.gif`;
+      card.append(picture, row.desc ?? "");
+      main.append(card);
+    }
+  };
+  const load = async () => {
+    if (busy || !more || wall()) return;
+    busy = true;
+    const query = new URLSearchParams({
+      aid: "1988", app_name: "tiktok_web", channel: "tiktok_web", device_platform: "web_pc", from_page: "search",
+      keyword, offset, count: "12", search_id: searchId, msToken: context.nonce,
+      "X-Bogus": sign([context.nonce, keyword, offset, navigator.userAgent].join("|")),
+    });
+    try {
+      const answer = await (await fetch(`/api/search/photo/full/?${query}`)).json();
+      answers += 1;
+      searchId ||= answer.log_pb?.impr_id ?? "";
+      more = Boolean(answer.has_more);
+      offset = answer.cursor ?? offset;
+      show(answer.item_list ?? []);
+      wall();
+    } catch { more = false; }
+    busy = false;
+    if (main.scrollHeight <= main.clientHeight) load();
+  };
+  main.addEventListener("scroll", () => {
+    if (main.scrollTop + main.clientHeight >= main.scrollHeight - 400) load();
+  });
+  load();
+})();
+"""
+
+
+def signature(text: str) -> str:
+    """What the script computes: FNV-1a over UTF-16 code units."""
+    value = 0x811C9DC5
+    units = text.encode("utf-16-le")
+    for low, high in zip(units[::2], units[1::2], strict=True):
+        value = ((value ^ (low | high << 8)) * 0x01000193) & 0xFFFFFFFF
+    return f"{value:08x}"
+
+
+def search(keyword: str, nonce: str, wall: tuple[str, int] | None, ask: Ask, light: bool) -> bytes:  # noqa: FBT001
+    """The search page's photo tab. Its script comes from another origin: the same machine by another name."""
+    port = ask.headers.get("host", "").rpartition(":")[2] or "80"
+    origin = "" if keyword == "no-script" else f"http://localhost:{port}"
+    kind, after = wall or (None, 0)
+    context = {"nonce": nonce, "wall": kind, "wallAfter": after, "language": "en", "region": "US"}
+    context["abTest"] = {} if light else {f"test_{number}": {"vid": str(number)} for number in range(4000)}
+    state = {"__DEFAULT_SCOPE__": {"webapp.app-context": context, "seo.abtest": {"canonical": "/search/photo"}}}
+    block = orjson.dumps(state).replace(b"</", b"<\\/").decode()
+    rules = "".join(f".css-{number}{{display:flex;padding:{number}px}}" for number in range(2 if light else 2500))
+    title = html.escape(keyword)
+    return f"""<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Find '{title}' | Photos</title>
+<style>@font-face{{font-family:Site;src:url(/static/media/site.woff2)}} body{{margin:0;overflow:hidden;font-family:Site}}
+main{{height:100vh;overflow-y:auto}} article{{height:360px}} {rules}</style>
+<script async src="{TRACKER}"></script></head><body><div id="app"><main id="main-content-photo_search">
+<h1>{title}</h1><img src="/static/media/logo.gif" alt=""><video src="/static/media/intro.mp4" autoplay muted></video>
+</main></div><script id="__UNIVERSAL_DATA_FOR_REHYDRATION__" type="application/json">{block}</script>
+<script src="{origin}{SCRIPT}"></script></body></html>""".encode()
+
+
+def waiting_room(*, opens: bool) -> bytes:
+    """A page that keeps visitors waiting; its script lets them in, or does not."""
+    script = 'document.cookie = "_wafchallengeid=" + (6 * 7); location.reload();' if opens else ""
+    return f"""<html><head><title>Please wait...</title></head><body><p id="cs">Please wait...</p><p id="wci"></p>
+<script>setTimeout(() => {{ {script} }}, 200);</script></body></html>""".encode()
+
+
+def login() -> bytes:
+    """The page of the login."""
+    return b'<!DOCTYPE html><html><title>Log in</title><body><div id="loginContainer">Log in</div></body></html>'
