@@ -70,9 +70,6 @@ COMMON = {
 
 DOOR_SCRIPT = "/__door__.js"
 """The script that opens the door of ``browser-only``. It is served under another name of this machine."""
-DOOR_KEY = 0x1F3D5B79
-OPEN_DOOR = f"door={DOOR_KEY:x}"
-"""What the script computes and stores as a cookie."""
 
 
 def play(request: Request, world: World, ask: Ask, hits: Hits) -> None:
@@ -82,10 +79,10 @@ def play(request: Request, world: World, ask: Ask, hits: Hits) -> None:
         key = f"{ask.method} {ask.path} {ask.args}"
         hits[key] += 1
         name = _now(name, hits[key])
-    if name == "browser-only" and OPEN_DOOR in ask.headers.get("cookie", ""):
+    if name == "browser-only" and f"door={_door_key()}" in ask.headers.get("cookie", ""):
         name = None
     if ask.path == DOOR_SCRIPT:
-        _send(request, door_script(ask))
+        _send(request, _door_script(ask))
     elif name == "browser-only":
         _send(request, _door(ask))
     elif name is None:
@@ -142,20 +139,20 @@ def _door(ask: Ask) -> Answer:
     return 403, {}, f"<html><title>One moment</title><body>One moment{script}</body></html>".encode()
 
 
-def door_script(ask: Ask) -> Answer:
-    """The door's script: only under the other name, and only what runs it learns what opens the door."""
+def _door_script(ask: Ask) -> Answer:
+    """The door's script, under the other name only: whoever runs it has the key as a cookie."""
     if not ask.headers.get("host", "").startswith("localhost"):
         return _ANSWERS["gone"]
     script = (
         "let key = 1; for (let n = 0; n < 1e5; n++) key = Math.imul(key ^ n, 16777619) >>> 0;"
-        f"document.cookie = 'door=' + ((key ^ {DOOR_KEY ^ _door_number()}) >>> 0).toString(16) + ';path=/';"
-        "location.reload();"
+        "document.cookie = `door=${key};path=/`; location.reload();"
     )
     return 200, {"Content-Type": "text/javascript"}, script.encode()
 
 
 @cache
-def _door_number() -> int:
+def _door_key() -> int:
+    """What the script computes."""
     key = 1
     for number in range(100_000):
         key = ((key ^ number) * 16_777_619) & 0xFFFFFFFF
