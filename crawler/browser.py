@@ -11,7 +11,7 @@ import shutil
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -94,7 +94,7 @@ class Chromium:
         return self._start.result() if self._start.result().is_connected() else None
 
     @asynccontextmanager
-    async def page(self, deadline: float, **options: Any) -> AsyncIterator[Page]:
+    async def page(self, deadline: float | None, **options: Any) -> AsyncIterator[Page]:
         """A page in a context of its own, which is closed whatever happens. Waits for a place until the deadline."""
         await self._pages.acquire(deadline)
         try:
@@ -199,13 +199,13 @@ class SharedBrowser:
         await chromium.leave()
 
 
-class BrowserHandler(ScrapyPlaywrightDownloadHandler):
+class BrowserHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # its base is untyped
     """Downloads requests that carry a ``visit`` in the browser, and all others as Scrapy does."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         settings = crawler.settings
-        self.browser_provider_cls = SharedBrowser  # type: ignore[assignment]  # browsers are not its business
+        self.browser_provider_cls = SharedBrowser  # browsers are not its business
         self.config.target_closed_max_retries = 0  # a page that is gone has taken its target's visit with it
         self.process_request_headers = None  # the browser's own
         self.abort_request = self.unwanted
@@ -215,7 +215,7 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):
         chromium.join(settings.getint("BROWSER_PAGES"), settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS"))
 
     def unwanted(self, request: PageRequest) -> bool:
-        """Whether the page does without it: by its type, or because it goes to a known tracker; never by other hosts."""
+        """Whether the page does without it: by its type, or because it goes to a known tracker. No other host counts."""
         if request.resource_type in self.kinds:
             return True
         host = urlsplit(request.url).hostname or ""
@@ -231,15 +231,19 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):
             DownloadFailedError: no connection, or one that broke.
         """
         if "visit" not in request.meta:
-            return await super().download_request(request)
+            return cast("Response", await super().download_request(request))
         visit: Visit = request.meta["visit"]()
         request.meta["visited"] = visit
-        seconds = float(request.meta["download_timeout"])
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+        target = request.meta.get("target")
+        began = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(seconds):
-                return await self._visit(request, visit, began + seconds)
+            async with (
+                asyncio.timeout_at(target.deadline if target else None),
+                chromium.page(target.deadline if target else None, **self.context) as page,
+                asyncio.timeout(float(request.meta["download_timeout"])) as limit,
+            ):
+                visit.attach(page, self.unwanted)
+                return await self._visit(request, visit, page, cast("float", limit.when()))
         except TimeoutError:
             raise UpstreamTimeout("The page was not done in time.", reason="timeout") from None
         except PageTimeoutError as error:
@@ -247,26 +251,25 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):
         except Error as error:
             raise self._typed(visit, error) from error
         finally:
-            self._tell(request, visit, loop.time() - began)
+            self._tell(request, visit, asyncio.get_running_loop().time() - began)
 
-    async def _visit(self, request: Request, visit: Visit, deadline: float) -> Response:
-        async with chromium.page(deadline, **self.context) as page:
-            visit.attach(page, self.unwanted)
-            request.meta.update(
-                playwright=True,
-                playwright_page=page,
-                playwright_include_page=True,  # it is closed with its context
-                playwright_page_goto_kwargs={"wait_until": "domcontentloaded", "timeout": 0},  # 0: ours is the limit
-            )
-            try:
-                await super().download_request(request)
-                await visit.stay(page, deadline - asyncio.get_running_loop().time())
-                self._refuse_strangers(visit)
-                if visit.broken:
-                    raise DownloadFailedError(visit.broken)
-                return await self._response(request, visit, page)
-            finally:
-                del request.meta["playwright_page"]
+    async def _visit(self, request: Request, visit: Visit, page: Page, end: float) -> Response:
+        request.meta.update(
+            playwright=True,
+            playwright_page=page,
+            playwright_include_page=True,  # it is closed with its context
+            # The visit says when the page is there, and the download's time is the limit.
+            playwright_page_goto_kwargs={"wait_until": "commit", "timeout": 0},
+        )
+        try:
+            await super().download_request(request)
+            await visit.stay(page, end - asyncio.get_running_loop().time())
+            self._refuse_strangers(visit)
+            if visit.broken:
+                raise DownloadFailedError(visit.broken)
+            return await self._response(request, visit, page)
+        finally:
+            del request.meta["playwright_page"]
 
     async def _response(self, request: Request, visit: Visit, page: Page) -> Response:
         html = await page.content()
@@ -284,12 +287,12 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):
         )
 
     def _refuse_strangers(self, visit: Visit) -> None:
-        url = urlsplit(visit.address)
+        url = urlsplit(visit.asked.url if visit.asked else "")
         if f"{url.scheme}://{url.netloc}" not in self._crawler.spider.allowed_origins:
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
 
     def _typed(self, visit: Visit, error: Error) -> Exception:
-        if visit.address:
+        if visit.asked:
             try:
                 self._refuse_strangers(visit)
             except UpstreamBlocked as refused:

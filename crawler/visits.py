@@ -37,6 +37,7 @@ SCROLL = """(signs) => {
     return Object.entries(signs).find(seen)?.[0] ?? null;
 }"""
 
+READ = "document.readyState !== 'loading'"
 STEP = 0.25
 """Seconds between two looks at a page that has nothing new."""
 SHARE = 0.8
@@ -52,7 +53,7 @@ def carry_browser(settings: BaseSettings) -> None:
 def in_browser(request: Request, visit: Callable[[], Visit] | None = None) -> Request:
     """The same request for the browser: as it was before redirects and retries."""
     url = request.meta.get("redirect_urls", [request.url])[0]
-    kept = {name: request.meta[name] for name in ("target", "page_params") if name in request.meta}
+    kept: dict[str, Any] = {name: request.meta[name] for name in ("target", "page_params") if name in request.meta}
     return Request(url, callback=request.callback, dont_filter=True, meta={**kept, "visit": visit or Visit})
 
 
@@ -66,8 +67,8 @@ class Visit:
         """Requests that the page has made, by their kind."""
         self.blocked: Counter[str] = Counter()
         """Requests that it was not let make, by their kind."""
-        self.address = ""
-        """Where the page was last told to go."""
+        self.asked: PageRequest | None = None
+        """The last request for a document: where the page was told to go."""
         self.document: PageResponse | None = None
         """The last answer that a page was made from."""
         self.broken = ""
@@ -79,10 +80,10 @@ class Visit:
         def requested(request: PageRequest) -> None:
             (self.blocked if unwanted(request) else self.made)[request.resource_type] += 1
             if _is_document(page, request):
-                self.address, self.broken = request.url, ""
+                self.asked, self.broken = request, ""
 
         def failed(request: PageRequest) -> None:
-            if _is_document(page, request):
+            if request is self.asked:
                 self.broken = request.failure or "failed"
 
         def answered(response: PageResponse) -> None:
@@ -97,6 +98,17 @@ class Visit:
     def received(self, response: PageResponse) -> None:
         """Told of every answer that the page receives."""
 
+    async def ask(self, page: Page, script: str, argument: Any = None) -> Any:
+        """What a script says in the page; None where it is just going elsewhere."""
+        from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
+
+        try:
+            return await page.evaluate(script, argument)
+        except Error:
+            if page.is_closed():
+                raise
+            return None
+
     @property
     def refused(self) -> bool:
         """Whether the document is a refusal, which a script in it may lift."""
@@ -104,15 +116,16 @@ class Visit:
 
     @property
     def failed(self) -> bool:
-        """Whether the document says by its status that there is nothing to wait for."""
-        return self.document is not None and self.document.status >= 400 and not self.refused
+        """Whether there is nothing to wait for: the document broke off, or says so by its status."""
+        if self.document is None or self.broken:
+            return bool(self.broken)
+        return self.document.status >= 400 and not self.refused
 
     async def stay(self, page: Page, seconds: float) -> None:
         """Returns when the page has what it was opened for, or will not have it."""
         end = _now() + min(self.quiet, seconds * SHARE)
-        while self.refused and _now() < end:
+        while (self.refused and _now() < end) or not (self.failed or await self.ask(page, READ)):
             await asyncio.sleep(STEP)
-        await page.wait_for_load_state("domcontentloaded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +175,14 @@ class Listening(Visit):
             except TimeoutError:
                 if self.sign:
                     return
-                self.sign = await self._scroll(page)
+                self.sign = await self.ask(page, SCROLL, dict(self.signs))
                 continue
             heard = await self._hear(page, response, body)
             if heard and await self.take(heard):
                 return
             news = _now()
             await asyncio.sleep(self.pause)
-            self.sign = await self._scroll(page)
+            self.sign = await self.ask(page, SCROLL, dict(self.signs))
 
     async def _hear(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> Heard | None:
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
@@ -181,17 +194,6 @@ class Listening(Visit):
                 raise
             logger.info("answer_lost", url=response.url, error=error.message)
             return None
-
-    async def _scroll(self, page: Page) -> str | None:
-        from playwright.async_api import Error  # noqa: PLC0415  # likewise
-
-        try:
-            found: str | None = await page.evaluate(SCROLL, dict(self.signs))
-        except Error:
-            if page.is_closed():
-                raise
-            return None  # it is just going elsewhere
-        return found
 
 
 def _is_document(page: Page, request: PageRequest) -> bool:

@@ -185,7 +185,7 @@ class ResultsPage(PlatformPage):
         items = self._items
         strangers = [path for path, item in items if not self.is_photo(item) and not self.is_other(item)]
         cards = len(objects(self._listed)) - len(items)
-        if strangers and len(strangers) == len(items) or not (items or cards):
+        if (strangers and len(strangers) == len(items)) or not (items or cards):
             where = strangers[0] if strangers else [*self._list[0], 0]
             raise ExtractionFailed(
                 "The answer has rows, and none of them is understood.",

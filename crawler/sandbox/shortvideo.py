@@ -26,6 +26,12 @@ LONG_ROWS = 130
 """Rows of the search that goes on for longer than ten pages."""
 TOP_ID = 7_480_000_000_000_000_000
 
+_OTHER: dict[str, Answer] = {
+    "/login": (200, {}, shortvideo_page.login()),
+    "/robots.txt": (200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"),
+}
+"""Pages that are always the same."""
+
 _HANDLES = ("nora.paints", "tiny_atlas", "käthe", "mossandclay", "user4471", "the.quiet.hour", "بحر", "okoye_eats")
 _NAMES = ("Nora 🎨", "Tiny Atlas", "Käthe — Fotos", "𝓜𝓸𝓼𝓼 & Clay", "", "The Quiet Hour 🕯️", "بحر 🌊", "Okoye eats")
 _CAPTIONS = (
@@ -164,7 +170,7 @@ class World:
         return None
 
     def page(self, ask: Ask) -> Answer:
-        """The search page, its call, its script, the login page, small change, or 404."""
+        """The search page, its call, its script, a page that is always the same, or 404."""
         if ask.path == "/search/photo":
             keyword = ask.args.get("q", "")
             return 200, {}, shortvideo_page.search(keyword, self.nonce(keyword), WALLS.get(keyword), ask, self.light)
@@ -172,13 +178,7 @@ class World:
             return self._results(ask)
         if ask.path == shortvideo_page.SCRIPT and ask.headers.get("host", "").startswith("localhost"):
             return 200, {"Content-Type": "text/javascript"}, shortvideo_page.SEARCH_SCRIPT
-        if ask.path == "/login":
-            return 200, {}, shortvideo_page.login()
-        if ask.path == "/robots.txt":
-            return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"
-        if ask.path.startswith("/static/media/"):
-            return 200, {"Content-Type": "image/gif"}, b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
-        return 404, {}, b"<html><title>Not found</title></html>"
+        return _OTHER.get(ask.path) or (404, {}, b"<html><title>Not found</title></html>")
 
     def damaged(self, name: str, ask: Ask) -> Answer:
         """The site's own faults."""
@@ -254,7 +254,7 @@ class World:
         posts = shortvideo_faults.readable(keyword, self.posts(keyword), PAGE_SIZE)
         shown = [record(post) for post in posts if post.kind == "photo" and not post.hidden]
         rows = shown[start : start + most]
-        cut = len(posts) < len(self.posts(keyword)) and keyword != "no-results"
+        cut = 0 < len(posts) < len(self.posts(keyword))
         return {
             "cursor": str(start + len(rows)),
             "has_more": start + most < len(shown) or cut or self._goes_on(keyword, start + most),

@@ -65,8 +65,10 @@ WALLS = {
     "login-wall-at-once": ("login", 0),
 }
 """Walls that the page itself puts up: their kind, and after how many answers."""
-CUT_SHORT = frozenset({"captcha-later", "login-wall", "login-json-later", "repeated-page", "results-empty-later"})
-"""Faults that leave the first answer."""
+CUT_SHORT = frozenset(
+    {"captcha-later", "login-wall", "login-json-later", "raw-controls", "repeated-page", "results-empty-later"}
+)
+"""Faults that leave the first answer: the page's own script stumbles over raw controls too."""
 
 _PAGE = COMMON.keys() | {"browser-only", "login-redirect", "waiting-room", "waiting-room-closed"}
 _CALL = {
@@ -86,7 +88,7 @@ def of_page(words: str) -> str | None:
 
 def of_call(words: str, offset: int) -> str | None:
     """The fault that is played on the page's call for the rows from ``offset``."""
-    if words in {"login-json-later", "results-empty-later"} and offset == 0:
+    if offset == 0 if words in {"login-json-later", "results-empty-later"} else offset and words.endswith("-once"):
         return None
     if words == "results-empty-later":
         return "empty-body"

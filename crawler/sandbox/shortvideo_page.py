@@ -89,14 +89,15 @@ def search(keyword: str, nonce: str, wall: tuple[str, int] | None, ask: Ask, lig
     port = ask.headers.get("host", "").rpartition(":")[2] or "80"
     origin = "" if keyword == "no-script" else f"http://localhost:{port}"
     kind, after = wall or (None, 0)
-    context = {"nonce": nonce, "wall": kind, "wallAfter": after, "language": "en", "region": "US"}
+    context: dict[str, object] = {"nonce": nonce, "wall": kind, "wallAfter": after, "language": "en", "region": "US"}
     context["abTest"] = {} if light else {f"test_{number}": {"vid": str(number)} for number in range(4000)}
     state = {"__DEFAULT_SCOPE__": {"webapp.app-context": context, "seo.abtest": {"canonical": "/search/photo"}}}
     block = orjson.dumps(state).replace(b"</", b"<\\/").decode()
     rules = "".join(f".css-{number}{{display:flex;padding:{number}px}}" for number in range(2 if light else 2500))
     title = html.escape(keyword)
     return f"""<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Find '{title}' | Photos</title>
-<style>@font-face{{font-family:Site;src:url(/static/media/site.woff2)}} body{{margin:0;overflow:hidden;font-family:Site}}
+<style>@font-face{{font-family:Site;src:url(/static/media/site.woff2)}}
+body{{margin:0;overflow:hidden;font-family:Site}}
 main{{height:100vh;overflow-y:auto}} article{{height:360px}} {rules}</style>
 <script async src="{TRACKER}"></script></head><body><div id="app"><main id="main-content-photo_search">
 <h1>{title}</h1><img src="/static/media/logo.gif" alt=""><video src="/static/media/intro.mp4" autoplay muted></video>

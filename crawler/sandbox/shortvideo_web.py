@@ -166,7 +166,7 @@ def _author(person: Person) -> dict[str, Any]:
     }
 
 
-def _author_figures(kind: type[int] | type[str]) -> dict[str, Any]:
+def _author_figures(kind: type[int | str]) -> dict[str, Any]:
     names = ("followingCount", "followerCount", "heartCount", "videoCount", "diggCount", "heart", "friendCount")
     return {name: kind(1000) for name in names}
 

@@ -1,4 +1,4 @@
-"""Short-video: the photo tab of the search, in a browser: the page signs its own calls, and we read what it receives."""
+"""Short-video: the photo tab of the search, in a browser. The page signs its own calls; we read what it receives."""
 
 from __future__ import annotations
 
