@@ -215,7 +215,7 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # 
         chromium.join(settings.getint("BROWSER_PAGES"), settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS"))
 
     def unwanted(self, request: PageRequest) -> bool:
-        """Whether the page does without it: by its type, or because it goes to a known tracker. No other host counts."""
+        """Whether the page does without it: for its type, or because it goes to a known tracker; for no other host."""
         if request.resource_type in self.kinds:
             return True
         host = urlsplit(request.url).hostname or ""

@@ -124,7 +124,7 @@ class Visit:
     async def stay(self, page: Page, seconds: float) -> None:
         """Returns when the page has what it was opened for, or will not have it."""
         end = _now() + min(self.quiet, seconds * SHARE)
-        while (self.refused and _now() < end) or not (self.failed or await self.ask(page, READ)):
+        while (self.refused and _now() < end) or not (self.failed or await self.ask(page, READ)):  # noqa: ASYNC110  # the page's doing
             await asyncio.sleep(STEP)
 
 
