@@ -11,7 +11,7 @@ import shutil
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 logger = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 """What a Chromium is called on the PATH."""
@@ -98,8 +100,7 @@ class Chromium:
         """A page in a context of its own, which is closed whatever happens. Waits for a place until the deadline."""
         await self._pages.acquire(deadline)
         try:
-            browser = await self._running()
-            context = await self._open(browser, browser.new_context(**options))
+            browser, context = await self._context(options)
             try:
                 yield await context.new_page()
             finally:
@@ -107,6 +108,33 @@ class Chromium:
                 await asyncio.shield(self._later(self._close(browser, context)))
         finally:
             self._pages.release()
+
+    async def _context(self, options: dict[str, Any]) -> tuple[Browser, BrowserContext]:
+        try:
+            return await self._open(options)
+        except Error:
+            logger.info("browser_opens_nothing")  # it died or hung before it did anything for this target
+            return await self._open(options)
+
+    async def _open(self, options: dict[str, Any]) -> tuple[Browser, BrowserContext]:
+        browser = await self._running()
+        opening = asyncio.ensure_future(self._limited(browser, browser.new_context(**options)))
+        try:
+            return browser, await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(lambda opened: self._close_unused(browser, opened))
+            raise
+
+    async def _limited(self, browser: Browser, work: Coroutine[Any, Any, T]) -> T:
+        """A step of the browser's; one that takes too long is taken for a sign that the browser hangs."""
+        try:
+            async with asyncio.timeout(HUNG_AFTER):
+                return await work
+        except TimeoutError:
+            logger.warning("browser_hangs")
+            if self._browser is browser:
+                self._give_up()
+            raise Error("The browser does not answer.") from None
 
     async def _running(self) -> Browser:
         """The browser; a new one where there is none, or where it is dead. All who wait share its start."""
@@ -128,36 +156,14 @@ class Chromium:
         logger.info("browser_started", path=path, version=browser.version)
         return browser
 
-    async def _open(self, browser: Browser, opening: Coroutine[Any, Any, BrowserContext]) -> BrowserContext:
-        """A context, or none: one that is made after its target has gone is closed again."""
-        task = asyncio.ensure_future(opening)
-        try:
-            async with asyncio.timeout(HUNG_AFTER):
-                return await asyncio.shield(task)
-        except TimeoutError:
-            self._hangs(browser)
-            raise Error("The browser opens no page.") from None
-        except asyncio.CancelledError:
-            task.add_done_callback(lambda done: self._close_unused(browser, done))
-            raise
-
     def _close_unused(self, browser: Browser, opened: asyncio.Task[BrowserContext]) -> None:
+        """Closes a context that was made after its target had gone."""
         if not opened.cancelled() and opened.exception() is None:
             self._later(self._close(browser, opened.result()))
 
     async def _close(self, browser: Browser, context: BrowserContext) -> None:
-        try:
-            async with asyncio.timeout(HUNG_AFTER):
-                await context.close()
-        except TimeoutError:
-            self._hangs(browser)
-        except Error:
-            logger.debug("context_gone")  # with its browser
-
-    def _hangs(self, browser: Browser) -> None:
-        logger.error("browser_hangs")
-        if self._browser is browser:
-            self._give_up()
+        with suppress(Error):  # it is gone with its browser
+            await self._limited(browser, context.close())
 
     def _give_up(self) -> None:
         """Forgets the browser and ends it: the driver kills what does not end by itself."""

@@ -40,6 +40,8 @@ SCROLL = """(signs) => {
 READ = "document.readyState !== 'loading'"
 STEP = 0.25
 """Seconds between two looks at a page that has nothing new."""
+RENDERED = 0.05
+"""Seconds in which a page shows what it has just received: only then there is more to scroll to."""
 SHARE = 0.8
 """Share of a download's time after which a page is left with what there is."""
 
@@ -181,7 +183,7 @@ class Listening(Visit):
             if heard and await self.take(heard):
                 return
             news = _now()
-            await asyncio.sleep(self.pause)
+            await asyncio.sleep(max(self.pause, RENDERED))
             self.sign = await self.ask(page, SCROLL, dict(self.signs))
 
     async def _hear(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> Heard | None:

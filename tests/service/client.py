@@ -30,12 +30,18 @@ class Reply:
         return str(self.body["status"]["code"])
 
 
-def call(
-    url: str, path: str, body: Any = None, *, method: str = "POST", headers: dict[str, str] | None = None
+def call(  # noqa: PLR0913  # what a call can differ in, by name
+    url: str,
+    path: str,
+    body: Any = None,
+    *,
+    method: str = "POST",
+    headers: dict[str, str] | None = None,
+    timeout: float = 30,
 ) -> Reply:
     """One call. ``body``: bytes as they are, all else as JSON."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
     payload = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     connection.request(method, path, payload, HEADERS if headers is None else headers)
     response = connection.getresponse()

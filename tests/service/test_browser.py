@@ -1,0 +1,177 @@
+"""The browser behind the endpoint: shared, bounded, replaced when it dies, and never left with an open context."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.sandbox.retail import World as Shop
+from crawler.sandbox.shortvideo import LONG, World
+from tests.browsers import alive, chromium_tree, memory, require_chromium
+from tests.service.client import CATEGORY, HEADERS, Reply, call, many
+from tests.service.conftest import Service, running
+
+SEARCH = "/v1/scrapers/shortvideo-photo-search-v4"
+PATIENT = ("DOWNLOAD_TIMEOUT=40", "BROWSER_QUIET=6", "BROWSER_PAGES=4")
+
+
+@pytest.fixture(scope="module")
+def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    require_chromium()
+    with running(tmp_path_factory.mktemp("browsing") / "log", *PATIENT) as started:
+        yield started
+
+
+def search(service: Service, words: str, *, wait: int = 60, **params: Any) -> Reply:
+    headers = HEADERS | {"Prefer": f"wait={wait}"}
+    return call(service.url, SEARCH, {"keywords": words, **params}, headers=headers, timeout=wait + 20)
+
+
+def pages(service: Service) -> list[str]:
+    """The log's lines of pages."""
+    return [line for line in service.logged().splitlines() if "event=browser_page" in line]
+
+
+def test_no_browser_is_started_before_a_page_needs_it(browsing: Service) -> None:
+    assert call(browsing.url, CATEGORY, {"cat_id": "976759"}).status == 200
+    assert chromium_tree(browsing.process.pid) == []
+
+
+def test_a_search_is_one_page_load_and_says_what_it_loaded(browsing: Service) -> None:
+    before = len(pages(browsing))
+    reply = search(browsing, "one load")
+    assert reply.body["data"] == World().truth({"keywords": "one load"})
+    (line,) = pages(browsing)[before:]
+    assert "'document': 1" in line
+    assert re.search(r"blocked=.*'image': \d+", line)
+    assert "open_contexts=0" in line
+
+
+def test_ten_pages_by_cursor_have_every_row_once(browsing: Service) -> None:
+    rows: list[str] = []
+    cursor = "0"
+    for _ in range(10):
+        data = search(browsing, LONG, cursor=cursor, count=9).body["data"]
+        assert data["has_more"]
+        rows += [row["aweme_id"] for row in data["search_item_list"]]
+        cursor = data["cursor"]
+    truth = [
+        row["aweme_id"]
+        for start in ("0", "30", "60")
+        for row in World().truth({"keywords": LONG, "cursor": start})["search_item_list"]
+    ]
+    assert rows == truth[:90]
+    assert cursor == "90"
+
+
+def test_thirty_targets_share_four_pages(browsing: Service) -> None:
+    before = len(pages(browsing))
+    wanted = [{"keywords": f"term {number}", "count": 5} for number in range(30)]
+    replies = asyncio.run(many(browsing.url, [(SEARCH, params) for params in wanted], at_once=30))
+    assert [reply.body["data"] for reply in replies] == [World().truth(params) for params in wanted]
+    lines = pages(browsing)[before:]
+    open_contexts = [int(found[1]) for line in lines if (found := re.search(r"open_contexts=(\d+)", line))]
+    assert len(lines) == 30
+    assert max(open_contexts) <= 4
+    assert open_contexts[-1] == 0
+
+
+def test_a_target_whose_time_is_over_leaves_no_context(browsing: Service) -> None:
+    reply = search(browsing, "hang", wait=2)
+    assert reply.code == "UPSTREAM_TIMEOUT"
+    assert search(browsing, "after a hang").status == 200
+    assert "open_contexts=0" in pages(browsing)[-1]
+
+
+def test_a_browser_that_is_killed_is_replaced(browsing: Service) -> None:
+    assert search(browsing, "before the kill").status == 200
+    browser = chromium_tree(browsing.process.pid)[0]
+    waiting = [{"keywords": "results-hang"}] * 4
+    replies: list[Reply] = []
+    calls = threading.Thread(
+        target=lambda: replies.extend(asyncio.run(many(browsing.url, [(SEARCH, params) for params in waiting])))
+    )
+    began = time.monotonic()
+    calls.start()
+    while browsing.logged().count("results-hang") < 1 and time.monotonic() - began < 3:
+        time.sleep(0.1)
+    os.kill(browser, signal.SIGKILL)
+    calls.join(timeout=60)
+    assert [(reply.code, reply.body["status"]["retryable"]) for reply in replies] == [("UPSTREAM_ERROR", True)] * 4
+    assert {reply.body["error"]["upstream"]["reason"] for reply in replies} == {"browser_gone"}
+    assert search(browsing, "after the kill").body["data"] == World().truth({"keywords": "after the kill"})
+    assert browser not in chromium_tree(browsing.process.pid)
+
+
+def test_a_browser_that_hangs_is_replaced(browsing: Service) -> None:
+    assert search(browsing, "before the stop").status == 200
+    stopped = chromium_tree(browsing.process.pid)
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    reply = search(browsing, "stopped", wait=5)
+    assert (reply.code, reply.body["status"]["retryable"]) == ("UPSTREAM_TIMEOUT", True)
+    assert search(browsing, "after the stop", wait=60).status == 200
+    deadline = time.monotonic() + 60
+    while set(stopped) & set(chromium_tree(browsing.process.pid)) and time.monotonic() < deadline:
+        time.sleep(1)
+    assert not set(stopped) & set(chromium_tree(browsing.process.pid))
+
+
+def test_the_service_ends_its_browser(tmp_path: Path) -> None:
+    require_chromium()
+    with running(tmp_path / "log", *PATIENT) as service:
+        assert search(service, "whales").status == 200
+        browser = chromium_tree(service.process.pid)
+        assert browser
+        service.process.terminate()
+        service.process.wait(timeout=30)
+        assert service.process.returncode == 0
+        assert not any(map(alive, browser))
+
+
+def test_without_a_browser_the_error_says_how_to_get_one(tmp_path: Path) -> None:
+    with running(tmp_path / "log", 'PLAYWRIGHT_LAUNCH_OPTIONS={"executable_path": "/nowhere/chromium"}') as service:
+        reply = search(service, "whales")
+        assert reply.code == "INTERNAL_ERROR"
+        assert "apt-get install chromium" in reply.body["status"]["message"]
+
+
+def test_what_the_shop_refuses_a_plain_request_is_read_in_the_browser(tmp_path: Path) -> None:
+    require_chromium()
+    shut = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
+    truth = Shop().truth({"scraper": "retail-category-v4", "cat_id": shut})
+    with running(tmp_path / "log", *PATIENT, "BROWSER_FALLBACK=retail") as service:
+        reply = call(service.url, CATEGORY, {"cat_id": shut}, timeout=60)
+        assert reply.body["data"] == truth
+        assert call(service.url, CATEGORY, {"cat_id": "976759"}).status == 200
+        assert len(pages(service)) == 1, "only what was refused is asked for in the browser"
+
+
+def test_without_the_setting_a_refusal_is_a_refusal(browsing: Service) -> None:
+    shut = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
+    assert call(browsing.url, CATEGORY, {"cat_id": shut}).code == "UPSTREAM_BLOCKED"
+
+
+@pytest.mark.soak
+def test_two_hundred_targets_leave_the_browser_as_it_was(tmp_path: Path) -> None:
+    require_chromium()
+    weights: dict[int, int] = {}
+    with running(tmp_path / "log", *PATIENT) as service:
+        codes: Counter[str] = Counter()
+        for number in range(1, 201):
+            codes[search(service, f"term {number}", count=12).code] += 1
+            if number in {50, 200}:
+                weights[number] = memory(chromium_tree(service.process.pid))
+        assert codes == {"OK": 200}
+    print(f"memory of the browser's processes: {weights}")  # noqa: T201  # the figure is the point
+    assert weights[200] <= 1.1 * weights[50]
