@@ -24,7 +24,7 @@ BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
 # Entries of a mixed list that are no posts: their kinds differ, that they have one is enough.
 CARD_KEYS = ("user_list", "challenge_list", "common", "user_info", "live_info", "card_title")
 
-APP_MARKS = ('"aweme_', '"image_post_info"', '"multi_photo"')
+APP_MARKS = ('"aweme_', '"search_item_list"', '"image_post_info"', '"multi_photo"')
 CAPTCHA_MARKS = ("tiktok-verify-ele", "captcha_verify_container", "captcha-verify-container")
 LOGIN_MARKS = ('id="loginContainer"', 'data-e2e="login-modal"')
 WAIT_MARKS = ('id="wci"', "Please wait...")

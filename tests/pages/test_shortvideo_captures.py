@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web_poet import HttpResponse, PageParams
 
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError

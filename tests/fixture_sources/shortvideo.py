@@ -1,0 +1,66 @@
+"""Short-video: answers in both shapes, and every failure that an answer or the page can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from crawler.pages.shortvideo import AppResultsPage, ResultsPage, SearchPage
+from crawler.sandbox import shortvideo_page
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.shortvideo import World
+from tests.make_fixtures import Case
+
+ORIGIN = "https://www.tiktok.com"
+CALL = f"{ORIGIN}/api/search/photo/full/?keyword="
+PAGE = f"{ORIGIN}/search/photo?q="
+
+CALL_FAULTS = (
+    "antispam-check",
+    "blind",
+    "captcha-json",
+    "login-json",
+    "missing-author",
+    "no-list",
+    "no-picture-urls",
+    "no-results",
+    "odd-status",
+    "raw-controls",
+    "refused-status",
+    "results-broken",
+    "results-deep",
+    "results-not-json",
+    "sensitive",
+)
+
+
+def cases() -> Iterator[Case]:
+    """The platform's fixtures."""
+    world = World(light=True)
+    yield _answer("web-results", orjson.dumps(world.answer("whales", 0)), "whales")
+    yield Case(
+        AppResultsPage,
+        "app-results",
+        f"{CALL}app-shape",
+        200,
+        orjson.dumps(world.answer("app-shape", 0)),
+        {"keywords": "app-shape"},
+    )
+    for fault in CALL_FAULTS:
+        _, _, body = world.damaged(fault, Ask("/", {"keyword": fault, "offset": "0"}))
+        yield _answer(fault, body, fault)
+    yield _answer("empty-body", b"", "x")
+    yield _answer("rate-limited", b"slow down", "x", status=429)
+    for name, body, path in (
+        ("captcha", b'<html><body><div id="tiktok-verify-ele"></div></body></html>', "/search/photo"),
+        ("login", shortvideo_page.login(), "/login"),
+        ("waiting-room", shortvideo_page.waiting_room(opens=False), "/search/photo"),
+        ("no-answer", world.page(Ask("/search/photo", {"q": "whales"}))[2], "/search/photo"),
+        ("other-page", b"<html><title>Something else</title></html>", "/search/photo"),
+    ):
+        yield Case(SearchPage, name, f"{ORIGIN}{path}?q=whales", 200, body, {"keywords": "whales"})
+
+
+def _answer(name: str, body: bytes, words: str, *, status: int = 200) -> Case:
+    return Case(ResultsPage, name, CALL + words, status, body, {"keywords": words})

@@ -1,0 +1,109 @@
+"""The simulated short-video site: the same everywhere, built like the real one, its call made by its own page only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.shortvideo import FAULTS, PAGE_SIZE, RESULTS, World
+from crawler.sandbox.shortvideo_page import SCRIPT, signature
+
+CAPTURES = Path(__file__).parents[3] / "shared/captures/shortvideo"
+AGENT = "Browser/1.0"
+
+
+def signed(world: World, words: str, offset: int, **changes: str) -> Ask:
+    """The page's own call, as its script would make it."""
+    args = {
+        "keyword": words,
+        "offset": str(offset),
+        "search_id": world.log_id(words) if offset else "",
+        "X-Bogus": signature("|".join((world.nonce(words), words, str(offset), AGENT))),
+    }
+    return Ask(RESULTS, args | changes, headers={"user-agent": AGENT})
+
+
+def test_the_same_seed_gives_the_same_site() -> None:
+    assert World(5).answer("whales", 0) == World(5).answer("whales", 0)
+    assert World(5).answer("whales", 0) != World(6).answer("whales", 0)
+
+
+def test_the_call_is_answered_to_the_page() -> None:
+    status, _, body = World().page(signed(World(), "whales", 0))
+    assert (status, orjson.loads(body)["cursor"]) == (200, PAGE_SIZE)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"X-Bogus": ""},
+        {"X-Bogus": "00000000"},
+        {"keyword": "another search"},
+        {"offset": "24"},
+        {"search_id": ""},
+    ],
+)
+def test_a_plain_call_is_refused(changes: dict[str, str]) -> None:
+    assert World().page(signed(World(), "whales", 12, **changes)) == (200, {"Content-Type": "application/json"}, b"")
+
+
+def test_a_call_from_another_browser_is_refused() -> None:
+    ask = signed(World(), "whales", 0)
+    assert World().page(Ask(RESULTS, ask.args, headers={"user-agent": "Other/1.0"}))[2] == b""
+
+
+def test_the_script_is_served_at_another_origin_only() -> None:
+    page = World().page(Ask("/search/photo", {"q": "whales"}, headers={"host": "127.0.0.1:81"}))[2]
+    assert f'<script src="http://localhost:81{SCRIPT}">'.encode() in page
+    assert World().page(Ask(SCRIPT, headers={"host": "127.0.0.1:81"}))[0] == 404
+    assert World().page(Ask(SCRIPT, headers={"host": "localhost:81"}))[0] == 200
+
+
+@pytest.mark.parametrize("words", ["whales", "long list"])
+def test_answers_overlap_and_hold_more_than_photo_posts(words: str) -> None:
+    world = World()
+    first, second = world.answer(words, 0), world.answer(words, PAGE_SIZE)
+    assert first["item_list"][-1] == second["item_list"][0]
+    kinds = {post.kind for post in world.posts("long list")}
+    assert kinds == {"photo", "video", "live", "empty"}
+
+
+def test_a_page_has_a_real_ones_weight() -> None:
+    assert 150_000 < len(World().page(Ask("/search/photo", {"q": "whales"}))[2]) < 600_000
+
+
+@pytest.mark.parametrize("params", [{}, {"keywords": "x", "cursor": "y"}, {"keywords": "x", "count": "many"}])
+def test_no_truth_for_what_is_no_target(params: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        World().truth(params)
+
+
+def test_every_fault_is_listed() -> None:
+    assert World().catalogue()["faults"].keys() == FAULTS.keys()
+
+
+def paths(value: Any, above: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield f"{above}.{key}"
+            yield from paths(inner, f"{above}.{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from paths(inner, f"{above}[]")
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded answers (../shared/captures) are not here")
+def test_answers_have_the_real_ones_structure() -> None:
+    real = json.loads((CAPTURES / "web_search_general_full_page1_2026-02-05.json").read_text())["data"]
+    wanted = {path for entry in real["data"] if "item" in entry for path in paths(entry["item"])}
+    ours = {path for offset in range(0, 120, 12) for path in paths(World().answer("long list", offset)["item_list"])}
+    found = {path.removeprefix("[]") for path in ours}
+    assert len(wanted & found) >= 0.9 * len(wanted), sorted(wanted - found)
+    around = real.keys() - {"tt_chain_token", "cookie", "data"}
+    assert around <= World().answer("whales", 0).keys()
