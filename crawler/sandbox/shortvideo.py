@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.sandbox import shortvideo_app, shortvideo_faults, shortvideo_page, shortvideo_web
+from crawler.sandbox import shortvideo_app, shortvideo_faults, shortvideo_page, shortvideo_record, shortvideo_web
 from crawler.sandbox.shortvideo_faults import FAULTS, WALLS
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class World:
         """
         keyword = params["keywords"]
         start, most = int(params.get("cursor") or 0), int(params.get("count") or 30)
-        record = shortvideo_app.record if keyword == "app-shape" else shortvideo_web.record
+        record = shortvideo_app.record if keyword == "app-shape" else shortvideo_record.record
         posts = shortvideo_faults.readable(keyword, self.posts(keyword), PAGE_SIZE)
         shown = [record(post) for post in posts if post.kind == "photo" and not post.hidden]
         rows = shown[start : start + most]

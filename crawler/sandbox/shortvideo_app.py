@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crawler.sandbox import shortvideo_web
-from crawler.sandbox.shortvideo_web import CDN, NOTHING, PUBLIC, avatar, picture, show_url, sound_cover, sound_url, urls
+from crawler.sandbox import shortvideo_record
+from crawler.sandbox.shortvideo_record import NOTHING, PUBLIC, picture
+from crawler.sandbox.shortvideo_web import CDN, avatar, show_url, sound_cover, sound_url, urls
 
 if TYPE_CHECKING:
     from crawler.sandbox.shortvideo import Person, Post, Sound
@@ -133,7 +134,7 @@ def _video(post: Post) -> dict[str, Any]:
 
 def record(post: Post) -> dict[str, Any]:
     """The contract's item, from what the site knows."""
-    web = shortvideo_web.record(post)
+    web = shortvideo_record.record(post)
     figures = dict(zip(FIGURES, post.figures, strict=True))
     slides = [_slide_record(*each) for each in post.pictures]
     bare = {"display_image": slides[0]["display_image"], "owner_watermark_image": NOTHING}

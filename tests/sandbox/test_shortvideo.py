@@ -18,13 +18,13 @@ CAPTURES = Path(__file__).parents[3] / "shared/captures/shortvideo"
 AGENT = "Browser/1.0"
 
 
-def signed(world: World, words: str, offset: int, **changes: str) -> Ask:
+def signed(world: World, words: str, start: int, **changes: str) -> Ask:
     """The page's own call, as its script would make it."""
     args = {
         "keyword": words,
-        "offset": str(offset),
-        "search_id": world.log_id(words) if offset else "",
-        "X-Bogus": signature("|".join((world.nonce(words), words, str(offset), AGENT))),
+        "offset": str(start),
+        "search_id": world.log_id(words) if start else "",
+        "X-Bogus": signature("|".join((world.nonce(words), words, str(start), AGENT))),
     }
     return Ask(RESULTS, args | changes, headers={"user-agent": AGENT})
 

@@ -1,0 +1,147 @@
+"""Crawls that open pages in the browser, from end to end: a real process, a real Chromium, the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+from scrapy.utils.project import get_project_settings
+
+from crawler.commands.extract import extract
+from crawler.registry import scrapers, spiders
+from crawler.sandbox.retail import FAULTS as SHOP_FAULTS
+from crawler.sandbox.retail import World as Shop
+from crawler.sandbox.shortvideo import FAULTS, World
+from crawler.visits import HANDLER
+from tests.browsers import require_chromium
+
+ROOT = Path(__file__).parents[1]
+QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=30", "BROWSER_QUIET=5", "BREAKER_THRESHOLD=1000")
+LEFT_BY_TIME = {"hang"}
+"""Faults that end only when a download's time is over: a test of their own."""
+
+
+@pytest.fixture(autouse=True)
+def _chromium() -> None:
+    require_chromium()
+
+
+def crawl(
+    tmp_path: Path, spider: str, targets: list[dict[str, Any]], *options: str
+) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Runs a crawl of targets with ids: the data and the failures by id, and what it logged."""
+    lines, out, failures = tmp_path / "targets.jsonl", tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
+    lines.write_text("\n".join(map(json.dumps, targets)))
+    chosen = [
+        part for option in (*QUICK, "SANDBOX=1", f"FAILURES_FEED={failures}", *options) for part in ("-s", option)
+    ]
+    run = subprocess.run(
+        [sys.executable, "-m", "scrapy", "crawl", spider, "-a", f"targets={lines}", "-O", str(out), *chosen],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONWARNINGS": "default"},
+        timeout=900,
+    )
+    data = {line["id"]: line["data"] for line in _lines(out)}
+    failed = {line["id"]: line for line in _lines(failures)}
+    assert not data.keys() & failed.keys(), run.stderr
+    return data, failed, run.stderr
+
+
+def _lines(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def test_every_fault_ends_as_it_must(tmp_path: Path) -> None:
+    names = sorted(FAULTS.keys() - LEFT_BY_TIME)
+    targets = [{"id": name, "keywords": name} for name in names]
+    further = {"login-wall": "TARGET_RESTRICTED", "captcha-later": "UPSTREAM_BLOCKED"}
+    further |= {"login-json-later": "TARGET_RESTRICTED", "repeated-page": "UPSTREAM_RATE_LIMITED"}
+    targets += [{"id": f"{name} further", "keywords": name, "cursor": "12"} for name in further]
+    data, failed, log = crawl(tmp_path, "shortvideo", targets)
+    found = dict.fromkeys(data, "OK") | {name: line["code"] for name, line in failed.items()}
+    expected = {name: FAULTS[name].code for name in names} | {f"{name} further": code for name, code in further.items()}
+    assert {name: code for name, code in found.items() if expected[name] != code} == {}, log
+    assert found.keys() == expected.keys()
+    wrong = [name for name, record in data.items() if record != World().truth({"keywords": name})]
+    assert wrong == [], log
+    assert "open_contexts=0" in [line for line in log.splitlines() if "browser_page" in line][-1]
+
+
+def test_the_downloads_time_is_the_limit(tmp_path: Path) -> None:
+    targets = [{"id": "hang", "keywords": "hang"}, {"id": "slow page", "keywords": "results-slow"}]
+    data, failed, log = crawl(tmp_path, "shortvideo", targets, "DOWNLOAD_TIMEOUT=8")
+    assert (failed["hang"]["code"], failed["hang"]["retryable"]) == ("UPSTREAM_TIMEOUT", True), log
+    assert set(data) == {"slow page"}
+
+
+def test_worlds_through_the_browser(tmp_path: Path) -> None:
+    targets = [
+        {"id": f"{words} {cursor}", "keywords": words, "cursor": cursor, "count": 12}
+        for words in ("whales", "app-shape", "مرحبا 🐋", 'quo"tes & <tags>', "#hash")
+        for cursor in ("0", "12")
+    ]
+    data, failed, log = crawl(tmp_path, "shortvideo", targets)
+    assert failed == {}, log
+    for target in targets:
+        assert data[target["id"]] == World().truth(target), target["id"]
+
+
+def test_extract_reads_what_the_crawl_read(tmp_path: Path) -> None:
+    data, _, log = crawl(tmp_path, "shortvideo", [{"id": "1", "keywords": "whales", "count": 30}])
+    world = World()
+    rows: list[dict[str, Any]] = []
+    for offset in (0, 12, 24, 36):
+        body = json.dumps(world.answer("whales", offset)).encode()
+        scraper = scrapers()["shortvideo-photo-search-v4"]
+        saved = asyncio.run(extract(scraper, [body], {"keywords": "whales"}, url="https://www.tiktok.com"))
+        rows += [row for row in saved["search_item_list"] if row not in rows]
+    assert data["1"]["search_item_list"] == rows[:30], log
+
+
+def test_retail_falls_back_to_the_browser_where_it_may(tmp_path: Path) -> None:
+    ids = {name: cat_id for cat_id, name in Shop().faults.items()}
+    names = ("browser-only", "challenge", "forbidden", "gone")
+    targets = [{"id": name, "cat_id": ids[name]} for name in names]
+    targets += [{"id": "plain", "cat_id": "976759"}, {"id": "search", "query": "browser-only"}]
+    data, failed, log = crawl(tmp_path, "retail", targets, "BROWSER_FALLBACK=retail", "BROWSER_QUIET=2")
+    assert data.keys() == {"browser-only", "plain", "search"}, log
+    assert data["browser-only"] == Shop().truth({"cat_id": ids["browser-only"]})
+    assert data["search"] == Shop().truth({"query": "browser-only"})
+    assert {name: line["code"] for name, line in failed.items()} == {
+        name: SHOP_FAULTS[name].code for name in ("challenge", "forbidden", "gone")
+    }
+    assert log.count("event=browser_page") == 4, "a page that is gone needs no second opinion"
+
+
+@pytest.mark.parametrize(
+    ("fallback", "carriers"),
+    [([], {"shortvideo"}), (["retail"], {"shortvideo", "retail"}), ("retail", {"shortvideo", "retail"})],
+)
+def test_only_spiders_that_need_it_carry_the_handler(fallback: object, carriers: set[str]) -> None:
+    carrying = set()
+    for name, spider in spiders().items():
+        settings: Settings = get_project_settings()
+        settings.set("BROWSER_FALLBACK", fallback, priority="cmdline")
+        spider.update_settings(settings)
+        handlers = settings.getdict("DOWNLOAD_HANDLERS")
+        carrying |= {name} if HANDLER in (handlers.get("http"), handlers.get("https")) else set()
+    assert carrying == carriers
+
+
+def test_a_crawl_without_the_browser_imports_none(tmp_path: Path) -> None:
+    code = (
+        "import sys; import crawler.registry; crawler.registry.spiders();"
+        "print([name for name in sys.modules if name.startswith(('playwright', 'scrapy_playwright'))])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
+    assert run.stdout.strip() == "[]"
