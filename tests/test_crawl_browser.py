@@ -39,9 +39,8 @@ def crawl(
     """Runs a crawl of targets with ids: the data and the failures by id, and what it logged."""
     lines, out, failures = tmp_path / "targets.jsonl", tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
     lines.write_text("\n".join(map(json.dumps, targets)))
-    chosen = [
-        part for option in (*QUICK, "SANDBOX=1", f"FAILURES_FEED={failures}", *options) for part in ("-s", option)
-    ]
+    settings = (*QUICK, "SANDBOX=1", f"FAILURES_FEED={failures}", *options)
+    chosen = [part for setting in settings for part in ("-s", setting)]
     run = subprocess.run(
         [sys.executable, "-m", "scrapy", "crawl", spider, "-a", f"targets={lines}", "-O", str(out), *chosen],
         check=False,
@@ -67,7 +66,7 @@ def test_every_fault_ends_as_it_must(tmp_path: Path) -> None:
     further = {"login-wall": "TARGET_RESTRICTED", "captcha-later": "UPSTREAM_BLOCKED"}
     further |= {"login-json-later": "TARGET_RESTRICTED", "repeated-page": "UPSTREAM_RATE_LIMITED"}
     targets += [{"id": f"{name} further", "keywords": name, "cursor": "12"} for name in further]
-    data, failed, log = crawl(tmp_path, "shortvideo", targets)
+    data, failed, log = crawl(tmp_path, "shortvideo", targets, "BROWSER_PAGES=8")
     found = dict.fromkeys(data, "OK") | {name: line["code"] for name, line in failed.items()}
     expected = {name: FAULTS[name].code for name in names} | {f"{name} further": code for name, code in further.items()}
     assert {name: code for name, code in found.items() if expected[name] != code} == {}, log
@@ -94,6 +93,22 @@ def test_worlds_through_the_browser(tmp_path: Path) -> None:
     assert failed == {}, log
     for target in targets:
         assert data[target["id"]] == World().truth(target), target["id"]
+
+
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 23))])
+def test_other_worlds_through_the_browser(tmp_path: Path, seed: int) -> None:
+    serve = [sys.executable, "-m", "scrapy", "sandbox", "--seed", str(seed)]
+    with subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE, text=True) as sandbox:
+        try:
+            assert sandbox.stdout
+            origins = json.loads(sandbox.stdout.readline())["origins"]
+            targets = [{"id": words, "keywords": words} for words in ("whales", "app-shape")]
+            options = ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", "BROWSER_SCROLL_PAUSE=0")
+            data, failed, log = crawl(tmp_path, "shortvideo", targets, *options)
+        finally:
+            sandbox.terminate()
+    assert failed == {}, log
+    assert data == {words: World(seed).truth({"keywords": words}) for words in ("whales", "app-shape")}
 
 
 def test_extract_reads_what_the_crawl_read(tmp_path: Path) -> None:
@@ -138,7 +153,7 @@ def test_only_spiders_that_need_it_carry_the_handler(fallback: object, carriers:
     assert carrying == carriers
 
 
-def test_a_crawl_without_the_browser_imports_none(tmp_path: Path) -> None:
+def test_a_crawl_without_the_browser_imports_none() -> None:
     code = (
         "import sys; import crawler.registry; crawler.registry.spiders();"
         "print([name for name in sys.modules if name.startswith(('playwright', 'scrapy_playwright'))])"
