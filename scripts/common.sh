@@ -20,6 +20,26 @@ find_python() {
     fail "Python 3.11 or newer is needed (set PYTHON=/path/to/python3 if it is not on the PATH)"
 }
 
+# Some platforms are read in a real browser. Debian and Ubuntu have one; elsewhere playwright can download its own.
+ensure_chromium() {
+    local name sudo log
+    for name in chromium chromium-browser google-chrome-stable google-chrome; do
+        command -v "$name" >/dev/null && return
+    done
+    log=$(mktemp)
+    if command -v apt-get >/dev/null; then
+        echo "Installing chromium (once) ..." >&2
+        sudo=$([[ $EUID -eq 0 ]] || command -v sudo || true)
+        { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install --yes chromium; } >"$log" 2>&1 && return
+    fi
+    echo "Downloading playwright's chromium (once) ..." >&2
+    if ! playwright install chromium >>"$log" 2>&1; then
+        tail -n 5 "$log" >&2
+        fail "there is no Chromium, and none could be had; all of the output is in $log
+(on Debian and Ubuntu: apt-get install chromium; elsewhere: any Chromium on the PATH)"
+    fi
+}
+
 setup() {
     local python stamp wanted log
     python=$(find_python)

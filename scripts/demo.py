@@ -26,6 +26,8 @@ ROWS_SHOWN = 12
 COLUMNS = (("product", 38), ("price", 17), ("rating", 14), ("seller", 22), ("availability", 14))
 PATIENCE = 130  # seconds: beyond the longest deadline of a call
 SHOWN = ("retail-category-v4", "retail-search-v4")
+BROWSED = "shortvideo-photo-search-v4"  # its page signs its own calls: a real browser loads it
+POST_COLUMNS = (("author", 18), ("caption", 44), ("photos", 7), ("likes", 10), ("posted", 10))
 UNKNOWN_CATEGORY = {"cat_id": "1_2_3"}
 
 http = build_opener(ProxyHandler({}))  # a proxy from the environment has no business on loopback
@@ -135,6 +137,25 @@ def show_listing(envelope: dict[str, Any]) -> None:
     print()
 
 
+def show_posts(envelope: dict[str, Any]) -> None:
+    """Prints the first photo posts that a search found."""
+    data, meta = envelope["data"], envelope["meta"]
+    posts = data["search_item_list"]
+    more = "more to come" if data["has_more"] else "no more"
+    print(f"   {len(posts)} photo posts, {more}, answered in {meta['duration_ms']:,} ms by a browser\n")
+    print("   " + bold("  ".join(fit(title.upper(), width) for title, width in POST_COLUMNS)))
+    for post in posts[:ROWS_SHOWN]:
+        cells = (
+            "@" + post["author"]["unique_id"],
+            " ".join(post["desc"].split()) or "-",
+            str(len(post["image_post_info"]["images"])),
+            f"{post['statistics']['digg_count']:,}",
+            post["create_time_utc"][:10],
+        )
+        print("   " + "  ".join(fit(cell, width) for cell, (_, width) in zip(cells, POST_COLUMNS, strict=True)))
+    print()
+
+
 def curl(base: str, scraper: str, params: dict[str, Any]) -> str:
     """The same call for a shell."""
     return (
@@ -156,7 +177,15 @@ def show_calls(base: str) -> bool:
             return False
         show_listing(envelope)
 
-    print(f"{len(SHOWN) + 1}. {bold('A category that does not exist')}  {json.dumps(UNKNOWN_CATEGORY)}\n")
+    params = scrapers[BROWSED]["example"]
+    print(f"{len(SHOWN) + 1}. {bold(BROWSED)}  {json.dumps(params)}\n   {dim(scrapers[BROWSED]['summary'])}\n")
+    envelope = call(base, BROWSED, params)
+    if not envelope["success"] or not envelope["data"]["search_item_list"]:
+        print(json.dumps(envelope, indent=2))
+        return False
+    show_posts(envelope)
+
+    print(f"{len(SHOWN) + 2}. {bold('A category that does not exist')}  {json.dumps(UNKNOWN_CATEGORY)}\n")
     status = call(base, SHOWN[0], UNKNOWN_CATEGORY)["status"]
     print(f"   {status['code']} (retryable: {json.dumps(status['retryable'])}): {status['message']}\n")
     return bool(status["code"] == "TARGET_NOT_FOUND")

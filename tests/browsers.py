@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import cache
 from pathlib import Path
 
 import pytest
+from playwright.async_api import async_playwright
 
 from crawler.browser import HOW_TO_GET_ONE, executable
 from crawler.errors import ServiceError
@@ -12,10 +15,21 @@ from crawler.errors import ServiceError
 KILOBYTE = 1024
 
 
+@cache
+def own_chromium() -> str:
+    """Where playwright would have downloaded its own."""
+
+    async def ask() -> str:
+        async with async_playwright() as playwright:
+            return playwright.chromium.executable_path
+
+    return asyncio.run(ask())
+
+
 def require_chromium() -> None:
     """Fails, with how to get one, where there is no Chromium: what is not tested is not known to work."""
     try:
-        executable({}, "")
+        executable({}, own_chromium())
     except ServiceError:
         pytest.fail(HOW_TO_GET_ONE)
 
