@@ -69,10 +69,10 @@ class Chromium:
         self._start: asyncio.Task[Browser] | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
-    def join(self, pages: int, options: dict[str, Any]) -> None:
+    def join(self, pages: Budget, options: dict[str, Any]) -> None:
         """One more crawler uses it. The first one says how many pages may be open at once, and how it is started."""
         if not self._users:
-            self._pages = Budget(pages)
+            self._pages = pages
             self._options = options
         self._users += 1
 
@@ -98,7 +98,7 @@ class Chromium:
     @asynccontextmanager
     async def page(self, deadline: float | None, **options: Any) -> AsyncIterator[Page]:
         """A page in a context of its own, which is closed whatever happens. Waits for a place until the deadline."""
-        await self._pages.acquire(deadline)
+        end_turn = await self._pages.acquire(deadline)
         try:
             browser, context = await self._context(options)
             try:
@@ -107,7 +107,7 @@ class Chromium:
                 # Also where the target's time is over: its own task must not be stopped here by the same.
                 await asyncio.shield(self._later(self._close(browser, context)))
         finally:
-            self._pages.release()
+            end_turn()
 
     async def _context(self, options: dict[str, Any]) -> tuple[Browser, BrowserContext]:
         try:
@@ -218,7 +218,8 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # 
         self.kinds = frozenset(settings.getlist("BROWSER_BLOCKED_TYPES"))
         self.trackers = tuple(settings.getlist("BROWSER_TRACKERS"))
         self.context = {"locale": "en-US", "user_agent": settings["USER_AGENT"], "service_workers": "block"}
-        chromium.join(settings.getint("BROWSER_PAGES"), settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS"))
+        pages = Budget(settings.getint("BROWSER_PAGES")).share(settings.getint("PROCESSES"))
+        chromium.join(pages, settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS"))
 
     def unwanted(self, request: PageRequest) -> bool:
         """Whether the page does without it: for its type, or because it goes to a known tracker; for no other host."""

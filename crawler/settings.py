@@ -130,7 +130,7 @@ EXTENSIONS: dict[str, int | None] = {
 BROWSER_FALLBACK: list[str] = []
 """Platforms whose plain requests are repeated in the browser where they are refused."""
 BROWSER_PAGES = 4
-"""Pages that are open at once, in the whole process; further targets wait. A page takes 100 to 200 MB."""
+"""Pages that are open at once, shared out among ``PROCESSES``; further targets wait. One takes 100 to 200 MB."""
 BROWSER_QUIET = 9.0
 """Seconds without anything new after which a page is left."""
 BROWSER_SCROLL_PAUSE = 1.0

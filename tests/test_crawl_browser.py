@@ -84,7 +84,7 @@ def test_the_downloads_time_is_the_limit(tmp_path: Path) -> None:
 
 
 def test_worlds_through_the_browser(tmp_path: Path) -> None:
-    targets = [
+    targets: list[dict[str, Any]] = [
         {"id": f"{words} {cursor}", "keywords": words, "cursor": cursor, "count": 12}
         for words in ("whales", "app-shape", "مرحبا 🐋", 'quo"tes & <tags>', "#hash")
         for cursor in ("0", "12")
