@@ -10,6 +10,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
@@ -194,11 +195,13 @@ chromium = Chromium()
 class SharedBrowser:
     """What the handler knows as its browser's provider: it starts nothing, and ends what nobody uses any more."""
 
-    def __init__(self, config: object) -> None:
-        """Takes the handler's settings; the browser is started by ``Chromium`` when a page needs it."""
+    def __init__(self, pages: Budget, options: dict[str, Any], _config: object) -> None:
+        self.pages = pages
+        self.options = options
 
     async def start(self) -> None:
-        """Nothing: a crawler that never opens a page starts no browser."""
+        """The crawler begins. One that never opens a page starts no browser."""
+        chromium.join(self.pages, self.options)
 
     async def close(self) -> None:
         """The crawler ends."""
@@ -211,7 +214,6 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         settings = crawler.settings
-        self.browser_provider_cls = SharedBrowser  # browsers are not its business
         self.config.target_closed_max_retries = 0  # a page that is gone has taken its target's visit with it
         self.process_request_headers = None  # the browser's own
         self.abort_request = self.unwanted
@@ -219,7 +221,7 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # 
         self.trackers = tuple(settings.getlist("BROWSER_TRACKERS"))
         self.context = {"locale": "en-US", "user_agent": settings["USER_AGENT"], "service_workers": "block"}
         pages = Budget(settings.getint("BROWSER_PAGES")).share(settings.getint("PROCESSES"))
-        chromium.join(pages, settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS"))
+        self.browser_provider_cls = partial(SharedBrowser, pages, settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS"))
 
     def unwanted(self, request: PageRequest) -> bool:
         """Whether the page does without it: for its type, or because it goes to a known tracker; for no other host."""
