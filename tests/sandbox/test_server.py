@@ -88,6 +88,7 @@ LOOKS = {
     "gone": Look(404, holds=(b"<html",), lacks=(DATA, *CHALLENGE)),
     "rate-limited": Look(429, holds=(), lacks=(DATA,), headers=("Retry-After",)),
     "forbidden": Look(403, holds=(), lacks=(DATA,)),
+    "browser-only": Look(403, holds=(b'<script src="http://localhost:',), lacks=(DATA,)),
     "server-error": Look(500, holds=(), lacks=(DATA,)),
     "bad-gateway": Look(502, holds=(), lacks=(DATA,)),
     "unavailable": Look(503, holds=(), lacks=(DATA,)),
