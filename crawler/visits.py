@@ -42,6 +42,8 @@ STEP = 0.25
 """Seconds between two looks at a page that has nothing new."""
 RENDERED = 0.05
 """Seconds in which a page shows what it has just received: only then there is more to scroll to."""
+FIRST = 3
+"""How many times as long the first answer may take: the page itself is loaded meanwhile."""
 SHARE = 0.8
 """Share of a download's time after which a page is left with what there is."""
 
@@ -169,8 +171,8 @@ class Listening(Visit):
     async def stay(self, page: Page, seconds: float) -> None:
         """Returns when the answers are enough, or when no further ones will come."""
         end = _now() + seconds * SHARE
-        news = _now()
-        while _now() < end and _now() - news < self.quiet and not self.failed:
+        news, patience = _now(), self.quiet * FIRST
+        while _now() < end and _now() - news < patience and not self.failed:
             try:
                 async with asyncio.timeout(STEP):
                     response, body = await self._answers.get()
@@ -182,7 +184,7 @@ class Listening(Visit):
             heard = await self._hear(page, response, body)
             if heard and await self.take(heard):
                 return
-            news = _now()
+            news, patience = _now(), self.quiet
             await asyncio.sleep(max(self.pause, RENDERED))
             self.sign = await self.ask(page, SCROLL, dict(self.signs))
 

@@ -22,7 +22,7 @@ from tests.service.client import CATEGORY, HEADERS, Reply, call, many
 from tests.service.conftest import Service, running
 
 SEARCH = "/v1/scrapers/shortvideo-photo-search-v4"
-PATIENT = ("DOWNLOAD_TIMEOUT=40", "BROWSER_QUIET=6", "BROWSER_PAGES=4")
+PATIENT = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=20", "BROWSER_PAGES=4")
 
 
 @pytest.fixture(scope="module")
