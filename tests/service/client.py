@@ -57,9 +57,13 @@ def wait_for_draining(url: str) -> None:
         time.sleep(0.01)
 
 
-async def many(url: str, calls: list[tuple[str, dict[str, Any]]], *, at_once: int = 50) -> list[Reply]:
+async def many(
+    url: str, calls: list[tuple[str, dict[str, Any]]], *, at_once: int = 50, headers: dict[str, str] | None = None
+) -> list[Reply]:
     """Many calls, so many at once; the answers in the calls' order."""
-    async with aiohttp.ClientSession(headers=HEADERS, connector=aiohttp.TCPConnector(limit=at_once)) as session:
+    async with aiohttp.ClientSession(
+        headers=headers or HEADERS, connector=aiohttp.TCPConnector(limit=at_once)
+    ) as session:
 
         async def one(path: str, params: dict[str, Any]) -> Reply:
             async with session.post(url + path, json=params) as response:

@@ -77,7 +77,11 @@ def test_ten_pages_by_cursor_have_every_row_once(browsing: Service) -> None:
 def test_thirty_targets_share_four_pages(browsing: Service) -> None:
     before = len(pages(browsing))
     wanted = [{"keywords": f"term {number}", "count": 5} for number in range(30)]
-    replies = asyncio.run(many(browsing.url, [(SEARCH, params) for params in wanted], at_once=30))
+    replies = asyncio.run(
+        many(
+            browsing.url, [(SEARCH, params) for params in wanted], at_once=30, headers=HEADERS | {"Prefer": "wait=120"}
+        )
+    )
     assert [reply.body["data"] for reply in replies] == [World().truth(params) for params in wanted]
     lines = pages(browsing)[before:]
     open_contexts = [int(found[1]) for line in lines if (found := re.search(r"open_contexts=(\d+)", line))]
