@@ -117,8 +117,11 @@ SPIDER_MIDDLEWARES: dict[str, int | None] = {
 }
 ITEM_PIPELINES = {
     "crawler.pipelines.ValidationPipeline": 300,
+    "crawler.sql.pipeline.SqlPipeline": 800,  # last: what it writes is what the feeds get
 }
 EXTENSIONS: dict[str, int | None] = {
+    "scrapy.extensions.feedexport.FeedExporter": None,
+    "crawler.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
     "crawler.feeds.FailuresFeed": 500,
     "crawler.sandbox.extension.SandboxExtension": 100,
 }
@@ -127,7 +130,15 @@ EXTENSIONS: dict[str, int | None] = {
 
 FAILURES_FEED: str | None = "failures-%(name)s-%(time)s.jsonl"
 """Feed URI for one line a failed target; no file where none failed. None: no such feed."""
-FEED_EXPORTERS = {"jsonlines": "crawler.feeds.JsonLinesExporter", "jsonl": "crawler.feeds.JsonLinesExporter"}
+FEED_EXPORTERS = {
+    "jsonlines": "crawler.feeds.JsonLinesExporter",
+    "jsonl": "crawler.feeds.JsonLinesExporter",
+    "gz": "crawler.feeds.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
+    "parquet": "crawler.parquet.ParquetExporter",
+}
+
+SQL_SINK: str | None = None
+"""Where crawled data is kept as tables: an SQLite file, or the URL of a PostgreSQL database. None: nowhere."""
 
 # The endpoint
 
