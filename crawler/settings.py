@@ -133,8 +133,11 @@ FAILURES_FEED: str | None = "failures-%(name)s-%(time)s.jsonl"
 FEED_EXPORTERS = {
     "jsonlines": "crawler.feeds.JsonLinesExporter",
     "jsonl": "crawler.feeds.JsonLinesExporter",
+    "jl": "crawler.feeds.JsonLinesExporter",
     "gz": "crawler.feeds.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
     "parquet": "crawler.parquet.ParquetExporter",
+    # Scrapy's others know no records of ours: they would write Python's names, or nothing.
+    **dict.fromkeys(("json", "csv", "xml", "marshal", "pickle")),
 }
 
 SQL_SINK: str | None = None
