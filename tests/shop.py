@@ -87,8 +87,13 @@ def open_shop() -> Iterator[Shop]:
         def log_message(self, *_: object) -> None:
             """Says nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """Says nothing: a crawl that is killed leaves its connections."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
         shop.origin = f"http://127.0.0.1:{server.server_address[1]}"
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield shop
