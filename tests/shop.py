@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -49,7 +48,7 @@ class Shop:
             "RETRY_BACKOFF_BASE": "0.05",
         }
 
-    def scrapy(self, *arguments: str, cwd: Path = ROOT, **settings: object) -> subprocess.CompletedProcess[str]:
+    def scrapy(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
         """Runs a command of the project against the shop."""
         options = [part for name, value in (self.settings() | settings).items() for part in ("-s", f"{name}={value}")]
         return subprocess.run(
@@ -57,8 +56,7 @@ class Shop:
             check=False,
             capture_output=True,
             text=True,
-            cwd=cwd,
-            env={**os.environ, "SCRAPY_SETTINGS_MODULE": "crawler.settings", "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
             timeout=300,
         )
 
@@ -75,7 +73,7 @@ def open_shop() -> Iterator[Shop]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:  # noqa: N802  # http.server's name
+        def do_GET(self) -> None:  # http.server's name
             status, headers, body = shop.answer(self.path)
             self.send_response(status)
             for name, value in {"Content-Type": "text/html; charset=utf-8", **headers}.items():

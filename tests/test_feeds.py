@@ -80,7 +80,7 @@ def test_parquet_is_the_data_with_the_documented_columns(
     assert all(row["fetched_at"].tzinfo for row in rows)
     assert json.loads(rows[0]["params"]) == {"cat_id": "976759", "page": 1, "sort": "best_match"}
     query = f"select sum(len(products)), max(p.price.current_price) from '{path}', unnest(products) as t(p)"  # noqa: S608
-    ((_, dearest),) = duckdb.sql(query).fetchall()
+    ((_, dearest),) = duckdb.execute(query).fetchall()
     assert dearest == max(p["price"]["current_price"] or 0 for page in pages for p in page["products"])
 
 
@@ -88,13 +88,13 @@ def test_parquet_of_one_row_a_product(shop: Shop, pages: list[dict[str, Any]], t
     path = tmp_path / "products.parquet"
     run = shop.crawl(*FIVE, "-a", "explode=products", "-O", str(path))
     assert run.returncode == 0, run.stderr
-    found = duckdb.sql(f"select item_id, price.current_price, position from '{path}'").fetchall()  # noqa: S608
+    found = duckdb.execute(f"select item_id, price.current_price, position from '{path}'").fetchall()  # noqa: S608
     assert found == [
         (product["item_id"], product["price"]["current_price"], position)
         for page in pages
         for position, product in enumerate(page["products"])
     ]
-    described = dict(duckdb.sql(f"select column_name, column_type from (describe '{path}')").fetchall())  # noqa: S608
+    described = dict(duckdb.execute(f"select column_name, column_type from (describe '{path}')").fetchall())  # noqa: S608
     assert {name: str(kind) for name, kind in described.items()} == documented_columns()
 
 
@@ -164,7 +164,7 @@ def test_an_object_store_gets_each_batch(shop: Shop, pages: list[dict[str, Any]]
     class Bucket(BaseHTTPRequestHandler):
         """As much of S3 as storing an object takes."""
 
-        def do_PUT(self) -> None:  # noqa: N802  # http.server's name
+        def do_PUT(self) -> None:  # http.server's name
             if "chunked" in self.headers.get("Content-Encoding", ""):
                 body = b""
                 while size := int(self.rfile.readline().split(b";")[0].strip() or b"0", 16):

@@ -64,7 +64,7 @@ def test_shapes(annotation: Any, shape: Shape) -> None:
 
 def test_models_of_one_table_are_joined() -> None:
     inner = Fields({"count": "integer"})
-    expected = {"__kind": "text", "inner": inner, "rows": Many(inner), "also": "number"}
+    expected: dict[str, Shape] = {"__kind": "text", "inner": inner, "rows": Many(inner), "also": "number"}
     assert shape_of_models([Outer, Wider]) == Fields(expected)
     assert shape_of_models([Wider, Outer]) == Fields(expected)
     with pytest.raises(TypeError):

@@ -27,7 +27,7 @@ def postgresql() -> Iterator[str]:
     initdb, postgres = _program("initdb"), _program("postgres")
     if initdb is None or postgres is None:
         pytest.skip("no PostgreSQL on this machine (Debian and Ubuntu: apt-get install postgresql)")
-    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # noqa: S108  # a socket's path must be short
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path must be short
     as_user = {}
     if os.getuid() == 0:
         nobody = pwd.getpwnam("nobody")

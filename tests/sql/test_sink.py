@@ -31,7 +31,7 @@ class Thing(Model):
     kind: str = Field(alias="__kind", default="")
     likes: int | None = None
     price: Price = Price(amount=None)
-    tags: list[str] = []
+    tags: list[str] = Field(default_factory=list)
     ad: bool = False
 
 
