@@ -123,6 +123,7 @@ EXTENSIONS: dict[str, int | None] = {
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawler.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
     "crawler.feeds.FailuresFeed": 500,
+    "crawler.monitors.extension.Monitors": 500,
     "crawler.sandbox.extension.SandboxExtension": 100,
 }
 
@@ -142,6 +143,19 @@ FEED_EXPORTERS = {
 
 SQL_SINK: str | None = None
 """Where crawled data is kept as tables: an SQLite file, or the URL of a PostgreSQL database. None: nowhere."""
+
+# Monitors of batch runs
+
+MONITORS = False
+"""Compare each run's fields and outcomes with the last runs, and write a report."""
+MONITORS_DIR: str | None = None
+"""Where the runs and their reports are kept, a folder a spider; None: ``monitors`` in the project's ``.scrapy`` folder."""
+MONITORS_RUNS = 10
+"""How many of the last runs, taken together, a run is compared with."""
+MONITORS_MAX_FAILED = 0.1
+"""Share of the targets that may fail by the platform's or our own fault before it is reported whatever it was before."""
+MONITORS_SUITE = "crawler.monitors.suite.Suite"
+"""Spidermon's suite: derive from it to add actions (mail, chat) or monitors."""
 
 # The endpoint
 
