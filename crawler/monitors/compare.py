@@ -16,6 +16,9 @@ BEYOND_CHANCE = 3.0
 MUCH = 0.2
 """Share of its former coverage that a field must have lost to be worth a word."""
 
+NAMED = 8
+"""Fields that a headline names."""
+
 
 @dataclass(frozen=True)
 class FieldChange:
@@ -62,7 +65,7 @@ class Report:
     """A run, the runs that it is compared with, and what differs."""
 
     run: Run
-    last: Sequence[Run]
+    last: list[Run]
     max_failed: float
     fields: list[FieldChange] = field(default_factory=list)
     codes: list[CodeChange] = field(default_factory=list)
@@ -91,15 +94,17 @@ class Report:
     def gone(self) -> list[str]:
         """What the platform's page no longer has: fields that vanished, and paths that the extraction missed."""
         missed = self.run.not_understood if self.page_changed else {}
-        names = [f"{each.scraper}: {each.path}" for each in self.vanished]
-        return names + [f"extraction: {path}" for path, _ in Counter(missed).most_common(20)]
+        names = [f"{each.path} of {each.scraper}" for each in self.vanished]
+        return names + [path for path, _ in Counter(missed).most_common(20)]
 
     @property
     def headline(self) -> str:
         """The report in one sentence."""
         if self.page_changed:
-            gone = f": {', '.join(self.gone)}" if self.gone else ""
-            return f"The platform changed its page{gone}."
+            if not self.gone:
+                return "The platform changed its page."
+            more = f" and {len(self.gone) - NAMED} more" if len(self.gone) > NAMED else ""
+            return f"The platform changed its page. Gone: {', '.join(self.gone[:NAMED])}{more}."
         troubles = [f"{each.path} is filled less often" for each in self.dropped]
         troubles += [f"{each.now.coverage:.0%} of the targets ended with {each.code}" for each in self.failing]
         if troubles:
@@ -107,7 +112,7 @@ class Report:
         return "All as before." if self.last else "The first run: nothing to compare it with."
 
 
-def compare(run: Run, last: Sequence[Run], *, max_failed: float) -> Report:
+def compare(run: Run, last: list[Run], *, max_failed: float) -> Report:
     """What is different in a run, against the last ones taken together."""
     return Report(run, last, max_failed, list(_fields(run, last)), list(_codes(run, last, max_failed)))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from spidermon import Monitor, MonitorSuite
@@ -52,10 +51,8 @@ class WriteReports(Action):  # type: ignore[misc]  # untyped
 
     def run_action(self) -> None:
         report: Report = self.data.report
-        self.path: Path = self.data.history.add(report.run, render(report))
-
-    def get_meta(self) -> dict[str, Any]:
-        return {"report": str(self.path.with_suffix(".html"))}
+        path = self.data.history.add(report.run, render(report))
+        self.data.meta["report"] = str(path.with_suffix(".html"))
 
 
 class Suite(MonitorSuite):  # type: ignore[misc]  # untyped
