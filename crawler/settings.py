@@ -149,11 +149,11 @@ SQL_SINK: str | None = None
 MONITORS = False
 """Compare each run's fields and outcomes with the last runs, and write a report."""
 MONITORS_DIR: str | None = None
-"""Where the runs and their reports are kept, a folder a spider; None: ``monitors`` in the project's ``.scrapy`` folder."""
+"""Where the runs and their reports are kept; None: ``monitors`` in the project's ``.scrapy`` folder."""
 MONITORS_RUNS = 10
 """How many of the last runs, taken together, a run is compared with."""
 MONITORS_MAX_FAILED = 0.1
-"""Share of the targets that may fail by the platform's or our own fault before it is reported whatever it was before."""
+"""Share of the targets that may fail by the platform's or our own fault; beyond it a run is reported anyway."""
 MONITORS_SUITE = "crawler.monitors.suite.Suite"
 """Spidermon's suite: derive from it to add actions (mail, chat) or monitors."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from spidermon import Monitor, MonitorSuite
 from spidermon.core.actions import Action
 
@@ -12,7 +12,7 @@ from crawler.monitors.compare import Report
 
 TEMPLATES = Environment(
     loader=PackageLoader("crawler.monitors"),
-    autoescape=lambda name: name is not None and name.endswith(".html"),
+    autoescape=select_autoescape(["html"]),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,

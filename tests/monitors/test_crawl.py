@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from scrapy.exceptions import NotConfigured
@@ -48,7 +48,7 @@ def test_a_renamed_key_is_reported_as_a_changed_page(shop: Shop, tmp_path: Path)
     plots = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
     assert len(plots) == 2
     for plot in plots:
-        ElementTree.fromstring(plot)  # noqa: S314  # our own
+        ET.fromstring(plot)  # noqa: S314  # our own
     assert "products[].rating.average" in plots[1]
 
     shop.alter = lambda body: body.replace(b'"itemStacks"', b'"stacks"')
