@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from crawler.coverage import FieldCount
 from crawler.errors import RequestError, ScrapeError, TargetError
-from crawler.monitors.run import NOT_UNDERSTOOD, FieldCount, Run
+from crawler.monitors.run import NOT_UNDERSTOOD, Run
 
 BEYOND_CHANCE = 3.0
 """Standard deviations from which two shares are taken to differ: one in seven hundred times it is chance."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field, ValidationError
 
-from crawler.shapes import Fields, Many, shape_of_models
+from crawler.coverage import FieldCount, count_fields
+from crawler.shapes import shape_of_models
 
 if TYPE_CHECKING:
     from crawler.items import Record
@@ -18,24 +19,6 @@ if TYPE_CHECKING:
 NOT_UNDERSTOOD = "EXTRACTION_FAILED"
 KEPT = 100
 """Runs of a spider that are kept on disk."""
-
-
-class FieldCount(BaseModel):
-    """How a field did: of ``rows`` objects that have it, how many gave a value, and how many said null."""
-
-    rows: int = 0
-    filled: int = 0
-    null: int = 0
-
-    @property
-    def coverage(self) -> float:
-        """Share of the rows that have a value."""
-        return self.filled / self.rows if self.rows else 0.0
-
-    @property
-    def null_rate(self) -> float:
-        """Share of the rows that say null; the rest is empty text, an empty list or a key left out."""
-        return self.null / self.rows if self.rows else 0.0
 
 
 class Run(BaseModel):
@@ -61,32 +44,13 @@ class Run(BaseModel):
         """Counts the fields of a target's data."""
         scraper = record.target.scraper
         counts = self.fields.setdefault(scraper.name, {})
-        _count(record.data, shape_of_models([scraper.data]), "", counts)
+        count_fields(record.data, shape_of_models([scraper.data]), counts)
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Counts how a target ended."""
         self.codes[outcome.code] += 1
         if outcome.error is not None and outcome.code == NOT_UNDERSTOOD:
             self.not_understood.update({_path(detail["loc"]) for detail in outcome.error.details})
-
-
-def _count(value: dict[str, Any], shape: Fields, prefix: str, counts: dict[str, FieldCount]) -> None:
-    for name, inner in shape.of.items():
-        path, found = f"{prefix}{name}", value.get(name)
-        count = counts.get(path)
-        if count is None:
-            count = counts[path] = FieldCount()
-        count.rows += 1
-        if found is None:
-            count.null += name in value
-        elif found not in ("", [], {}):
-            count.filled += 1
-        if isinstance(inner, Many) and isinstance(inner.of, Fields):
-            for each in found or ():
-                if each is not None:
-                    _count(each, inner.of, f"{path}[].", counts)
-        elif isinstance(inner, Fields) and found is not None:
-            _count(found, inner, f"{path}.", counts)
 
 
 def _path(loc: list[str | int]) -> str:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from crawler.coverage import FieldCount
 from crawler.errors import ExtractionFailed
 from crawler.items import Record
 from crawler.monitors.compare import compare
-from crawler.monitors.run import FieldCount, History, Run
+from crawler.monitors.run import History, Run
 from crawler.monitors.suite import render
 from crawler.outcomes import Outcome
 from crawler.registry import scrapers
