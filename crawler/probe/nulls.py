@@ -16,7 +16,7 @@ from crawler.targets import Scraper
 DOCS = Path(crawler.__file__).parents[1] / "docs/platforms"
 """The platforms' pages: in a checkout, not in an installed package."""
 SECTION = "## Fields and nulls"
-SAYS_EMPTY = re.compile(r"null|\"\"|\[\]|absent|empty|left out|none", re.IGNORECASE)
+SAYS_EMPTY = re.compile(r"null|\"\"|\[\]|absent|(?<!never )empty|left out|none", re.IGNORECASE)
 """How documentation says that a field may have no value."""
 
 

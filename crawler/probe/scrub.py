@@ -36,8 +36,8 @@ PARAMETER = re.compile(  # ?name=value in URLs, wherever they stand
 )
 SIGNED = re.compile(r"(?P<before>)(?P<name>)(?P<value>\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)")  # a JSON Web Token
 MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,4}(?!png|jpe?g|webp|gif|svg|avif)[A-Za-z]{2,24}\b")
-IP4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])")
-IP6 = re.compile(r"(?<![\w:.])(?=[\w:]*:[\w:]*:)[0-9A-Fa-f:]{3,39}(?![\w:.])")
+IP4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")
+IP6 = re.compile(r"(?<![\w:.])(?=[\w:]*:[\w:]*:)[0-9A-Fa-f:]{3,39}(?![\w:]|\.\d)")
 
 SHORTEST = 6
 """Characters from which a cookie's value is looked for: shorter ones ("en", "1") are words of any page."""

@@ -19,18 +19,14 @@ from crawler.probe.scrub import Scrubber
         ('<meta name="csrf-token" content="abc123">', '<meta name="csrf-token" content="xxx000">'),
         ('<input type="hidden" name="lsd_token" value="abc">', '<input type="hidden" name="lsd_token" value="xxx">'),
         ("https://x.example/a?b=1&msToken=abc1&sig=ff00", "https://x.example/a?b=1&msToken=xxx0&sig=xx00"),
-        ("eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.c2lnbmF0dXJl", "xxxxxXxxXxXXXxX0".lower() + "." + "x" * 16),
+        ("eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl", "xxxxxxxxxxxx.xxxxxxxxxxxx.x0xxxxx0xxxx"),
         ("mail jo.doe+x@mail.example.org now", "mail someone@example.com now"),
         ("from 203.0.113.77:8080 here", "from 192.0.2.1:8080 here"),
         ("to 2a00:1450:4001:82b::200e.", "to 2001:db8::1."),
     ],
 )
 def test_out(text: str, scrubbed: str) -> None:
-    if text.startswith("eyJ"):
-        assert "eyJ" not in Scrubber()(text)
-        assert len(Scrubber()(text)) == len(text)
-    else:
-        assert Scrubber()(text) == scrubbed
+    assert Scrubber()(text) == scrubbed
 
 
 @pytest.mark.parametrize(
@@ -62,9 +58,7 @@ def test_cookies_and_tokens_of_the_headers_are_found_anywhere() -> None:
         ]
     )
     page = "a Zk9%3Dabc123 b Zk9=abc123 c g-778899 d 1234567890 e .shop.example text/html en"
-    assert scrubber(page) == "a Xx0%0Xxxx000".replace("X", "x") + " b xx0=xxx000 c x-000000 d 0000000000" + (
-        " e .shop.example text/html en"
-    )
+    assert scrubber(page) == "a xx0%0xxxx000 b xx0=xxx000 c x-000000 d 0000000000 e .shop.example text/html en"
 
 
 def test_a_name_can_be_kept() -> None:
