@@ -1,11 +1,10 @@
-"""The extras are optional: nothing needs them that was not asked for, and what was asked for says which one it needs."""
+"""The extras are optional: nothing loads them unasked, and what was asked for says which one it needs."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,7 +55,7 @@ def test_sql(module: str, url: str, said: str, monkeypatch: pytest.MonkeyPatch) 
     assert said in raised.value.reason
 
 
-def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
     slot: Any = SimpleNamespace(format="parquet", storage=None)
     assert _problem(slot) is None
     monkeypatch.setattr("crawler.feeds.find_spec", lambda _: None)
