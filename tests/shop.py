@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -37,7 +38,8 @@ class Shop:
         return status, headers | self.headers, self.alter(body)
 
     def reprice(self, cents: Callable[[int], int]) -> None:
-        """Changes every price."""
+        """Changes every price: another world, since one that is made keeps its pages."""
+        self.world = copy(self.world)
         self.world.products = [replace(p, cents=p.cents and cents(p.cents)) for p in self.world.products]
 
     def settings(self) -> dict[str, str]:

@@ -199,7 +199,8 @@ def test_an_object_store_gets_each_batch(shop: Shop, pages: list[dict[str, Any]]
     assert found == {"/bucket/retail/001.jsonl.gz": pages[:3], "/bucket/retail/002.jsonl.gz": pages[3:]}
 
 
-def test_a_store_that_refuses_is_a_broken_run(shop: Shop) -> None:
+def test_a_store_that_refuses_is_a_broken_run(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     run = shop.crawl(
         *("-a", "cat_id=976759", "-O", "s3://bucket/out.jsonl"),
         AWS_ENDPOINT_URL="http://127.0.0.1:9",

@@ -102,7 +102,7 @@ def test_a_platform_that_does_not_answer(shop: Shop, tmp_path: Path) -> None:
     ("arguments", "code", "said"),
     [
         ([], 2, "Name one scraper"),
-        (["nothing"], 2, "There is no scraper 'nothing'; there are retail-category-v4"),
+        (["nothing"], 2, "There is no scraper 'nothing'; there are "),
         ([CATEGORY, "-a", "cat_id"], 2, "-a name=value"),
         ([CATEGORY, "-a", "cat_id=food"], 2, "outcome    INVALID_REQUEST"),
     ],

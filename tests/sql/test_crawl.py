@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 import sqlalchemy as sa
+from scrapy.exceptions import CloseSpider
+from scrapy.settings import Settings
 
 from crawler.sandbox.retail import World
 from crawler.spiders.retail import RetailSpider
+from crawler.sql.pipeline import SqlPipeline
 from crawler.sql.rows import tables_of
 from crawler.sql.sink import SqlSink
 from tests.shop import ROOT, Shop, open_shop
@@ -88,12 +93,22 @@ def test_two_runs_with_changed_prices(shop: Shop, tmp_path: Path, postgresql: st
         ("postgresql://127.0.0.1:9/y", "Connection refused"),
         ("/nowhere/out.db", "unable to open database file"),
         ("postgresql://::bad", "SQL_SINK cannot be used"),
+        ("sqlite:///nowhere/at/all.db", "unable to open database file"),
     ],
 )
-def test_a_database_that_is_not_there_is_a_broken_run(shop: Shop, url: str, said: str) -> None:
-    run = shop.crawl("-a", "cat_id=976759", SQL_SINK=url)
+def test_a_database_that_is_not_there_ends_the_run(url: str, said: str) -> None:
+    spider = SimpleNamespace(name="retail", on_demand=False, scrapers=RetailSpider.scrapers)
+    crawler: Any = SimpleNamespace(settings=Settings({"SQL_SINK": url}), spider=spider)
+    with pytest.raises(CloseSpider) as raised:
+        asyncio.run(SqlPipeline.from_crawler(crawler).open_spider())
+    assert said in raised.value.reason
+    assert "\n" not in raised.value.reason
+
+
+def test_a_run_without_its_database_is_broken(shop: Shop) -> None:
+    run = shop.crawl("-a", "cat_id=976759", SQL_SINK="/nowhere/out.db")
     assert run.returncode == 1, run.stderr
-    assert said in run.stderr
+    assert "SQL_SINK cannot be used: unable to open database file" in run.stderr
 
 
 def test_a_record_that_is_refused_takes_no_other_with_it(shop: Shop, tmp_path: Path) -> None:
