@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
+PATIENCE = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds between tries while the database is away. The crawl waits meanwhile, since its window is full."""
+
 
 class SqlPipeline:
     """Writes records to ``SQL_SINK``, in batches that make themselves: what comes while one is written is the next one.
@@ -35,6 +38,8 @@ class SqlPipeline:
         self.sink: SqlSink | None = None
         self._waiting: list[tuple[list[Row], asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._given_up: ConnectionError | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> SqlPipeline:
@@ -70,6 +75,8 @@ class SqlPipeline:
 
     async def process_item(self, item: Record) -> Record:
         """Passes a record on when its rows are committed; what the database refuses is raised."""
+        if self._given_up is not None:
+            raise self._given_up
         rows = list(rows_of(item, self.tables))
         if rows:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -80,32 +87,55 @@ class SqlPipeline:
         return item
 
     async def _write_all(self) -> None:
-        assert self.sink is not None
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
-                written = await asyncio.to_thread(self.sink.write, [row for rows, _ in batch for row in rows])
+                await self._commit([row for rows, _ in batch for row in rows])
+            except ConnectionError as error:
+                self._give_up(error, batch)
             except Exception as error:  # noqa: BLE001  # whatever it is, those that wait for it must be told
-                if len(batch) == 1:
-                    batch[0][1].set_exception(error)
-                    continue
-                logger.warning("sql_batch_refused", records=len(batch), error=str(error).partition("\n")[0])
-                await self._write_one_by_one(batch)
+                await self._write_one_by_one(batch, error)
             else:
-                self._count(written)
                 for _, done in batch:
                     done.set_result(None)
 
-    async def _write_one_by_one(self, batch: list[tuple[list[Row], asyncio.Future[None]]]) -> None:
+    async def _write_one_by_one(self, batch: list[tuple[list[Row], asyncio.Future[None]]], error: Exception) -> None:
         """After a batch was refused: one record that the database does not take must not take others with it."""
-        assert self.sink is not None
+        if len(batch) == 1:
+            batch[0][1].set_exception(error)
+            return
+        logger.warning("sql_batch_refused", records=len(batch), error=str(error).partition("\n")[0])
         for rows, done in batch:
             try:
-                self._count(await asyncio.to_thread(self.sink.write, rows))
-            except Exception as error:  # noqa: BLE001  # likewise
-                done.set_exception(error)
+                await self._commit(rows)
+            except Exception as refused:  # noqa: BLE001  # likewise
+                done.set_exception(refused)
             else:
                 done.set_result(None)
+
+    async def _commit(self, rows: list[Row]) -> None:
+        """Writes rows, in a thread; waits while the database is away, for about a minute."""
+        assert self.sink is not None
+        for wait in (*PATIENCE, None):
+            try:
+                self._count(await asyncio.to_thread(self.sink.write, rows))
+            except ConnectionError as error:
+                if wait is None:
+                    raise
+                logger.warning("sql_sink_away", again_in_seconds=wait, error=str(error))
+                await asyncio.sleep(wait)
+            else:
+                return
+
+    def _give_up(self, error: ConnectionError, batch: list[tuple[list[Row], asyncio.Future[None]]]) -> None:
+        """Ends the run: what would be downloaded now could not be kept."""
+        self._given_up = error
+        assert self.crawler.engine is not None
+        end = self.crawler.engine.close_spider_async(reason=f"SQL_SINK cannot be written: {error}")
+        self._ending = asyncio.create_task(end)
+        for _, done in (*batch, *self._waiting):
+            done.set_exception(error)
+        self._waiting = []
 
     def _count(self, written: Written) -> None:
         stats: Any = self.crawler.stats

@@ -122,7 +122,8 @@ class SqlSink:
         """Writes rows in one transaction: all of them, or none.
 
         Raises:
-            sqlalchemy.exc.SQLAlchemyError: the database cannot be reached, or refuses.
+            ConnectionError: the database cannot be reached, is locked or full: the same rows may be written later.
+            sqlalchemy.exc.SQLAlchemyError: it refuses these rows.
         """
         by_table: dict[str, dict[tuple[str, ...], Row]] = {}
         total = 0
@@ -131,15 +132,17 @@ class SqlSink:
             same = by_table.setdefault(row.table.name, {})
             if row.key not in same or same[row.key].fetched_at <= row.fetched_at:
                 same[row.key] = row
-        written = Written()
-        with self.engine.begin() as connection:
-            for _, found in sorted(by_table.items()):
-                # In the order of their keys: two processes that wait for each other's rows would wait for ever.
-                ordered = [row for _, row in sorted(found.items())]
-                for start in range(0, len(ordered), CHUNK):
-                    written += self._write_chunk(connection, ordered[start : start + CHUNK])
-        repeats = total - sum(map(len, by_table.values()))
-        return written + Written(unchanged=repeats)
+        written = Written(unchanged=total - sum(map(len, by_table.values())))
+        try:
+            with self.engine.begin() as connection:
+                for _, found in sorted(by_table.items()):
+                    # In the order of their keys: two processes that wait for each other's rows would wait for ever.
+                    ordered = [row for _, row in sorted(found.items())]
+                    for start in range(0, len(ordered), CHUNK):
+                        written += self._write_chunk(connection, ordered[start : start + CHUNK])
+        except sa.exc.OperationalError as error:
+            raise ConnectionError(str(error.orig).partition("\n")[0]) from error
+        return written
 
     def _write_chunk(self, connection: sa.Connection, rows: list[Row]) -> Written:
         shape = rows[0].table
