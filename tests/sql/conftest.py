@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -54,7 +55,7 @@ def postgresql() -> Iterator[str]:
         engine.dispose()
         yield url
     finally:
-        server.terminate()
+        server.send_signal(signal.SIGINT)  # SIGTERM waits for those who are connected
         server.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
