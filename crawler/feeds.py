@@ -1,38 +1,149 @@
-"""What a crawl writes: the data of its targets, and one line for each target that has none."""
+"""What a crawl writes: the data of its targets, and one line for each target that has none.
+
+A feed that cannot be written is never a matter of the log alone: it ends the run, or makes the exit code say so.
+"""
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any
+import asyncio
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import orjson
 from scrapy import signals
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.exporters import BaseItemExporter
-from scrapy.extensions.feedexport import FeedExporter
+from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 
 from crawler.items import Record
 from crawler.outcomes import Outcome, target_settled
 from crawler.targets import Rejected
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import Settings
+
+    from crawler.shapes import Place
+    from crawler.spiders.base import PlatformSpider
+
+GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
+FAILED = "feedexport/failed_count/{}"
+"""Scrapy's stat for what a feed could not write."""
 
 
 class JsonLinesExporter(BaseItemExporter):
     """JSON Lines as UTF-8, the same bytes for ``data`` as the endpoint's (Scrapy's own escapes what is not ASCII)."""
 
-    def __init__(self, file: IO[bytes], **kwargs: Any) -> None:
+    def __init__(self, file: IO[bytes], *, place: Place | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         self.file = file
+        self.place = place
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> JsonLinesExporter:
+        return cls(file, place=cast("PlatformSpider", crawler.spider).exploded, **kwargs)
 
     def export_item(self, item: Record | dict[str, Any]) -> None:
-        line = item.feed_line() if isinstance(item, Record) else item
-        self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        if not isinstance(item, Record):
+            lines = [item]
+        elif self.place is None:
+            lines = [item.feed_line()]
+        else:
+            lines = list(exploded_lines(item, self.place))
+        for line in lines:
+            self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
 
-class FailuresFeed(FeedExporter):
+def exploded_lines(record: Record, place: Place) -> Iterator[dict[str, Any]]:
+    """One line for each row of a list in the record's data, with what it is joined to its target by."""
+    target = record.target.as_dict()
+    for position, row in enumerate(place.rows(record.data)):
+        yield {
+            "target_id": target["id"],
+            "scraper": target["scraper"],
+            "params": target["params"],
+            "fetched_at": record.fetched_at,
+            "position": position,
+            **row,
+        }
+
+
+class Feeds(FeedExporter):
+    """Scrapy's feed exporter, gzipped where the name ends in ``.gz``, and with failures that are seen.
+
+    Scrapy logs what could not be written and ends as if all were well; here the exit code is that of a broken run.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._ending: asyncio.Task[None] | None = None
+        try:
+            super().__init__(crawler)
+        except NotConfigured:
+            if self.settings["FEEDS"]:
+                raise RuntimeError("The feeds cannot be written as they are set; the log says why.") from None
+            raise
+        for uri, options in self.feeds.items():
+            if uri.endswith(".gz"):
+                options.setdefault("postprocessing", [GZIP])
+
+    def open_spider(self, spider: Spider) -> None:
+        """Opens the feeds.
+
+        Raises:
+            CloseSpider: one of them cannot be written at all.
+        """
+        super().open_spider(spider)
+        for slot in self.slots:
+            problem = _problem(slot)
+            if problem:
+                self.slots.remove(slot)  # an empty feed would be written in the end
+                raise CloseSpider(problem)
+
+    def item_scraped(self, item: Any, spider: Spider) -> None:
+        try:
+            super().item_scraped(item, spider)
+        except OSError as error:  # no space, no right: it would be the same with all that come
+            self._count_failure("write")
+            assert self.crawler.engine is not None
+            if self._ending is None:
+                end = self.crawler.engine.close_spider_async(reason=f"a feed cannot be written: {error}")
+                self._ending = asyncio.create_task(end)
+            raise
+        except Exception:
+            self._count_failure("item")
+            raise
+
+    async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:
+        """Scrapy's own counts what a storage refuses, but not what the exporter cannot finish."""
+        try:
+            await super()._close_slot(slot, spider)
+        except Exception:
+            self._count_failure("finish")
+            raise
+
+    def _count_failure(self, what: str) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(FAILED.format(what))
+
+
+def _problem(slot: FeedSlot) -> str | None:
+    """Why a feed cannot be written at all."""
+    if slot.format != "parquet":
+        return None
+    if find_spec("pyarrow") is None:
+        return "Parquet feeds need pyarrow: install the extra 'parquet'"
+    if isinstance(slot.storage, FileFeedStorage) and slot.storage.write_mode == "ab":
+        path = Path(slot.storage.path)
+        if path.is_file() and path.stat().st_size:
+            return f"nothing can be added to a Parquet file: use -O, or another name than {path}"
+    return None
+
+
+class FailuresFeed(Feeds):
     """A second feed exporter, for the outcomes that are errors: ``FAILURES_FEED`` is the only feed that it knows."""
 
     @classmethod
@@ -54,7 +165,7 @@ class FailuresFeed(FeedExporter):
     def settings(self, settings: Settings) -> None:
         self._settings = settings.copy()
         self._settings.set("FEED_URI", None, priority="cmdline")
-        feed = {"format": "jsonlines", "store_empty": False}
+        feed = {"format": "jsonlines", "store_empty": False, "batch_item_count": 0}
         self._settings.set("FEEDS", {settings["FAILURES_FEED"]: feed}, priority="cmdline")
 
     def target_settled(self, outcome: Outcome, spider: Spider) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 from pydantic.json_schema import JsonSchemaValue
@@ -14,6 +14,23 @@ from crawler.errors import Detail, ExtractionFailed
 
 if TYPE_CHECKING:
     from crawler.targets import Target
+
+
+@dataclass(frozen=True)
+class Entity:
+    """What a data model's objects are to whoever loads them: things that are met again, and that change.
+
+    All fields are named by their path within the model, joined by dots: ``price.current_price``.
+    """
+
+    name: str
+    """The plural under which they are known: the table ``<platform>_<name>``, and ``-a explode=<name>``."""
+    key: tuple[str, ...] = ()
+    """Fields that tell one from another on the whole platform, never empty. None: the target itself is the key."""
+    history: tuple[str, ...] = ()
+    """Fields whose former values are kept: prices and counts."""
+    placement: tuple[str, ...] = ()
+    """Fields of the place where it was seen (an advertisement), not of the thing: no reason to write it anew."""
 
 
 class Model(BaseModel):
@@ -31,6 +48,9 @@ class Model(BaseModel):
         serialize_by_alias=True,
         use_attribute_docstrings=True,
     )
+
+    entity: ClassVar[Entity | None] = None
+    """What the model's objects are, where they are things that are met again."""
 
 
 class Params(BaseModel):

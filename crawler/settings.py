@@ -119,9 +119,13 @@ SPIDER_MIDDLEWARES: dict[str, int | None] = {
 }
 ITEM_PIPELINES = {
     "crawler.pipelines.ValidationPipeline": 300,
+    "crawler.sql.pipeline.SqlPipeline": 800,  # last: what it writes is what the feeds get
 }
 EXTENSIONS: dict[str, int | None] = {
+    "scrapy.extensions.feedexport.FeedExporter": None,
+    "crawler.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
     "crawler.feeds.FailuresFeed": 500,
+    "crawler.monitors.extension.Monitors": 500,
     "crawler.sandbox.extension.SandboxExtension": 100,
 }
 
@@ -161,7 +165,31 @@ PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
 
 FAILURES_FEED: str | None = "failures-%(name)s-%(time)s.jsonl"
 """Feed URI for one line a failed target; no file where none failed. None: no such feed."""
-FEED_EXPORTERS = {"jsonlines": "crawler.feeds.JsonLinesExporter", "jsonl": "crawler.feeds.JsonLinesExporter"}
+FEED_EXPORTERS = {
+    "jsonlines": "crawler.feeds.JsonLinesExporter",
+    "jsonl": "crawler.feeds.JsonLinesExporter",
+    "jl": "crawler.feeds.JsonLinesExporter",
+    "gz": "crawler.feeds.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
+    "parquet": "crawler.parquet.ParquetExporter",
+    # Scrapy's others know no records of ours: they would write Python's names, or nothing.
+    **dict.fromkeys(("json", "csv", "xml", "marshal", "pickle")),
+}
+
+SQL_SINK: str | None = None
+"""Where crawled data is kept as tables: an SQLite file, or the URL of a PostgreSQL database. None: nowhere."""
+
+# Monitors of batch runs
+
+MONITORS = False
+"""Compare each run's fields and outcomes with the last runs, and write a report."""
+MONITORS_DIR: str | None = None
+"""Where the runs and their reports are kept; None: ``monitors`` in the project's ``.scrapy`` folder."""
+MONITORS_RUNS = 10
+"""How many of the last runs, taken together, a run is compared with."""
+MONITORS_MAX_FAILED = 0.1
+"""Share of the targets that may fail by the platform's or our own fault; beyond it a run is reported anyway."""
+MONITORS_SUITE = "crawler.monitors.suite.Suite"
+"""Spidermon's suite: derive from it to add actions (mail, chat) or monitors."""
 
 # The endpoint
 

@@ -28,7 +28,7 @@ def exit_code(crawler: Crawler) -> int:
     """The exit code that a finished crawler's stats stand for."""
     assert crawler.stats is not None
     stats = crawler.stats.get_stats()
-    if stats.get("finish_reason") != "finished":
+    if stats.get("finish_reason") != "finished" or any(key.startswith("feedexport/failed_count/") for key in stats):
         return RUN_BROKE
     codes = {key.removeprefix("targets/") for key in stats if key.startswith("targets/")}
     if not codes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from crawler import cursors
-from crawler.items import Model, Params
+from crawler.items import Entity, Model, Params
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""
@@ -49,6 +49,19 @@ class ProfileParams(Params):
 
 class Demographics(Model):
     """Who the profile is, under the platform's own names."""
+
+    entity: ClassVar[Entity] = Entity(
+        "profiles",
+        key=("screen_name",),
+        history=(
+            "favourites_count",
+            "followers_count",
+            "friends_count",
+            "listed_count",
+            "media_count",
+            "statuses_count",
+        ),
+    )
 
     created_at: str
     """When the account was made, in the platform's form: ``Sat Dec 14 04:35:55 +0000 2013``. "" where not exposed."""
@@ -128,6 +141,12 @@ class InnerPost(Model):
 
 class Post(Model):
     """A post or repost of the profile."""
+
+    entity: ClassVar[Entity] = Entity(
+        "posts",
+        key=("post_id",),
+        history=("comment_count", "like_count", "save_count", "share_count", "view_count"),
+    )
 
     caption: str
     """The whole text: of a long post all of it, of a repost the reposted post's. Shortened links are expanded; the link

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from pydantic import Field, field_validator
 
-from crawler.items import Model, Params
+from crawler.items import Entity, Model, Params
 from crawler.platforms import PUBLIC_ORIGINS
 from crawler.schemas.professional_rows import (
     Activity,
@@ -118,6 +119,8 @@ class DataAvailability(Model):
 
 class Profile(Model):
     """A member's profile, as a visitor without an account sees it."""
+
+    entity: ClassVar[Entity] = Entity("profiles", key=("public_identifier",), history=("connections", "followers"))
 
     about: str
     """What the member says of themselves, with its line breaks; "" where the page has none."""

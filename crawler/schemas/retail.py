@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from crawler.items import Model, Params
+from crawler.items import Entity, Model, Params
 from crawler.platforms import PUBLIC_ORIGINS
 
 CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"
@@ -157,6 +157,13 @@ class Seller(Model):
 class Product(Model):
     """A row of the listing, as served: sponsored repeats are rows too."""
 
+    entity: ClassVar[Entity] = Entity(
+        "products",
+        key=("item_id",),
+        history=("price.current_price", "price.min_price", "price.max_price", "rating.average", "rating.review_count"),
+        placement=("is_sponsored",),
+    )
+
     availability: Availability
     badges: list[str] = Field(default_factory=list)
     """Texts of the row's flags and tags; the key of a tag that is an icon. Optional: absent where it has none."""
@@ -195,6 +202,8 @@ class Product(Model):
 
 class Listing(Model):
     """A page of a category."""
+
+    entity: ClassVar[Entity] = Entity("listings", history=("total_results",))
 
     breadcrumbs: list[Breadcrumb]
     """The levels above the category, the broadest first."""

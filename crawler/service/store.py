@@ -1,6 +1,6 @@
 """What the service must remember beyond a process: one small database, in a thread of its own.
 
-SQLite for the workers of one host; PostgreSQL by URL (extra ``postgres``) for several hosts.
+SQLite for the workers of one host; PostgreSQL by URL (extra ``postgresql``) for several hosts.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from crawler.items import Record
 from crawler.outcomes import Accounting, Outcome, target_settled
 from crawler.pages.base import PlatformPage
 from crawler.politeness import platform_state
+from crawler.shapes import Place, rows_named, shape_of_models
 from crawler.targets import Admission, ArgumentSource, FileSource, Scraper, Target, TargetSource
 from crawler.visits import carry_browser, in_browser
 
@@ -41,6 +42,8 @@ class CrawlArguments(BaseModel):
     """Which scraper; may be left out where the params fit only one."""
     targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """A file of targets, JSON Lines or CSV, instead of params."""
+    explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    """A list in the data (products, posts), of which each row becomes a line of the feeds, instead of each target."""
 
 
 class PlatformSpider(Spider):
@@ -58,6 +61,8 @@ class PlatformSpider(Spider):
             logger.warning("unknown_arguments", names=sorted(unknown), known=sorted(type(self.args).model_fields))
         self.source = self._own_source(kwargs) if source is None else source
         self.origins: dict[str, str] = {}
+        self.exploded: Place | None = None
+        """The list of which the feeds have one line a row."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
@@ -106,6 +111,11 @@ class PlatformSpider(Spider):
         """One request for each target that the source releases."""
         if isinstance(self.source, FileSource) and not self.source.path.is_file():
             raise CloseSpider(f"no such targets file: {self.source.path}")
+        if self.args.explode:
+            try:
+                self.exploded = rows_named(shape_of_models([s.data for s in self.scrapers]), self.args.explode)
+            except ValueError as error:
+                raise CloseSpider(str(error)) from None
         breaker = platform_state(self.name, self.settings).breaker
         async for target in self.accounting.release(self.source):
             try:

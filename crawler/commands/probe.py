@@ -1,0 +1,136 @@
+"""``scrapy probe``: asks the platform for one target and says how it went, for whoever must repair a scraper."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.utils.conf import arglist_to_dict
+
+from crawler.commands.crawl import RUN_BROKE
+from crawler.commands.extract import FAILED
+from crawler.probe.nulls import Empty, empty_fields
+from crawler.probe.recorder import Download, Recorder
+from crawler.probe.scrub import Scrubber
+from crawler.registry import scrapers, spider_for
+from crawler.targets import Scraper
+
+if TYPE_CHECKING:
+    from crawler.spiders.base import PlatformSpider
+
+
+class Command(ScrapyCommand):
+    """Exits 0 where there is data, 2 on a typed error, 1 when the run itself broke."""
+
+    requires_project = True
+
+    def syntax(self) -> str:
+        return "<scraper> [-a NAME=VALUE ...] [--save DIR] [--keep NAME ...]"
+
+    def short_desc(self) -> str:
+        return "Fetch one live target: sources, times, nulls; save the responses as fixtures"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "-a",
+            dest="params",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="what to ask for (default: the scraper's example)",
+        )
+        parser.add_argument("--save", metavar="DIR", type=Path, help="save what was read as fixtures, scrubbed")
+        parser.add_argument(
+            "--keep", metavar="NAME", action="append", default=[], help="a key whose value scrubbing leaves as it is"
+        )
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        no_outputs: dict[str, Any] = {"FEEDS": {}, "FAILURES_FEED": None, "SQL_SINK": None, "MONITORS": False}
+        for name, value in no_outputs.items():
+            self.settings.set(name, value, priority="cmdline")
+        if self.settings.getpriority("LOG_LEVEL") != SETTINGS_PRIORITIES["cmdline"]:
+            self.settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise UsageError("Name one scraper: scrapy probe <scraper>")
+        scraper = scrapers().get(args[0])
+        if scraper is None:
+            raise UsageError(f"There is no scraper {args[0]!r}; there are {', '.join(sorted(scrapers()))}.")
+        try:
+            params = arglist_to_dict(opts.params)
+        except ValueError:
+            raise UsageError("Give params as -a name=value.") from None
+        if not params:
+            params = {
+                name: v if isinstance(v, str) else orjson.dumps(v).decode() for name, v in scraper.example.items()
+            }
+        assert self.crawler_process is not None
+        crawler = self.crawler_process.create_crawler(spider_for(scraper))
+        recorder = Recorder(crawler, scraper)
+        self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
+        self.crawler_process.start()
+        if recorder.outcome is None:
+            print("The run broke before the target had an outcome; the log says why.", file=sys.stderr)
+            self.exitcode = RUN_BROKE
+            return
+        print("\n".join(report(recorder, params)))
+        if opts.save:
+            origins = cast("PlatformSpider", crawler.spider).allowed_origins
+            for path, note in recorder.save(opts.save, Scrubber(keep=opts.keep), origins):
+                print(f"saved      {path}{f' ({note})' if note else ''}")
+            print("Look through what was saved: names and texts of people are still in it.")
+        self.exitcode = FAILED if recorder.outcome.error else 0
+
+
+def report(recorder: Recorder, params: dict[str, Any]) -> list[str]:
+    """What happened, line by line."""
+    outcome, scraper = recorder.outcome, recorder.scraper
+    assert outcome is not None
+    asked = " ".join(f"{name}={value}" for name, value in params.items())
+    lines = [f"{scraper.name}  {asked}", f"outcome    {outcome.code} after {outcome.duration_ms / 1000:.2f} s"]
+    answered = [download.page.source for download in recorder.downloads if download.page]
+    lines.append(f"answered   {', '.join(answered) or 'no source'}")
+    lines += [f"request {n}  {_line(download)}" for n, download in enumerate(recorder.downloads, 1)]
+    if outcome.error is not None:
+        lines.append(f"error      {outcome.error.message}")
+        lines += [f"           {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in outcome.error.details]
+    else:
+        lines += _fields(scraper, outcome.data or {})
+    return lines
+
+
+def _line(download: Download) -> str:
+    took = "no end" if download.seconds is None else f"{download.seconds:.2f} s"
+    if download.response is None:
+        return f"no answer  {took}  {download.request.url}"
+    kilobytes = f"{len(download.response.body) / 1000:.0f} kB"
+    read = download.page.source if download.page else "not read"
+    return f"{download.response.status}  {took}  {kilobytes}  {read}  {download.request.method} {download.request.url}"
+
+
+def _fields(scraper: Scraper, data: dict[str, Any]) -> list[str]:
+    empty, filled = empty_fields(scraper, data)
+
+    def block(title: str, fields: list[Empty]) -> list[str]:
+        return [f"{title:11}{fields[0]}", *(f"{'':11}{each}" for each in fields[1:])] if fields else []
+
+    unexpected = [each for each in empty if not each.promised]
+    nowhere = [each for each in empty if each.promised and each.count.filled == 0 and each.count.rows > 1]
+    documented = [each for each in empty if each not in unexpected and each not in nowhere]
+    counts = f"{len(documented)} empty as documented, {len(nowhere)} in every row, {len(unexpected)} undocumented"
+    return [
+        f"fields     {filled} filled, {counts}",
+        *block("documented", documented),
+        *block("EVERY ROW", nowhere),
+        *block("UNEXPECTED", unexpected),
+    ]

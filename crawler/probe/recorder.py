@@ -1,0 +1,167 @@
+"""What a crawl of one target did: each download, which page object read it, and how the target ended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from scrapy import signals
+from scrapy.http import TextResponse
+from web_poet import BrowserResponse, HttpResponse, PageParams
+from web_poet.testing import Fixture
+from web_poet.utils import get_fq_class_name
+
+from crawler.errors import ScrapeError
+from crawler.outcomes import Outcome, target_settled
+from crawler.pages.base import PlatformPage
+from crawler.platforms import PUBLIC_ORIGINS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawler.probe.scrub import Scrubber
+    from crawler.targets import Scraper
+
+
+@dataclass
+class Download:
+    """One request that went to the network."""
+
+    request: Request
+    began: float
+    seconds: float | None = None
+    response: Response | None = None
+    page: PlatformPage | None = None
+    """The page object that read it; None for a redirect, a retried failure, a page that nobody asked to be read."""
+
+
+class Recorder:
+    """Listens to a crawler."""
+
+    def __init__(self, crawler: Crawler, scraper: Scraper) -> None:
+        self.scraper = scraper
+        self.downloads: list[Download] = []
+        self.outcome: Outcome | None = None
+        crawler.signals.connect(self.request_reached_downloader, signals.request_reached_downloader)
+        crawler.signals.connect(self.request_left_downloader, signals.request_left_downloader)
+        crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
+        crawler.signals.connect(self.response_received, signals.response_received)
+        crawler.signals.connect(self.target_settled, target_settled)
+
+    def request_reached_downloader(self, request: Request) -> None:
+        """A download begins: its turn had come."""
+        self.downloads.append(Download(request, time.monotonic()))
+
+    def request_left_downloader(self, request: Request) -> None:
+        """It ended, with or without a response."""
+        for download in self._of(request):
+            download.seconds = time.monotonic() - download.began
+
+    def response_downloaded(self, request: Request, response: Response) -> None:
+        """It ended with a response."""
+        for download in self._of(request):
+            download.response = response
+
+    def response_received(self, response: Response) -> None:
+        """The response has passed the middlewares: the page objects that its callback asked for are made."""
+        assert response.request is not None
+        pages = [value for value in response.request.cb_kwargs.values() if isinstance(value, PlatformPage)]
+        for download in self._of(response.request):
+            download.response = response
+            download.page = pages[0] if pages else self._recognised(response)
+
+    def target_settled(self, outcome: Outcome) -> None:
+        """The first outcome is the target's; what follows from it is of no interest."""
+        self.outcome = self.outcome or outcome
+
+    def _of(self, request: Request) -> Iterable[Download]:
+        return (download for download in self.downloads if download.request is request)
+
+    def _recognised(self, response: Response) -> PlatformPage | None:
+        """The page object for a response that the spider reads without scrapy-poet's help."""
+        if isinstance(response, TextResponse):
+            for page in self.scraper.pages:
+                if page.recognise(response.text):
+                    headers = {"Content-Type": "text/html; charset=utf-8"}
+                    body = response.text.encode()
+                    assert response.request is not None
+                    asked = PageParams(response.request.meta.get("page_params", {}))
+                    again = HttpResponse(response.url, body, status=response.status, headers=headers)
+                    return page(response=again, page_params=asked)
+        return None
+
+    # What is kept of it
+
+    def learn_secrets(self, scrubber: Scrubber) -> None:
+        """Tells a scrubber what was sent and received as secret."""
+        for download in self.downloads:
+            for message in (download.request, download.response):
+                if message is not None:
+                    scrubber.learn(
+                        (name.decode("latin-1"), value.decode("latin-1"))
+                        for name, values in message.headers.items()
+                        for value in values
+                    )
+
+    def save(self, folder: Path, scrubber: Scrubber, origins: Iterable[str]) -> list[tuple[Path, str]]:
+        """Saves each response that a page object reads as a fixture: the folders, and what scrubbing did to its data.
+
+        Raises:
+            TypeError: a page object that takes what cannot be scrubbed.
+        """
+        public = PUBLIC_ORIGINS[self.scraper.platform]
+
+        def clean(text: str) -> str:
+            for origin in origins:
+                text = text.replace(origin, public)
+            return scrubber(text)
+
+        self.learn_secrets(scrubber)
+        return [_save(download.page, folder, clean) for download in self.downloads if download.page is not None]
+
+
+def _save(page: PlatformPage, folder: Path, clean: Any) -> tuple[Path, str]:
+    inputs = {each.name: _scrubbed(getattr(page, each.name), clean) for each in attrs.fields(type(page)) if each.init}
+    before = _reading(page)
+    item, error = _reading(type(page)(**inputs))
+    into = folder / get_fq_class_name(type(page))
+    name = next(name for n in range(1, 10_000) if not (into / (name := f"probe-{n}")).exists())
+    Fixture.save(into, inputs=list(inputs.values()), item=item, exception=error, meta={}, fixture_name=name)
+    return into / name, _difference(before, (item, error))
+
+
+def _scrubbed(value: Any, clean: Any) -> Any:
+    match value:
+        case HttpResponse():
+            kind = value.headers.get("Content-Type", "text/html").partition(";")[0]
+            headers = {"Content-Type": f"{kind}; charset=utf-8"}
+            return HttpResponse(clean(str(value.url)), clean(value.text).encode(), status=value.status, headers=headers)
+        case BrowserResponse():
+            return BrowserResponse(url=clean(str(value.url)), html=clean(str(value.html)), status=value.status)
+        case PageParams():
+            return PageParams({k: clean(v) if isinstance(v, str) else v for k, v in value.items()})
+    raise TypeError(f"a page object takes {type(value).__name__}, which cannot be scrubbed: nothing is saved of it")
+
+
+def _reading(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | None]:
+    """What a page object says, without the crawl around it."""
+    try:
+        return asyncio.run(page.to_item()), None
+    except ScrapeError as error:
+        return None, error
+
+
+def _difference(before: tuple[Any, Any], after: tuple[Any, Any]) -> str:
+    """What scrubbing did to the data, in words; nothing is what is hoped for."""
+    if type(before[1]) is not type(after[1]):
+        return f"scrubbing made it end otherwise ({after[1] or 'data'}): name the values that are needed with --keep"
+    changed = [key for key in before[0] or {} if before[0][key] != (after[0] or {}).get(key)]
+    return f"scrubbed in the data: {', '.join(changed)}" if changed else ""

@@ -1,0 +1,144 @@
+"""``scrapy probe`` against a shop that hands out secrets: what it says, and a fixture that is replayed at once."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from web_poet.testing import Fixture
+
+from crawler.pages.retail import ListingPage
+from crawler.probe.nulls import empty_fields, promised_names
+from crawler.registry import scrapers, spiders
+from tests.shop import ROOT, Shop, open_shop
+
+CATEGORY = "retail-category-v4"
+SECRETS = {
+    "cookie": "vtc-Zk9Aq77b",
+    "token": "tok_51HxQ2eZvKYlo",
+    "address": "203.0.113.77",
+    "mail": "jo.doe@mail.example.org",
+}
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with open_shop() as served:
+        page = f'{{"csrfToken":"{SECRETS["token"]}","ip":"{SECRETS["address"]}","m":"{SECRETS["mail"]}"}}'
+        cookie = f"<script>var seen='{SECRETS['cookie']}';var s={page}</script></body>"
+        served.alter = lambda body: body.replace(b"</body>", cookie.encode())
+        served.headers = {"Set-Cookie": f"vtc={SECRETS['cookie']}; Path=/", "X-Client-Ip": SECRETS["address"]}
+        yield served
+
+
+def replay(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_what_it_says_and_what_it_saves(shop: Shop, tmp_path: Path) -> None:
+    assert all(secret.encode() in shop.answer("/browse/976759")[2] for secret in SECRETS.values())
+    probe = shop.scrapy("probe", CATEGORY, "-a", "cat_id=976759", "-a", "page=2", "--save", str(tmp_path))
+    assert probe.returncode == 0, probe.stderr
+    assert re.search(r"outcome +OK after \d+\.\d\d s", probe.stdout)
+    assert re.search(r"answered +listing\n", probe.stdout)
+    assert re.search(r"request 1  200  \d\.\d\d s  \d+ kB  listing  GET \S+/browse/976759\?page=2\n", probe.stdout)
+    assert re.search(r"documented.*breadcrumbs", probe.stdout)
+    assert "UNEXPECTED" not in probe.stdout
+    (fixture,) = tmp_path.glob("crawler.pages.retail.ListingPage/probe-1")
+    saved = "".join(path.read_text() for path in fixture.rglob("*") if path.is_file())
+    assert "csrfToken" in saved
+    for name, secret in SECRETS.items():
+        assert secret not in saved, name
+    assert "127.0.0.1" not in saved
+    assert "Set-Cookie" not in saved
+    replayed = replay(tmp_path)
+    assert replayed.returncode == 0, replayed.stdout
+    assert re.search(r"\d+ passed", replayed.stdout)
+
+
+def test_a_page_that_is_not_understood_is_saved_as_its_error(shop: Shop, tmp_path: Path) -> None:
+    whole = shop.alter
+    shop.alter = lambda body: whole(body).replace(b'"itemStacks"', b'"stacks"')
+    probe = shop.scrapy("probe", CATEGORY, "--save", str(tmp_path))
+    assert probe.returncode == 2, probe.stderr
+    assert "outcome    EXTRACTION_FAILED" in probe.stdout
+    assert "props.pageProps.initialData.searchResult.itemStacks: " in probe.stdout
+    assert probe.stdout.count("\nrequest ") == 2, "it is asked for twice"
+    fixtures = sorted(path.name for path in tmp_path.glob("*/*"))
+    assert fixtures == ["probe-1", "probe-2"]
+    for path in tmp_path.glob("*/*"):
+        Fixture(path).assert_toitem_exception(ListingPage)
+
+
+def test_a_renamed_key_is_empty_in_every_row(shop: Shop) -> None:
+    shop.alter = lambda body: body.replace(b'"averageRating"', b'"meanRating"').replace(b'"canonicalUrl"', b'"link"')
+    probe = shop.scrapy("probe", CATEGORY)
+    everywhere = probe.stdout.partition("EVERY ROW")[2].partition("UNEXPECTED")[0]
+    assert "products[].rating.average (6 of 6)" in everywhere, probe.stdout
+    assert re.search(r"UNEXPECTED +products\[\]\.url \(6 of 6\)", probe.stdout), probe.stdout
+
+
+def test_a_platform_that_does_not_answer(shop: Shop, tmp_path: Path) -> None:
+    origins = '{"retail": "http://127.0.0.1:9"}'
+    probe = shop.scrapy("probe", CATEGORY, "--save", str(tmp_path), PLATFORM_ORIGINS=origins)
+    assert probe.returncode == 2
+    assert "outcome    UPSTREAM_ERROR" in probe.stdout
+    assert "answered   no source" in probe.stdout
+    assert "request 3  no answer" in probe.stdout
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "Name one scraper"),
+        (["nothing"], 2, "There is no scraper 'nothing'; there are "),
+        ([CATEGORY, "-a", "cat_id"], 2, "-a name=value"),
+        ([CATEGORY, "-a", "cat_id=food"], 2, "outcome    INVALID_REQUEST"),
+    ],
+)
+def test_wrong_usage(shop: Shop, arguments: list[str], code: int, said: str) -> None:
+    probe = shop.scrapy("probe", *arguments)
+    assert probe.returncode == code
+    assert said in probe.stdout + probe.stderr
+
+
+def test_nothing_else_is_written(shop: Shop, tmp_path: Path) -> None:
+    outputs = {
+        "SQL_SINK": tmp_path / "out.db",
+        "MONITORS": 1,
+        "MONITORS_DIR": tmp_path / "runs",
+        "FAILURES_FEED": tmp_path / "failures.jsonl",
+    }
+    shop.scrapy("probe", CATEGORY, "-a", "cat_id=1_2_3", **outputs)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("platform", sorted(spiders()))
+def test_a_platform_page_says_what_may_be_empty(platform: str) -> None:
+    assert promised_names(platform)
+
+
+def test_promises_are_read_from_the_page_and_from_the_schema() -> None:
+    data = {
+        "breadcrumbs": [],
+        "heading": "",
+        "category_name": "",
+        "products": [{"price": {"current_price": None}, "name": "", "rating": {}}],
+    }
+    empty, _ = empty_fields(scrapers()[CATEGORY], data)
+    promised = {each.path: each.promised for each in empty}
+    assert promised["products[].price.current_price"], "by the platform's page"
+    assert promised["category_name"], "by the schema"
+    assert not promised["heading"]
+    assert not promised["products[].name"], "never empty, it says"

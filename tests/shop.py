@@ -1,0 +1,100 @@
+"""A shop that can change between two crawls: the sandbox's pages, altered on their way out, and crawls of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.retail import World
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass
+class Shop:
+    """What the server answers with; a test may change it between crawls."""
+
+    world: World = field(default_factory=lambda: World(light=True))
+    alter: Callable[[bytes], bytes] = lambda body: body
+    """What is done to each page."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """Sent with each page."""
+    origin: str = ""
+
+    def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body."""
+        parts = urlsplit(path)
+        status, headers, body = self.world.page(Ask(parts.path, dict(parse_qsl(parts.query))))
+        return status, headers | self.headers, self.alter(body)
+
+    def reprice(self, cents: Callable[[int], int]) -> None:
+        """Changes every price: another world, since one that is made keeps its pages."""
+        self.world = copy(self.world)
+        self.world.products = [replace(p, cents=p.cents and cents(p.cents)) for p in self.world.products]
+
+    def settings(self) -> dict[str, str]:
+        """What makes a crawl go here, at once."""
+        return {
+            "PLATFORM_ORIGINS": json.dumps({"retail": self.origin}),
+            "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 16, "delay": 0}}),
+            "RETRY_BACKOFF_BASE": "0.05",
+        }
+
+    def scrapy(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
+        """Runs a command of the project against the shop."""
+        options = [part for name, value in (self.settings() | settings).items() for part in ("-s", f"{name}={value}")]
+        return subprocess.run(
+            [sys.executable, "-m", "scrapy", *arguments, *options],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=300,
+        )
+
+    def crawl(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
+        """Crawls without a failures feed, unless it is set."""
+        return self.scrapy("crawl", "retail", *arguments, **({"FAILURES_FEED": ""} | settings))
+
+
+@contextmanager
+def open_shop() -> Iterator[Shop]:
+    """Serves a shop on loopback."""
+    shop = Shop()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:  # http.server's name
+            status, headers, body = shop.answer(self.path)
+            self.send_response(status)
+            for name, value in {"Content-Type": "text/html; charset=utf-8", **headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """Says nothing: a crawl that is killed leaves its connections."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        shop.origin = f"http://127.0.0.1:{server.server_address[1]}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield shop
+        server.shutdown()

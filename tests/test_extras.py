@@ -1,0 +1,71 @@
+"""The extras are optional: nothing loads them unasked, and what was asked for says which one it needs."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy.exceptions import CloseSpider
+from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
+
+from crawler import settings
+from crawler.feeds import _problem
+from crawler.monitors.extension import Monitors
+from crawler.spiders.retail import RetailSpider
+from crawler.sql.pipeline import SqlPipeline
+
+OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb"}
+
+
+def test_nothing_optional_is_imported_by_what_every_crawl_loads() -> None:
+    components = [*settings.EXTENSIONS, *settings.ITEM_PIPELINES, *filter(None, settings.FEED_EXPORTERS.values())]
+    loads = "; ".join(f"load_object({name!r})" for name in components)
+    program = (
+        f"import sys; from scrapy.utils.misc import load_object; {loads}; import crawler.registry; print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+    assert set(loaded) & OPTIONAL == set()
+    assert all(load_object(name) for name in components)
+
+
+def crawler(**values: Any) -> Any:
+    spider = SimpleNamespace(name="retail", on_demand=False, scrapers=RetailSpider.scrapers)
+    return SimpleNamespace(settings=Settings(values), spider=spider)
+
+
+@pytest.mark.parametrize(
+    ("module", "url", "said"),
+    [
+        ("sqlalchemy", "out.db", "install the extra 'sql'"),
+        ("psycopg", "postgresql://x/y", "install the extra 'postgresql'"),
+    ],
+)
+def test_sql(module: str, url: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    if module == "sqlalchemy":
+        monkeypatch.setitem(sys.modules, "sqlalchemy.exc", None)
+    pipeline = SqlPipeline.from_crawler(crawler(SQL_SINK=url))
+    with pytest.raises(CloseSpider) as raised:
+        asyncio.run(pipeline.open_spider())
+    assert said in raised.value.reason
+
+
+def test_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
+    slot: Any = SimpleNamespace(format="parquet", storage=None)
+    assert _problem(slot) is None
+    monkeypatch.setattr("crawler.feeds.find_spec", lambda _: None)
+    assert _problem(slot) == "Parquet feeds need pyarrow: install the extra 'parquet'"
+
+
+def test_monitors(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("crawler.monitors.suite", "spidermon"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "spidermon", None)
+    values = {"MONITORS": True, "MONITORS_SUITE": settings.MONITORS_SUITE, "MONITORS_DIR": "."}
+    with pytest.raises(RuntimeError, match="MONITORS needs the extra 'monitors'"):
+        Monitors.from_crawler(crawler(**values))
