@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -121,4 +122,56 @@ def retry_after_seconds(value: str | None) -> int | None:
     try:
         return max(0, round(parsedate_to_datetime(text).timestamp() - time.time()))
     except ValueError:
+        return None
+
+
+_SCALES = {"": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6, "b": 10**9, "billion": 10**9}
+_STATED = re.compile(r"(?P<number>\d[\d,]{0,20}(?:\.\d{1,6})?)\s?(?P<scale>k|m|b|thousand|million|billion|)", re.IGNORECASE)
+
+
+def stated_count(text: str | None, things: str = "") -> int | None:
+    """The number of ``things`` (a pattern) that a text states, rounded or exact; None where it states something else.
+
+    A unit of another language is no unit: "20 Tr" (million) must not become 20.
+
+    >>> stated_count("8.84k subscribers", "subscribers?"), stated_count("3,993,451 views", "views?")
+    (8840, 3993451)
+    >>> stated_count("No views", "views?"), stated_count("2.4 thousand views", "views?"), stated_count("501k")
+    (0, 2400, 501000)
+    >>> [stated_count(text, "views?") for text in ("8 watching", "20 Tr views", "5 reviews", "views", None)]
+    [None, None, None, None, None]
+    """
+    stated, noun = (text or "").strip(), rf"\s{things}" if things else ""
+    if noun and re.fullmatch(f"no{noun}", stated, re.IGNORECASE):
+        return 0
+    found = re.fullmatch(_STATED.pattern + noun, stated, re.IGNORECASE)
+    if not found:
+        return None
+    total = round(float(found["number"].replace(",", "")) * _SCALES[found["scale"].lower()])
+    exact = count(found["number"]) if not found["scale"] else total
+    return exact if exact is not None and exact < 10**18 else None
+
+
+def clock_seconds(text: str | None) -> int | None:
+    """The seconds of a duration as players write it; None for every other text.
+
+    >>> clock_seconds("1:07:34"), clock_seconds("0:09"), clock_seconds("LIVE"), clock_seconds("1:75")
+    (4054, 9, None, None)
+    """
+    found = re.fullmatch(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", (text or "").strip(), re.ASCII)
+    return sum(int(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
+
+
+def unix_time(text: object) -> int | None:
+    """The Unix seconds of an ISO 8601 time with its offset from UTC; None for a time without one: it is of no zone.
+
+    >>> unix_time("2015-02-01T16:32:30+00:00"), unix_time("2022-11-12T13:00:00-08:00"), unix_time("2022-11-12")
+    (1422808350, 1668286800, None)
+    """
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return int(moment.timestamp()) if moment.tzinfo and moment.year > 1970 else None
+    except (ValueError, OverflowError):
         return None

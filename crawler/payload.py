@@ -110,6 +110,21 @@ def linked_data(blocks: Iterable[str]) -> list[dict[str, Any]]:
     return nodes
 
 
+def assigned_text(html: str, name: str) -> str | None:
+    """What a script of the page assigns to a variable, up to the script's end; None where none does.
+
+    >>> assigned_text('<script>var data = {"a": "};"};</script>', "data")
+    '{"a": "};"}'
+    >>> assigned_text('<script>window["data"] = {};</script>', "data"), assigned_text("<p>data</p>", "data")
+    ('{}', None)
+    """
+    found = re.search(rf'(?:\bvar {name}|window\["{name}"\])\s*=\s*(?=[\[{{])', html)
+    if not found:
+        return None
+    end = html.find("</script>", found.end())
+    return html[found.end() : end if end >= 0 else None].rstrip().removesuffix(";")
+
+
 def dig(value: Any, *path: Step) -> Any:
     """The value at a path of keys and indexes, None where the path breaks off.
 
