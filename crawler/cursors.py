@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-MAX_LENGTH = 8_192
+MAX_LENGTH = 16_384
 """No cursor of ours is as long; longer text is not even decoded."""
 
 

@@ -126,7 +126,9 @@ def retry_after_seconds(value: str | None) -> int | None:
 
 
 _SCALES = {"": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6, "b": 10**9, "billion": 10**9}
-_STATED = re.compile(r"(?P<number>\d[\d,]{0,20}(?:\.\d{1,6})?)\s?(?P<scale>k|m|b|thousand|million|billion|)", re.IGNORECASE)
+_STATED = re.compile(
+    r"(?P<number>\d[\d,]{0,20}(?:\.\d{1,6})?)\s?(?P<scale>k|m|b|thousand|million|billion|)", re.IGNORECASE
+)
 
 
 def stated_count(text: str | None, things: str = "") -> int | None:
@@ -159,7 +161,9 @@ def clock_seconds(text: str | None) -> int | None:
     (4054, 9, None, None)
     """
     found = re.fullmatch(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", (text or "").strip(), re.ASCII)
-    return sum(int(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
+    return (
+        sum(int(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
+    )
 
 
 def unix_time(text: object) -> int | None:

@@ -67,6 +67,8 @@ GUEST_TOKEN_PAUSE = 60.0
 LISTING_CEILING = 400
 """Reported results up to which a listing is paged through; beyond it an exhaustive crawl slices it. The platform
 serves about 500 rows; some of them repeat a product."""
+VIDEOSITE_ENRICH_MAX = 15
+"""Requests at most, for one page of a channel's items, for what its list does not tell: exact dates, views, likes."""
 
 # Downloads
 

@@ -13,7 +13,7 @@ from web_poet import field
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.normalise import count, stated_count, text, unix_time
-from crawler.pages.videosite import CHANNEL_MARKS, VideositePage, missing
+from crawler.pages.videosite_base import CHANNEL_MARKS, VideositePage, missing
 from crawler.pages.videosite_item import VIEWS, is_video_id, node_text, post
 from crawler.pages.videosite_profile import (
     about_of,
@@ -58,7 +58,9 @@ class AboutPage(VideositePage):
             raise missing("The answer has no about panel.", path, reason="no_about_panel")
         asked = text(self.page_params.get("channel"))
         if asked and self.channel and self.channel != asked:
-            raise missing("The panel is another channel's.", ("aboutChannelViewModel", "channelId"), reason="wrong_echo")
+            raise missing(
+                "The panel is another channel's.", ("aboutChannelViewModel", "channelId"), reason="wrong_echo"
+            )
 
     @field
     def channel(self) -> str:
@@ -194,7 +196,9 @@ class VideoPage(VideositePage):
                 raise UpstreamBlocked(f"The platform says: {why}", reason="bot_check")
             if "try again later" in why:
                 raise UpstreamRateLimited(f"The platform says: {why}", reason="rate_limited")
-            raise missing("The answer has no metadata.", ("microformat", "playerMicroformatRenderer"), reason="no_metadata")
+            raise missing(
+                "The answer has no metadata.", ("microformat", "playerMicroformatRenderer"), reason="no_metadata"
+            )
         asked = text(self.page_params.get("video"))
         if not is_video_id(self._video) or (asked and asked != self._video):
             raise missing("The metadata are another video's.", ("videoDetails", "videoId"), reason="wrong_echo")

@@ -175,13 +175,17 @@ def _tabbed_header(tabbed: dict[str, Any]) -> dict[str, Any]:
 def _other_header(header: Any, data: Any) -> dict[str, Any]:
     """Channels that the platform makes itself (games, sports), and the gate before channels for adults."""
     game = dig(header, "interactiveTabbedHeaderRenderer")
-    topics = (dig(each, "topicChannelDetailsRenderer") for each in objects(dig(header, "carouselHeaderRenderer", "contents")))
+    topics = (
+        dig(each, "topicChannelDetailsRenderer") for each in objects(dig(header, "carouselHeaderRenderer", "contents"))
+    )
     topic = next((each for each in topics if isinstance(each, dict)), None)
     gate = age_gate(data)
     subscribers = node_text(dig(topic, "subtitle"))
     return {
         "username": "",
-        "display_name": node_text(dig(game, "title")) or node_text(dig(topic, "title")) or node_text(dig(gate, "channelTitle")),
+        "display_name": node_text(dig(game, "title"))
+        or node_text(dig(topic, "title"))
+        or node_text(dig(gate, "channelTitle")),
         "biography": node_text(dig(game, "description")).strip(),
         "image": _url(dig(game, "boxArt")) or _url(dig(topic, "avatar")) or _url(dig(gate, "avatar")),
         "banner_image": _url(dig(game, "banner")),
@@ -259,7 +263,9 @@ def joined_day(words: str) -> datetime | None:
     >>> joined_day("Đã tham gia 1 thg 2, 2015") is None
     True
     """
-    found = re.search(r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", words.strip())
+    found = re.search(
+        r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", words.strip()
+    )
     if not found:
         return None
     month, day, year = found.group(1, 2, 3) if found[1] else found.group(5, 4, 6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from crawler.errors import ExtractionFailed
@@ -29,6 +30,12 @@ def record(profile: Item, posts: list[Item], exact: list[Item], *, cursor: str =
 def with_about(profile: Item, about: Item, created: Item) -> Item:
     """The channel with its about panel. The feed tells the second of its beginning, the panel the day."""
     return {**profile, **about, **created}
+
+
+def needs_more(posts: list[Item], exact: list[Item]) -> Iterator[str]:
+    """The ids of the items whose date, likes or views are not told exactly by what is there. Shorts keep their views."""
+    known = {each["content_id"] for each in exact}
+    yield from (post["content_id"] for post in posts if post["content_id"] not in known)
 
 
 def _completed(post: Item, exact: list[Item]) -> Item:

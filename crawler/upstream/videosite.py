@@ -56,7 +56,7 @@ def playlist_id(channel: str, tab: str) -> str:
 
 def channel_request(origin: str, address: str, tab: str) -> Request:
     """A tab of a channel's page."""
-    return _get(f"{origin}/{_path(address)}/{tab}", **_asked(address), tab=tab)
+    return _get(f"{origin}/{_path(address)}/{tab}", **asked_for(address), tab=tab)
 
 
 def about_page_request(origin: str, channel: str) -> Request:
@@ -84,7 +84,7 @@ def resolve_url_request(origin: str, url: str, *, version: str = "") -> Request:
 def browse_request(origin: str, channel: str, tab: str, *, asked: str = "", version: str = "") -> Request:
     """A tab of a channel as the page's own call answers it; ``asked`` is the address that led to the channel."""
     body = {"browseId": channel, "params": TAB_PARAMS[tab]}
-    return _call(origin, "browse", version, body, **{**_asked(asked), "channel": channel}, tab=tab)
+    return _call(origin, "browse", version, body, **{**asked_for(asked), "channel": channel}, tab=tab)
 
 
 def playlist_request(origin: str, channel: str, tab: str, *, version: str = "") -> Request:
@@ -113,7 +113,7 @@ def _path(address: str) -> str:
     return quote(address, safe="@/")
 
 
-def _asked(address: str) -> dict[str, str]:
+def asked_for(address: str) -> dict[str, str]:
     """What the page must echo: a handle or an id. What a legacy name leads to may be called anything."""
     if address.startswith("@"):
         return {"handle": address.removeprefix("@")}

@@ -1,0 +1,146 @@
+"""Video site: what all its answers share (data as JSON, alone or in a page; the ways to refuse), and lists of items."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import attrs
+from web_poet import field
+
+from crawler.errors import (
+    Detail,
+    ExtractionFailed,
+    ScrapeError,
+    TargetNotFound,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
+from crawler.normalise import text
+from crawler.pages.base import REFUSALS, PlatformPage
+from crawler.pages.videosite_item import Path, read_row, token_of
+from crawler.payload import assigned_text, decode, dig
+from crawler.schemas.videosite import TABS
+
+DATA = "ytInitialData"
+CONTENTS: Path = ("contents", "twoColumnBrowseResultsRenderer", "tabs")
+CHANNEL_MARKS = (
+    '"channelMetadataRenderer"',
+    '"c4TabbedHeaderRenderer"',
+    '"pageHeaderRenderer"',
+    '"carouselHeaderRenderer"',
+    '"interactiveTabbedHeaderRenderer"',
+    '"channelAgeGateRenderer"',
+)
+CONSENT_MARKS = ("consent.youtube.com/save", "Before you continue to YouTube")
+TRAFFIC_MARKS = ('id="captcha-form"', "unusual traffic")
+NOT_FOUND_MARK = "<title>Error 404 (Not Found)"
+
+
+def missing(message: str, *paths: Path, reason: str) -> ExtractionFailed:
+    """The error for parts that must be there."""
+    details: list[Detail] = [{"loc": list(path), "msg": "Field required", "type": "missing"} for path in paths]
+    return ExtractionFailed(message, details=details, reason=reason)
+
+
+@attrs.define(slots=False)
+class VideositePage(PlatformPage):
+    """What all answers of the platform share: data as JSON, alone or in a page, and the ways to refuse."""
+
+    def validate_input(self) -> None:
+        """The gate up to the data: statuses, walls, and errors that the platform reports.
+
+        Raises:
+            TargetNotFound: 404, also where only the body says so.
+            UpstreamBlocked: a refusal, the consent page, an empty body.
+            UpstreamRateLimited: 429, or the page that says so.
+            UpstreamError: 5xx, or an error in the data.
+            ExtractionFailed: no data.
+        """
+        if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
+            raise self._invalid()
+        self.refuse_failures()
+        self._refuse_walls()
+        self._refuse_reported_errors()
+
+    def _invalid(self) -> ScrapeError:
+        """What a 400 means for this kind of request."""
+        return TargetNotFound("The platform knows no such target.", upstream_status=400, reason="invalid_id")
+
+    @cached_property
+    def data(self) -> Any:
+        """The answer's data."""
+        body = self.response.text.strip()
+        block = body if body.startswith(("{", "[")) else assigned_text(body, DATA)
+        if block is None:
+            raise missing("The page has no data block.", (f"script:{DATA}",), reason="no_data_block")
+        return decode(block, what=DATA)
+
+    @property
+    def _error_code(self) -> Any:
+        """The status that the body reports, where it was saved without one."""
+        is_error = self.response.text.lstrip()[:200].replace(" ", "").replace("\n", "").startswith('{"error":')
+        return dig(self.data, "error", "code") if is_error else None
+
+    def _refuse_walls(self) -> None:
+        body = self.response.text
+        if f"{DATA} = " in body or body.lstrip().startswith("{"):
+            return
+        status = self.response.status
+        if any(mark in body for mark in CONSENT_MARKS):
+            raise UpstreamBlocked("The platform asks for consent first.", upstream_status=status, reason="consent")
+        if any(mark in body for mark in TRAFFIC_MARKS):
+            raise UpstreamRateLimited("The platform sees unusual traffic.", upstream_status=status, reason="captcha")
+        if NOT_FOUND_MARK in body:
+            raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
+
+    def _refuse_reported_errors(self) -> None:
+        code = self._error_code
+        if code is None:
+            return
+        known: dict[int, type[ScrapeError]] = {404: TargetNotFound, 429: UpstreamRateLimited}
+        kind = UpstreamBlocked if code in REFUSALS else known.get(code if isinstance(code, int) else 0, UpstreamError)
+        raise kind(f"The platform reports an error: {code}.", reason="reported_error")
+
+    @property
+    def wanted(self) -> str:
+        """The tab that was asked for, "" where nothing of it is known."""
+        return text(self.page_params.get("tab"))
+
+
+@attrs.define(slots=False)
+class ListPage(VideositePage):
+    """An answer with a list of items."""
+
+    @cached_property
+    def rows(self) -> list[tuple[Path, dict[str, Any]]]:
+        """Every row of the list, with its path in the data."""
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> str:
+        """The tab whose items these are."""
+        return self.wanted
+
+    @field
+    def posts(self) -> list[dict[str, Any]]:
+        found = (read_row(row, self.kind)[0] for _, row in self.rows)
+        return list({each["content_id"]: each for each in found if each is not None}.values())
+
+    @field
+    def continuation(self) -> str:
+        # Other tokens (sort orders, the about panel) stand elsewhere in the answer; this one ends the list.
+        return token_of(self.rows[-1][1]) if self.rows else ""
+
+    def refuse_blindness(self) -> None:
+        """Raises for rows that are seen and not understood: that is no empty list, nor a shorter one."""
+        if self.kind not in TABS.values():
+            return  # albums, posts: tabs of other things
+        read = [(path, row, *read_row(row, self.kind)) for path, row in self.rows]
+        unread = [(*path, *place) for path, _, _, place in read if place]
+        if unread:
+            raise missing("Items of the list are not understood.", *unread[:10], reason="blind")
+        rich = [(*path, "richItemRenderer", "content") for path, row, _, _ in read if "richItemRenderer" in row]
+        if rich and not any(item for _, _, item, _ in read):
+            raise missing("None of the list's items is of a kind that is known.", *rich[:10], reason="blind")

@@ -1,0 +1,124 @@
+"""Video site: a channel with a page of its items, from as many answers as it takes; each has another to fall back on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from pydantic import Field
+from scrapy import Request
+from scrapy.http import Response
+from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+
+from crawler.errors import TargetNotFound, UpstreamError, UpstreamRateLimited
+from crawler.items import Record
+from crawler.pages.base import PlatformPage
+from crawler.pages.videosite import ChannelPage
+from crawler.pages.videosite_extra import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
+from crawler.pages.videosite_list import ContinuationPage, PlaylistPage
+from crawler.pages.videosite_record import joined
+from crawler.schemas.videosite import TABS, ChannelRecord, ProfileParams
+from crawler.spiders.base import CrawlArguments, PlatformSpider
+from crawler.spiders.videosite_visit import Visit
+from crawler.targets import Scraper, Target, new_id
+from crawler.upstream import videosite as upstream
+
+
+class VideositeArguments(CrawlArguments):
+    """The params of the scraper, as text, and what only a crawl can do."""
+
+    username: str | None = None
+    """Handle (with or without "@"), channel id, or legacy name."""
+    type: str | None = None
+    """Which items: video, short, live or all."""
+    include_about: str | None = None
+    """Whether to add the parts of the about panel."""
+    cursor: str | None = None
+    """Where to go on: ``pagination.cursor`` of an earlier record."""
+    max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
+    """How many pages to follow from the one asked for."""
+
+
+class VideositeSpider(Args[VideositeArguments], PlatformSpider):
+    """Channels of the video site, with their videos, shorts and live streams."""
+
+    name = "videosite"
+    metadata = {"title": "Video site", "description": "Channel profiles with their items."}  # noqa: RUF012
+    scrapers = (
+        Scraper(
+            name="videosite-profile-v3",
+            platform="videosite",
+            summary="A channel with one page of its videos, shorts or live streams.",
+            params=ProfileParams,
+            data=ChannelRecord,
+            example={"username": "@harborlights"},
+            pages=(
+                AboutPage,
+                FeedPage,
+                VideoPage,
+                CommentsPage,
+                ResolvePage,
+                PlaylistPage,
+                ChannelPage,
+                ContinuationPage,
+            ),
+        ),
+    )
+    args: VideositeArguments
+
+    def request(self, target: Target) -> Request:
+        params: ProfileParams = target.params  # type: ignore[assignment]  # the only scraper's
+        going_on = params.continuation
+        address = f"channel/{going_on.channel}" if going_on else upstream.addresses(params.username)[0]
+        tab = going_on.tabs[0] if going_on else TABS.get(params.type, TABS["video"])
+        return upstream.channel_request(self.origin(), address, tab).replace(callback=self.parse_channel)
+
+    @classmethod
+    def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
+        asked = super().page_params(scraper, arguments)
+        known = upstream.asked_for(upstream.addresses(asked["username"])[0]) if "username" in asked else {}
+        return known | ({"tab": TABS[asked["type"]]} if asked.get("type") in TABS else {})
+
+    @classmethod
+    async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
+        return joined({page.source: await page.to_item() for page in pages})
+
+    async def parse_channel(self, response: Response, page: ChannelPage) -> AsyncIterator[Record]:
+        """The record of a channel, and a further target where more pages are wanted and there are some."""
+        request = response.request
+        assert request is not None
+        target: Target = request.meta["target"]
+        visit = Visit(self, target)
+        data = await visit.record(await self._first(visit, response, page))
+        cursor = data["pagination"]["cursor"]
+        if cursor and target.hop + 1 < self.args.max_pages:
+            self.accounting.push(_further(target, cursor))
+        yield self.record(target, data)
+
+    async def _first(self, visit: Visit, response: Response, page: ChannelPage) -> dict[str, Any]:
+        """The channel's page: under another address of the same name, or by the page's own calls where it must be.
+
+        Raises:
+            ScrapeError: what the page said, where nothing else says more.
+        """
+        try:
+            item, _ = await self.read(page, response)
+        except UpstreamRateLimited:
+            raise
+        except TargetNotFound as error:
+            return await visit.under_other_names(error)
+        except UpstreamError as error:
+            return await visit.by_calls(error)
+        return await visit.moved(item)
+
+
+def _further(target: Target, cursor: str) -> Target:
+    """The target of the next page."""
+    return Target(
+        id=new_id(),
+        scraper=target.scraper,
+        params=target.params.model_copy(update={"cursor": cursor}),
+        parent=target.id,
+        hop=target.hop + 1,
+        batch=target.batch,
+    )

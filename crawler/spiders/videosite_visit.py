@@ -1,0 +1,295 @@
+"""Video site: one target's way through the platform's answers, in order, with what replaces each that is not given."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from scrapy import Request
+from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
+from scrapy.http.request import NO_CALLBACK
+from scrapy_poet.utils import scrapy_response_to_http_response
+from web_poet import PageParams
+
+from crawler import cursors
+from crawler.errors import ExtractionFailed, ScrapeError, TargetNotFound, UpstreamRateLimited
+from crawler.outcomes import DOWNLOAD_FAILURES, as_scrape_error
+from crawler.pages.videosite import ChannelPage
+from crawler.pages.videosite_base import VideositePage
+from crawler.pages.videosite_extra import AboutPage, FeedPage, ResolvePage, VideoPage
+from crawler.pages.videosite_list import ContinuationPage, PlaylistPage
+from crawler.pages.videosite_record import needs_more, record, with_about
+from crawler.schemas.videosite import CURSOR_KIND, TABS, Continuation, ProfileParams
+from crawler.upstream import videosite as upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from crawler.spiders.base import PlatformSpider
+    from crawler.targets import Target
+
+logger = structlog.get_logger(__name__)
+
+Item = dict[str, Any]
+
+MOST_MOVES = 3
+"""How often an address may lead to another one."""
+REMEMBERED = 24
+"""Tokens that a cursor remembers as used: circles are short, cursors should be too."""
+AT_ONCE = 2
+"""Enrichment requests of one target at the same time."""
+
+
+class Visit:
+    """The follow-ups of one target. ``version`` is the web client's, as the channel's page tells it."""
+
+    def __init__(self, spider: PlatformSpider, target: Target) -> None:
+        self.spider = spider
+        self.target = target
+        self.params: ProfileParams = target.params  # type: ignore[assignment]  # the only scraper's
+        self.origin = spider.origin()
+        self.version = ""
+        going_on = self.params.continuation
+        self.going_on = going_on
+        self.tab = going_on.tabs[0] if going_on else TABS.get(self.params.type, TABS["video"])
+
+    # The channel
+
+    async def under_other_names(self, refused: TargetNotFound) -> Item:
+        """The channel under the next address of the same name.
+
+        Raises:
+            ScrapeError: ``refused``, where there is none.
+        """
+        addresses = [] if self.going_on else upstream.addresses(self.params.username)[1:]
+        if refused.reason != "not_found":
+            addresses = []  # it is known, and it is gone
+        for address in addresses:
+            try:
+                page = await self._twice(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+            except TargetNotFound as error:
+                if error.reason != "not_found":
+                    raise
+            else:
+                return await self.moved(page)
+        raise refused
+
+    async def moved(self, page: Item) -> Item:
+        """The channel to which a page leads: in some regions a channel has another id."""
+        for _ in range(MOST_MOVES):
+            if not page["moved_to"]:
+                return page
+            address = f"channel/{page['moved_to']}"
+            page = await self._twice(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+        raise ExtractionFailed("The platform leads from one channel to the next.", reason="moved_in_circles")
+
+    async def by_calls(self, failed: ScrapeError) -> Item:
+        """The channel by the calls that its page makes itself.
+
+        Raises:
+            ScrapeError: ``failed``, where these say no more; what they say of the channel otherwise.
+        """
+        try:
+            channel, asked = await self._resolved()
+            request = upstream.browse_request(self.origin, channel, self.tab, asked=asked)
+            page = await self._once(ChannelPage, request)
+        except TargetNotFound:
+            raise
+        except ScrapeError as error:
+            logger.info("fallback_failed", source="browse", reason=error.reason, first=failed.reason)
+            raise failed from error
+        logger.info("fell_back", source="browse", reason=failed.reason)
+        return page
+
+    async def _resolved(self) -> tuple[str, str]:
+        """The channel's id, and the address under which it was found."""
+        if self.going_on:
+            return self.going_on.channel, ""
+        addresses = upstream.addresses(self.params.username)
+        if addresses[0].startswith("channel/"):
+            return addresses[0].removeprefix("channel/"), addresses[0]
+        for address in addresses:
+            request = upstream.resolve_request(self.origin, address)
+            try:
+                for _ in range(MOST_MOVES):
+                    found = await self._once(ResolvePage, request)
+                    if found["channel"]:
+                        return found["channel"], address
+                    request = upstream.resolve_url_request(self.origin, found["url"])
+            except TargetNotFound:
+                if address == addresses[-1]:
+                    raise
+        raise TargetNotFound("The address leads to no channel.", reason="wrong_page_kind")
+
+    # The record
+
+    async def record(self, page: Item) -> Item:
+        """The channel's record: a page of its items, completed by the smaller answers."""
+        self.version = page["client_version"]
+        channel = page["profile"]["profile_id"]
+        tabs = self._tabs(page)
+        posts, token = await self._listed(page, channel, tabs[0])
+        profile, following = page["profile"], self._cursor(page["profile"], tabs, token)
+        if self.params.include_about:
+            profile = await self._with_about(page)
+        exact = await self._exact(channel, tabs[0], posts)
+        return record(profile, posts, exact, cursor=following)
+
+    def _tabs(self, page: Item) -> list[str]:
+        """The tabs to go through, the present one first."""
+        if self.going_on:
+            return list(self.going_on.tabs)
+        if self.params.type != "all":
+            return [self.tab]
+        return [tab for tab in TABS.values() if tab in page["tabs"]] or list(TABS.values())
+
+    async def _listed(self, page: Item, channel: str, tab: str) -> tuple[list[Item], str]:
+        """The items of this page, and the token of the next one."""
+        if self.going_on and self.going_on.token:
+            token = self.going_on.token
+            request = upstream.continuation_request(self.origin, token, channel=channel, tab=tab, version=self.version)
+            listing = await self._twice(ContinuationPage, request)
+        elif page["age_gated"] or not page["tabs"]:
+            return await self._gated(channel, tab)
+        elif page["tab"] != tab and tab in page["tabs"]:
+            request = upstream.channel_request(self.origin, f"channel/{channel}", tab)
+            listing = await self._twice(ChannelPage, request)
+        else:
+            listing = page
+        return listing["posts"], listing["continuation"]
+
+    async def _gated(self, channel: str, tab: str) -> tuple[list[Item], str]:
+        """The items of a channel that shows no tab: its playlist of them, else the newest of that in its feed.
+
+        Raises:
+            ScrapeError: the playlist's, where neither is given.
+        """
+        request = upstream.playlist_request(self.origin, channel, tab, version=self.version)
+        try:
+            listing = await self._once(PlaylistPage, request)
+        except TargetNotFound:
+            return [], ""
+        except ScrapeError as error:
+            feed = await self._attempt(FeedPage, upstream.feed_request(self.origin, channel, tab))
+            if feed is None:
+                raise
+            logger.info("fell_back", source="feed", reason=error.reason)
+            return feed["posts"], ""
+        return listing["posts"], listing["continuation"]
+
+    def _cursor(self, profile: Item, tabs: list[str], token: str) -> str:
+        """Where to go on: in this tab, else in the next one, "" after the last."""
+        seen = self.going_on.seen if self.going_on else []
+        mark = zlib.crc32(token.encode())
+        if token and mark in seen:
+            logger.warning("list_in_circles", channel=profile["profile_id"], tab=tabs[0])
+            token = ""
+        if not token:
+            tabs, seen = tabs[1:], []
+            if not tabs:
+                return ""
+        names = {self.params.name.lower(), profile["username"].lower(), profile["profile_id"].lower()}
+        payload = Continuation(
+            channel=profile["profile_id"],
+            names=sorted(names - {""}),
+            type=self.params.type,
+            tabs=tabs,  # type: ignore[arg-type]  # checked by the model
+            token=token,
+            seen=[*seen, mark][-REMEMBERED:] if token else [],
+        )
+        return cursors.encode(CURSOR_KIND, payload.model_dump())
+
+    async def _with_about(self, page: Item) -> Item:
+        """The channel with its about panel: the page's own, by its call, by its own page; else the feed's beginning."""
+        profile, token = page["profile"], page["about_token"]
+        channel = profile["profile_id"]
+        if page["has_about"]:
+            return dict(profile)
+        requests = [upstream.about_page_request(self.origin, channel)]
+        if token:
+            requests.insert(0, upstream.about_request(self.origin, token, channel=channel, version=self.version))
+        about: Item = {}
+        for request in requests:
+            found = await self._attempt(AboutPage, request)
+            if found is not None:
+                about = found["about"]
+                break
+        if "account_creation_date" not in about:
+            feed = await self._attempt(FeedPage, upstream.feed_request(self.origin, channel))
+            return with_about(profile, about, feed["created"] if feed else {})
+        return with_about(profile, about, {})
+
+    # What lists do not tell
+
+    async def _exact(self, channel: str, tab: str, posts: list[Item]) -> list[Item]:
+        """What the feed and single videos tell of the items, in at most so many requests and half of the time left."""
+        most = self.spider.settings.getint("VIDEOSITE_ENRICH_MAX")
+        loop = asyncio.get_running_loop()
+        deadline = self.target.deadline
+        end = None if deadline is None else (loop.time() + deadline) / 2
+        found: list[Item] = []
+        if most < 1 or not posts:
+            return found
+        work = asyncio.ensure_future(self._enrich(channel, tab, posts, most, end, found))
+        await asyncio.wait([work], timeout=None if end is None else end - loop.time())
+        return list(found)  # a copy: what comes later is too late
+
+    async def _enrich(  # noqa: PLR0913, PLR0917  # one walk's whole state
+        self, channel: str, tab: str, posts: list[Item], most: int, end: float | None, found: list[Item]
+    ) -> None:
+        if not (self.going_on and self.going_on.token):  # the feed has the newest ones
+            most -= 1
+            feed = await self._attempt(FeedPage, upstream.feed_request(self.origin, channel, tab))
+            found += feed["posts"] if feed else []
+        waiting = iter(list(needs_more(posts, found))[:most])
+        loop = asyncio.get_running_loop()
+
+        async def work(waiting: Iterator[str]) -> None:
+            for video in waiting:
+                if end is not None and loop.time() >= end:
+                    return
+                try:
+                    told = await self._once(VideoPage, upstream.video_request(self.origin, video, version=self.version))
+                except UpstreamRateLimited:
+                    return
+                except ScrapeError as error:
+                    logger.info("not_enriched", video=video, reason=error.reason)
+                else:
+                    found.extend(told["posts"])
+
+        await asyncio.gather(*(work(waiting) for _ in range(AT_ONCE)))
+
+    # Asking
+
+    async def _once(self, kind: type[VideositePage], request: Request) -> Item:
+        """What an answer says.
+
+        Raises:
+            ScrapeError: as the page object does; also where there is no answer.
+        """
+        try:
+            response = await self.spider.fetch(request.replace(callback=NO_CALLBACK), self.target)
+        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
+            raise as_scrape_error(error) from error
+        page = kind(
+            response=scrapy_response_to_http_response(response), page_params=PageParams(request.meta["page_params"])
+        )
+        return dict(await page.to_item())
+
+    async def _twice(self, kind: type[VideositePage], request: Request) -> Item:
+        """The same; an answer that is not understood, or another's, is asked for once more."""
+        try:
+            return await self._once(kind, request)
+        except ExtractionFailed as error:
+            logger.info("fetched_again", url=request.url, reason=error.reason)
+            return await self._once(kind, request)
+
+    async def _attempt(self, kind: type[VideositePage], request: Request) -> Item | None:
+        """The same for what a record can do without."""
+        try:
+            return await self._once(kind, request)
+        except ScrapeError as error:
+            logger.warning("part_missing", source=kind.source, reason=error.reason, code=error.code)
+            return None
