@@ -135,7 +135,7 @@ class ListPage(VideositePage):
 
     def refuse_blindness(self) -> None:
         """Raises for rows that are seen and not understood: that is no empty list, nor a shorter one."""
-        if self.kind not in TABS.values():
+        if self.kind and self.kind not in TABS.values():
             return  # albums, posts: tabs of other things
         read = [(path, row, *read_row(row, self.kind)) for path, row in self.rows]
         unread = [(*path, *place) for path, _, _, place in read if place]

@@ -1,4 +1,4 @@
-"""Video site: the smaller answers that complete a channel's record: about panel, feed, a video's metadata, an address."""
+"""Video site: the smaller answers that complete a record: about panel, feed, a video's metadata, an address."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ Path = tuple[Step, ...]
 
 # "#" and "@" begin a tag or a handle only where no word, URL or address goes on.
 _HASHTAG = re.compile(r"(?<![\w&/#])#(\w+)")
+_SPOKEN_VIEWS = re.compile(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", re.IGNORECASE)
 _MENTION = re.compile(r"(?<![\w./@-])@(\w[\w.\-·]{1,28}\w)")
 # A lock-up may be a list of videos; a channel's list of items has them on other tabs only.
 _VIDEO_KINDS = {None, "LOCKUP_CONTENT_TYPE_VIDEO", "LOCKUP_CONTENT_TYPE_SHORT", "LOCKUP_CONTENT_TYPE_SHORTS"}
@@ -127,10 +128,11 @@ _TOKENS: tuple[Path, ...] = (
 )
 
 
-def _kind(tab: str, url: object, *styles: object) -> str:
+def _kind(tab: str, url: object, *styles: object, streamed: bool = False) -> str:
+    """By the link or the tab. ``streamed``: what the item itself says, for a list that does not tell its tab."""
     if text(url).startswith("/shorts/") or "SHORTS" in styles or tab == "shorts":
         return "short"
-    return "live" if tab == "streams" else "video"
+    return "live" if tab == "streams" or (not tab and streamed) else "video"
 
 
 def _url_in(endpoint: Any) -> Any:
@@ -147,7 +149,7 @@ def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
     link = _url_in(dig(shape, "rendererContext", "commandContext", "onTap", "innertubeCommand"))
     return post(
         video,
-        kind=_kind(tab, link, *badges),
+        kind=_kind(tab, link, *badges, streamed=any(part.startswith("Streamed ") for part in parts)),
         caption=node_text(dig(about, "title")),
         thumbnail_image=text(dig(image, "image", "sources", -1, "url")),
         video_duration_seconds=_first(map(clock_seconds, badges)),
@@ -157,7 +159,7 @@ def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
 
 def _video(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
     """The older shapes, of grids, rich grids and playlists."""
-    overlays = [each for each in find_all(shape.get("thumbnailOverlays"), "thumbnailOverlayTimeStatusRenderer")]
+    overlays = list(find_all(shape.get("thumbnailOverlays"), "thumbnailOverlayTimeStatusRenderer"))
     lengths = [shape.get("lengthText"), *(dig(each, "text") for each in overlays)]
     info = node_text(shape.get("videoInfo")).split("•")
     views = [node_text(shape.get("viewCountText")), *info, node_text(shape.get("shortViewCountText"))]
@@ -172,9 +174,9 @@ def _video(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
     )
 
 
-def _short(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
-    """The shape of shorts since 2024. In playlists the views stand only in the words for screen readers, at their end."""
-    spoken = re.findall(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", _spoken(shape), re.IGNORECASE)
+def _short(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
+    """The shape of shorts since 2024. In playlists the views stand only at the end of the words for screen readers."""
+    spoken = _SPOKEN_VIEWS.findall(text(shape.get("accessibilityText")))
     views = [node_text(dig(shape, "overlayMetadata", "secondaryText")), *spoken[-1:]]
     return post(
         video,
@@ -185,16 +187,12 @@ def _short(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
     )
 
 
-def _spoken(shape: dict[str, Any]) -> str:
-    return text(shape.get("accessibilityText"))
-
-
 def _source(shape: dict[str, Any]) -> Any:
     image = dig(shape, "thumbnailViewModel", "thumbnailViewModel", "image") or dig(shape, "thumbnail")
     return dig(image, "sources", 0, "url")
 
 
-def _reel(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
+def _reel(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
     """The shape of shorts before 2024."""
     return post(
         video,

@@ -47,7 +47,7 @@ def blank() -> dict[str, Any]:
 
 
 def profile_of(data: Any, person: Any) -> dict[str, Any]:
-    """The channel from a page's data, and from the structured data (``person``) that the page has for search engines."""
+    """The channel from a page's data, and from what the page has for search engines (``person``)."""
     told = dig(data, "metadata", "channelMetadataRenderer")
     micro = dig(data, "microformat", "microformatDataRenderer")
     header = _header(data)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Mapping
 from typing import Any
 
+from crawler import cursors
 from crawler.errors import ExtractionFailed
+from crawler.schemas.videosite import CURSOR_KIND, TABS, Continuation
 
 Item = dict[str, Any]
 
 FILLED = ("published_date", "like_count", "comment_count", "video_duration_seconds")
 """What an item gets from another source where its list does not tell it."""
+
+REMEMBERED = 24
+"""Tokens that a cursor remembers as used: circles are short, cursors should be too."""
 
 
 def record(profile: Item, posts: list[Item], exact: list[Item], *, cursor: str = "") -> Item:
@@ -32,10 +38,10 @@ def with_about(profile: Item, about: Item, created: Item) -> Item:
     return {**profile, **about, **created}
 
 
-def needs_more(posts: list[Item], exact: list[Item]) -> Iterator[str]:
-    """The ids of the items whose date, likes or views are not told exactly by what is there. Shorts keep their views."""
+def unknown(posts: list[Item], exact: list[Item]) -> list[str]:
+    """The ids of the items of which no other source has told anything yet."""
     known = {each["content_id"] for each in exact}
-    yield from (post["content_id"] for post in posts if post["content_id"] not in known)
+    return [post["content_id"] for post in posts if post["content_id"] not in known]
 
 
 def _completed(post: Item, exact: list[Item]) -> Item:
@@ -59,7 +65,35 @@ def _agrees(exact: int | None, stated: int | None) -> bool:
     return exact is not None and (stated is None or stated <= 2 * exact <= 4 * max(stated, 10))
 
 
-def joined(parts: dict[str, Item]) -> Item:
+def cursor_after(  # noqa: PLR0913  # where a list stands, by name
+    profile: Item, *, asked: str, kind: str, tabs: list[str], token: str, seen: list[int]
+) -> str:
+    """Where to go on: in the first of the ``tabs`` by its token, else with the next tab; "" after the last.
+
+    ``asked`` and ``kind`` are the params ``username`` and ``type``, ``seen`` the marks of the tokens used in this tab.
+    """
+    mark = zlib.crc32(token.encode())
+    if mark in seen:
+        token = ""  # the platform leads in a circle
+    if not token:
+        tabs, seen = tabs[1:], []
+    if not tabs or not profile["profile_id"]:
+        return ""
+    names = {asked.removeprefix("@").lower(), profile["username"].lower(), profile["profile_id"].lower()}
+    payload = Continuation.model_validate(
+        {
+            "channel": profile["profile_id"],
+            "names": sorted(names - {""}),
+            "type": kind,
+            "tabs": tabs,
+            "token": token,
+            "seen": [*seen, mark][-REMEMBERED:] if token else [],
+        }
+    )
+    return cursors.encode(CURSOR_KIND, payload.model_dump())
+
+
+def joined(parts: dict[str, Item], asked: Mapping[str, Any]) -> Item:
     """The record from saved answers by their kind, as far as they tell it: of the list's next page, if it is there.
 
     Raises:
@@ -76,7 +110,35 @@ def joined(parts: dict[str, Item]) -> Item:
     profile["profile_id"] = profile["profile_id"] or next(iter(own), "")
     if "channel" not in parts:  # a part that was saved alone may name the channel by its handle or id only
         profile["display_name"] = profile["display_name"] or profile["username"] or profile["profile_id"]
-    return record(profile, exact if listing is None else listing["posts"], exact if listing else [])
+    if listing is None:
+        return record(profile, exact, [])
+    return record(profile, _labelled(parts, listing), exact, cursor=_saved_cursor(profile, parts, listing, asked))
+
+
+def _labelled(parts: dict[str, Item], listing: Item) -> list[Item]:
+    """The items of a list's further page with the label of the tab that its first page showed."""
+    is_live = parts.get("channel", {}).get("tab") == TABS["live"]
+    relabelled = {"content_type": "live"} if is_live else {}
+    return [post | relabelled if post["content_type"] == "video" else post for post in listing["posts"]]
+
+
+def _saved_cursor(profile: Item, parts: dict[str, Item], listing: Item, asked: Mapping[str, Any]) -> str:
+    page = parts.get("channel", {})
+    kinds = {tab: kind for kind, tab in TABS.items()}
+    shown = {post["content_type"] for post in listing["posts"]}
+    told = asked.get("tab") or page.get("tab") or (TABS[shown.pop()] if len(shown) == 1 else TABS["video"])
+    whole = asked.get("type") == "all"
+    if told not in kinds:
+        return ""
+    tabs = [tab for tab in TABS.values() if tab == told or (whole and tab in page.get("tabs", ()))]
+    return cursor_after(
+        profile,
+        asked=asked.get("username", ""),
+        kind="all" if whole else kinds[told],
+        tabs=tabs[tabs.index(told) :],
+        token=listing["continuation"],
+        seen=[],
+    )
 
 
 _PROFILES = ("channel", "about", "feed", "video", "comments", "resolve", "continuation", "playlist")

@@ -143,7 +143,7 @@ class ContentItem(Model):
     first_comment: None
     """Always null."""
     hashtags: list[str]
-    """Hashtags of title and description without "#", in their order; of the title alone where no description is told."""
+    """Hashtags of title and description without "#", in their order; of the title alone where no more is told."""
     images: list[str]
     """Always empty: posts with images are no part of this scraper."""
     like_count: int | None
@@ -212,7 +212,7 @@ class Profile(Model):
     username: str
     """Handle without "@", in the channel's own spelling; "" where it has none."""
     verification_status: bool | None
-    """Whether it has the badge of a verified channel or an artist; null where no header is shown (age-gated channels)."""
+    """Whether it has the badge of a verified channel or artist; null where no header is shown (age-gated ones)."""
 
 
 class ChannelRecord(Model):

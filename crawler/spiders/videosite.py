@@ -1,4 +1,4 @@
-"""Video site: a channel with a page of its items, from as many answers as it takes; each has another to fall back on."""
+"""Video site: a channel with a page of its items, from as many answers as it takes."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
         asked = super().page_params(scraper, arguments)
         known = upstream.asked_for(upstream.addresses(asked["username"])[0]) if "username" in asked else {}
-        return known | ({"tab": TABS[asked["type"]]} if asked.get("type") in TABS else {})
+        return asked | known | ({"tab": TABS[asked["type"]]} if asked.get("type") in TABS else {})
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
-        return joined({page.source: await page.to_item() for page in pages})
+        return joined({page.source: await page.to_item() for page in pages}, pages[0].page_params)
 
     async def parse_channel(self, response: Response, page: ChannelPage) -> AsyncIterator[Record]:
         """The record of a channel, and a further target where more pages are wanted and there are some."""

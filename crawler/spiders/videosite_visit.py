@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -13,15 +12,14 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy_poet.utils import scrapy_response_to_http_response
 from web_poet import PageParams
 
-from crawler import cursors
 from crawler.errors import ExtractionFailed, ScrapeError, TargetNotFound, UpstreamRateLimited
 from crawler.outcomes import DOWNLOAD_FAILURES, as_scrape_error
 from crawler.pages.videosite import ChannelPage
 from crawler.pages.videosite_base import VideositePage
 from crawler.pages.videosite_extra import AboutPage, FeedPage, ResolvePage, VideoPage
 from crawler.pages.videosite_list import ContinuationPage, PlaylistPage
-from crawler.pages.videosite_record import needs_more, record, with_about
-from crawler.schemas.videosite import CURSOR_KIND, TABS, Continuation, ProfileParams
+from crawler.pages.videosite_record import cursor_after, record, unknown, with_about
+from crawler.schemas.videosite import TABS, ProfileParams
 from crawler.upstream import videosite as upstream
 
 if TYPE_CHECKING:
@@ -36,8 +34,6 @@ Item = dict[str, Any]
 
 MOST_MOVES = 3
 """How often an address may lead to another one."""
-REMEMBERED = 24
-"""Tokens that a cursor remembers as used: circles are short, cursors should be too."""
 AT_ONCE = 2
 """Enrichment requests of one target at the same time."""
 
@@ -131,7 +127,15 @@ class Visit:
         channel = page["profile"]["profile_id"]
         tabs = self._tabs(page)
         posts, token = await self._listed(page, channel, tabs[0])
-        profile, following = page["profile"], self._cursor(page["profile"], tabs, token)
+        profile = page["profile"]
+        following = cursor_after(
+            profile,
+            asked=self.params.name,
+            kind=self.params.type,
+            tabs=tabs,
+            token=token,
+            seen=self.going_on.seen if self.going_on else [],
+        )
         if self.params.include_about:
             profile = await self._with_about(page)
         exact = await self._exact(channel, tabs[0], posts)
@@ -179,28 +183,6 @@ class Visit:
             return feed["posts"], ""
         return listing["posts"], listing["continuation"]
 
-    def _cursor(self, profile: Item, tabs: list[str], token: str) -> str:
-        """Where to go on: in this tab, else in the next one, "" after the last."""
-        seen = self.going_on.seen if self.going_on else []
-        mark = zlib.crc32(token.encode())
-        if token and mark in seen:
-            logger.warning("list_in_circles", channel=profile["profile_id"], tab=tabs[0])
-            token = ""
-        if not token:
-            tabs, seen = tabs[1:], []
-            if not tabs:
-                return ""
-        names = {self.params.name.lower(), profile["username"].lower(), profile["profile_id"].lower()}
-        payload = Continuation(
-            channel=profile["profile_id"],
-            names=sorted(names - {""}),
-            type=self.params.type,
-            tabs=tabs,  # type: ignore[arg-type]  # checked by the model
-            token=token,
-            seen=[*seen, mark][-REMEMBERED:] if token else [],
-        )
-        return cursors.encode(CURSOR_KIND, payload.model_dump())
-
     async def _with_about(self, page: Item) -> Item:
         """The channel with its about panel: the page's own, by its call, by its own page; else the feed's beginning."""
         profile, token = page["profile"], page["about_token"]
@@ -232,18 +214,18 @@ class Visit:
         found: list[Item] = []
         if most < 1 or not posts:
             return found
-        work = asyncio.ensure_future(self._enrich(channel, tab, posts, most, end, found))
+        work = asyncio.ensure_future(self._enrich(channel, tab, posts, most=most, end=end, found=found))
         await asyncio.wait([work], timeout=None if end is None else end - loop.time())
         return list(found)  # a copy: what comes later is too late
 
-    async def _enrich(  # noqa: PLR0913, PLR0917  # one walk's whole state
-        self, channel: str, tab: str, posts: list[Item], most: int, end: float | None, found: list[Item]
+    async def _enrich(  # noqa: PLR0913  # one walk's whole state
+        self, channel: str, tab: str, posts: list[Item], *, most: int, end: float | None, found: list[Item]
     ) -> None:
         if not (self.going_on and self.going_on.token):  # the feed has the newest ones
             most -= 1
             feed = await self._attempt(FeedPage, upstream.feed_request(self.origin, channel, tab))
             found += feed["posts"] if feed else []
-        waiting = iter(list(needs_more(posts, found))[:most])
+        waiting = iter(unknown(posts, found)[:most])
         loop = asyncio.get_running_loop()
 
         async def work(waiting: Iterator[str]) -> None:

@@ -1,4 +1,4 @@
-"""Video site: which request asks for a channel's page, its further items, its about panel, its feed, a video's metadata.
+"""Video site: which request asks for a channel's page, its further items, its about panel, its feed, a video.
 
 The page is what visitors load. Everything else is what the page itself asks for, without a key or a login.
 """
@@ -124,9 +124,7 @@ def _get(url: str, **asked: Any) -> Request:
     return Request(url, headers={"Cookie": COOKIES}, meta={"page_params": asked})
 
 
-def _call(  # noqa: PLR0913  # what tells the calls apart, by name
-    origin: str, endpoint: str, version: str, body: dict[str, Any], *, fields: str = "", **asked: Any
-) -> Request:
+def _call(origin: str, endpoint: str, version: str, body: dict[str, Any], *, fields: str = "", **asked: Any) -> Request:
     version = version or CLIENT_VERSION
     client = {
         "hl": "en",
