@@ -19,6 +19,7 @@ from crawler.pages.videosite_profile import (
     about_of,
     blank,
     creation,
+    first,
     handle_in,
     link_of,
     panel_of,
@@ -207,18 +208,20 @@ class VideoPage(VideositePage):
     def posts(self) -> list[dict[str, Any]]:
         micro = self._micro
         short = "/shorts/" in text(micro.get("canonicalUrl")) or micro.get("isShortsEligible") is True
-        live = isinstance(micro.get("liveBroadcastDetails"), dict)
+        live = micro.get("liveBroadcastDetails")
+        announced = dig(live, "isLiveNow") is False and not dig(live, "endTimestamp")
+        dates = (dig(live, "startTimestamp") if announced else None, micro.get("publishDate"), micro.get("uploadDate"))
         return [
             post(
                 self._video,
-                kind="short" if short else "live" if live else "video",
+                kind="short" if short else "live" if isinstance(live, dict) else "video",
                 caption=node_text(micro.get("title")),
                 description=node_text(micro.get("description")),
                 like_count=count(micro.get("likeCount")),
-                published_date=unix_time(micro.get("publishDate")) or unix_time(micro.get("uploadDate")),
+                published_date=first(*map(unix_time, dates)),
                 thumbnail_image=text(dig(micro, "thumbnail", "thumbnails", -1, "url")),
                 video_duration_seconds=count(micro.get("lengthSeconds")) or None,  # 0 while it is live
-                view_count=count(micro.get("viewCount")),
+                view_count=None if announced else count(micro.get("viewCount")),  # 0 before there is anything to view
             )
         ]
 

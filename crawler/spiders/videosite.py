@@ -10,7 +10,6 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.errors import TargetNotFound, UpstreamError, UpstreamRateLimited
 from crawler.items import Record
 from crawler.pages.base import PlatformPage
 from crawler.pages.videosite import ChannelPage
@@ -67,11 +66,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
     args: VideositeArguments
 
     def request(self, target: Target) -> Request:
-        params: ProfileParams = target.params  # type: ignore[assignment]  # the only scraper's
-        going_on = params.continuation
-        address = f"channel/{going_on.channel}" if going_on else upstream.addresses(params.username)[0]
-        tab = going_on.tabs[0] if going_on else TABS.get(params.type, TABS["video"])
-        return upstream.channel_request(self.origin(), address, tab).replace(callback=self.parse_channel)
+        return Visit(self, target).request.replace(callback=self.parse_channel)
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -88,28 +83,11 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
         request = response.request
         assert request is not None
         target: Target = request.meta["target"]
-        visit = Visit(self, target)
-        data = await visit.record(await self._first(visit, response, page))
+        data = await Visit(self, target).record(page)
         cursor = data["pagination"]["cursor"]
         if cursor and target.hop + 1 < self.args.max_pages:
             self.accounting.push(_further(target, cursor))
         yield self.record(target, data)
-
-    async def _first(self, visit: Visit, response: Response, page: ChannelPage) -> dict[str, Any]:
-        """The channel's page: under another address of the same name, or by the page's own calls where it must be.
-
-        Raises:
-            ScrapeError: what the page said, where nothing else says more.
-        """
-        try:
-            item, _ = await self.read(page, response)
-        except UpstreamRateLimited:
-            raise
-        except TargetNotFound as error:
-            return await visit.under_other_names(error)
-        except UpstreamError as error:
-            return await visit.by_calls(error)
-        return await visit.moved(item)
 
 
 def _further(target: Target, cursor: str) -> Target:

@@ -12,7 +12,14 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy_poet.utils import scrapy_response_to_http_response
 from web_poet import PageParams
 
-from crawler.errors import ExtractionFailed, ScrapeError, TargetNotFound, UpstreamRateLimited
+from crawler.errors import (
+    ExtractionFailed,
+    ScrapeError,
+    TargetNotFound,
+    UpstreamError,
+    UpstreamRateLimited,
+    UpstreamTimeout,
+)
 from crawler.outcomes import DOWNLOAD_FAILURES, as_scrape_error
 from crawler.pages.videosite import ChannelPage
 from crawler.pages.videosite_base import VideositePage
@@ -39,7 +46,7 @@ AT_ONCE = 2
 
 
 class Visit:
-    """The follow-ups of one target. ``version`` is the web client's, as the channel's page tells it."""
+    """One target's requests. ``version`` is the web client's, as the channel's page tells it."""
 
     def __init__(self, spider: PlatformSpider, target: Target) -> None:
         self.spider = spider
@@ -47,13 +54,43 @@ class Visit:
         self.params: ProfileParams = target.params  # type: ignore[assignment]  # the only scraper's
         self.origin = spider.origin()
         self.version = ""
-        going_on = self.params.continuation
-        self.going_on = going_on
+        self.going_on = going_on = self.params.continuation
+        self.address = f"channel/{going_on.channel}" if going_on else upstream.addresses(self.params.username)[0]
         self.tab = going_on.tabs[0] if going_on else TABS.get(self.params.type, TABS["video"])
+
+    @property
+    def request(self) -> Request:
+        """The first request: a tab of the channel's page."""
+        return upstream.channel_request(self.origin, self.address, self.tab)
+
+    async def record(self, page: VideositePage) -> Item:
+        """The record that begins with the channel's page.
+
+        Raises:
+            ScrapeError: what the page said, where nothing else says more.
+        """
+        return await self._record(await self._channel(page))
 
     # The channel
 
-    async def under_other_names(self, refused: TargetNotFound) -> Item:
+    async def _channel(self, page: VideositePage) -> Item:
+        """The channel's page: under another address of the same name, or by the page's own calls where it must be."""
+        request = self.request
+        try:
+            try:
+                item = dict(await page.to_item())
+            except ExtractionFailed as error:
+                logger.info("fetched_again", url=request.url, reason=error.reason)
+                item = await self._once(ChannelPage, request)
+            return await self._moved(item)
+        except (UpstreamRateLimited, UpstreamTimeout):
+            raise
+        except TargetNotFound as error:
+            return await self._under_other_names(error)
+        except UpstreamError as error:
+            return await self._by_calls(error)
+
+    async def _under_other_names(self, refused: TargetNotFound) -> Item:
         """The channel under the next address of the same name.
 
         Raises:
@@ -69,10 +106,10 @@ class Visit:
                 if error.reason != "not_found":
                     raise
             else:
-                return await self.moved(page)
+                return await self._moved(page)
         raise refused
 
-    async def moved(self, page: Item) -> Item:
+    async def _moved(self, page: Item) -> Item:
         """The channel to which a page leads: in some regions a channel has another id."""
         for _ in range(MOST_MOVES):
             if not page["moved_to"]:
@@ -81,7 +118,7 @@ class Visit:
             page = await self._twice(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
         raise ExtractionFailed("The platform leads from one channel to the next.", reason="moved_in_circles")
 
-    async def by_calls(self, failed: ScrapeError) -> Item:
+    async def _by_calls(self, failed: ScrapeError) -> Item:
         """The channel by the calls that its page makes itself.
 
         Raises:
@@ -121,7 +158,7 @@ class Visit:
 
     # The record
 
-    async def record(self, page: Item) -> Item:
+    async def _record(self, page: Item) -> Item:
         """The channel's record: a page of its items, completed by the smaller answers."""
         self.version = page["client_version"]
         channel = page["profile"]["profile_id"]

@@ -148,8 +148,8 @@ def test_members_only() -> None:
 
 def test_the_playlist_of_shorts() -> None:
     data = read("browse_playlist_UUSH_shorts_bbcnews_202608_TRIMMED.json")
-    assert [(post["content_id"], post["content_type"]) for post in data["posts"]][0] == ("9BzS1Hw_KCU", "short")
-    assert len(data["posts"]) == 2
+    first, _ = data["posts"]
+    assert (first["content_id"], first["content_type"]) == ("9BzS1Hw_KCU", "short")
     assert data["posts"][0]["view_count"] == 2_400
     assert data["profile"]["profile_id"] == "UC16niRr50-MSBwiO3YDb3RA"
 
@@ -247,7 +247,9 @@ def test_refusals(what: str) -> None:
     assert refused.value.reason == reason
 
 
-@pytest.mark.parametrize("what", ["resolve_url @handle ok", "resolve_url legacy vanity /name ok", "resolve_url /user/ ok"])
+@pytest.mark.parametrize(
+    "what", ["resolve_url @handle ok", "resolve_url legacy vanity /name ok", "resolve_url /user/ ok"]
+)
 def test_addresses(what: str) -> None:
     data = read(body_of(bundle("BUNDLE_unavailable_and_resolve_202601.json")[what]))
     assert data["profile"]["profile_id"].startswith("UC")
@@ -272,4 +274,3 @@ def test_a_playlist_that_does_not_exist() -> None:
 def test_pages_that_are_no_channel(name: str, kind: type[ScrapeError]) -> None:
     with pytest.raises(kind):
         read(name)
-

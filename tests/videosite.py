@@ -1,0 +1,93 @@
+"""Visits of the simulated video site without a network: the spider's own way, answered by a world in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.settings import Settings
+from scrapy_poet.utils import scrapy_response_to_http_response
+from web_poet import PageParams
+
+import crawler.settings
+from crawler.items import validated
+from crawler.pages.videosite import ChannelPage
+from crawler.registry import scrapers
+from crawler.sandbox.faults import _ANSWERS, Answer, Ask
+from crawler.sandbox.videosite import World
+from crawler.schemas.videosite import continuation_of
+from crawler.spiders.videosite_visit import Visit
+from crawler.targets import Target, check_params
+
+SCRAPER = scrapers()["videosite-profile-v3"]
+ORIGIN = "https://www.youtube.com"
+
+
+def ask_of(request: Request) -> Ask:
+    """A request as the world sees it."""
+    url = urlsplit(request.url)
+    args = {name: values[-1] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
+    return Ask(url.path, args, request.method, {}, request.body)
+
+
+class Stub:
+    """What a visit needs of a spider. ``asked`` are the requests made, ``change`` damages answers."""
+
+    def __init__(self, world: World, change: Callable[[Ask, Answer], Answer] | None = None, **settings: Any) -> None:
+        self.world = world
+        self.change = change
+        self.settings = Settings({name: value for name, value in vars(crawler.settings).items() if name.isupper()})
+        self.settings.update(settings)
+        self.asked: list[Ask] = []
+        self._hits: dict[str, int] = {}
+
+    def origin(self) -> str:
+        return ORIGIN
+
+    async def fetch(self, request: Request, _target: Target) -> Response:
+        ask = ask_of(request)
+        self.asked.append(ask)
+        status, headers, body = self._answer(ask)
+        return Response(request.url, status=status, headers=headers, body=body, request=request)
+
+    def _answer(self, ask: Ask) -> Answer:
+        fault = self.world.fault(ask)
+        if fault is not None and fault.endswith("-once"):
+            key = f"{ask.method} {ask.path} {ask.args}"
+            self._hits[key] = self._hits.get(key, 0) + 1
+            fault = fault.removesuffix("-once") if self._hits[key] == 1 else None
+        if fault in _ANSWERS:
+            return _ANSWERS[fault]
+        answer = self.world.page(ask) if fault is None else self.world.damaged(fault, ask)
+        return self.change(ask, answer) if self.change else answer
+
+    def kinds(self) -> list[str]:
+        """What was asked for, by kind."""
+        return [self.world.kind(ask) for ask in self.asked]
+
+
+def visit(stub: Stub, **asked: Any) -> dict[str, Any]:
+    """The validated record of a target, as the spider makes it."""
+
+    async def made() -> dict[str, Any]:
+        target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, asked))
+        begun = Visit(stub, target)  # type: ignore[arg-type]  # all that it needs
+        response = await stub.fetch(begun.request, target)
+        page = ChannelPage(
+            response=scrapy_response_to_http_response(response),
+            page_params=PageParams(begun.request.meta["page_params"]),
+        )
+        return await begun.record(page)
+
+    return validated(SCRAPER.data, asyncio.run(made()))
+
+
+def comparable(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with the platform's own token in place of our cursor, as the world's truth has it."""
+    cursor = record["pagination"]["cursor"]
+    token = continuation_of(cursor).token if cursor else ""
+    return {**record, "pagination": {**record["pagination"], "cursor": token}}
