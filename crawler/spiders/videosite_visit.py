@@ -16,6 +16,7 @@ from crawler.errors import (
     ExtractionFailed,
     ScrapeError,
     TargetNotFound,
+    UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
     UpstreamTimeout,
@@ -127,7 +128,7 @@ class Visit:
         try:
             channel, asked = await self._resolved()
             request = upstream.browse_request(self.origin, channel, self.tab, asked=asked)
-            page = await self._once(ChannelPage, request)
+            page = await self._moved(await self._once(ChannelPage, request))
         except TargetNotFound:
             raise
         except ScrapeError as error:
@@ -252,7 +253,9 @@ class Visit:
         if most < 1 or not posts:
             return found
         work = asyncio.ensure_future(self._enrich(channel, tab, posts, most=most, end=end, found=found))
-        await asyncio.wait([work], timeout=None if end is None else end - loop.time())
+        done, _ = await asyncio.wait([work], timeout=None if end is None else end - loop.time())
+        for finished in done:
+            finished.result()
         return list(found)  # a copy: what comes later is too late
 
     async def _enrich(  # noqa: PLR0913  # one walk's whole state
@@ -271,8 +274,9 @@ class Visit:
                     return
                 try:
                     told = await self._once(VideoPage, upstream.video_request(self.origin, video, version=self.version))
-                except UpstreamRateLimited:
-                    return
+                except (UpstreamBlocked, UpstreamRateLimited) as error:
+                    logger.warning("part_missing", source=VideoPage.source, reason=error.reason, code=error.code)
+                    return  # a wall: the next one would only be another
                 except ScrapeError as error:
                     logger.info("not_enriched", video=video, reason=error.reason)
                 else:
