@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import Settings
-from scrapy_poet.utils import scrapy_response_to_http_response
+from scrapy_poet.utils import scrapy_response_to_http_response as http_response
 from web_poet import PageParams
 
 import crawler.settings
@@ -22,6 +22,8 @@ from crawler.sandbox.videosite import World
 from crawler.schemas.videosite import continuation_of
 from crawler.spiders.videosite_visit import Visit
 from crawler.targets import Target, check_params
+
+__all__ = ["ORIGIN", "SCRAPER", "Stub", "ask_of", "comparable", "http_response", "visit"]
 
 SCRAPER = scrapers()["videosite-profile-v3"]
 ORIGIN = "https://www.youtube.com"
@@ -78,7 +80,7 @@ def visit(stub: Stub, **asked: Any) -> dict[str, Any]:
         begun = Visit(stub, target)  # type: ignore[arg-type]  # all that it needs
         response = await stub.fetch(begun.request, target)
         page = ChannelPage(
-            response=scrapy_response_to_http_response(response),
+            response=http_response(response),
             page_params=PageParams(begun.request.meta["page_params"]),
         )
         return await begun.record(page)

@@ -12,10 +12,13 @@ from web_poet import field
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamError
 from crawler.normalise import text
 from crawler.pages.videosite_base import CHANNEL_MARKS, CONTENTS, ListPage, missing
-from crawler.pages.videosite_item import Path, read_row, rows_of
+from crawler.pages.videosite_item import Path, node_text, read_row, rows_of
 from crawler.pages.videosite_profile import blank, browse_id, link_of
 from crawler.payload import dig, find_all, objects
 from crawler.schemas.videosite import CHANNEL_ID
+
+_BRINGING = ("appendContinuationItemsAction", "reloadContinuationItemsCommand")
+"""Actions of an answer that bring rows."""
 
 
 @attrs.define(slots=False)
@@ -45,8 +48,8 @@ class ContinuationPage(ListPage):
         if self.response.status in {404, 410}:
             raise UpstreamError("The platform lost the page.", upstream_status=self.response.status, reason="lost")
         super().validate_input()
-        if not isinstance(self.data, dict):
-            raise missing("The answer is no object.", ("onResponseReceivedActions",), reason="no_contents")
+        if not isinstance(self.data, dict) or not (self.rows or self._says_that_it_is_empty):
+            raise missing("The answer has no list.", ("onResponseReceivedActions",), reason="no_list")
         asked = text(self.page_params.get("channel"))
         if asked and self.channel and self.channel != asked:
             raise ExtractionFailed(
@@ -55,6 +58,13 @@ class ContinuationPage(ListPage):
                 reason="wrong_echo",
             )
         self.refuse_blindness()
+
+    @property
+    def _says_that_it_is_empty(self) -> bool:
+        """Whether the answer is one, and brings nothing: so lists may end. What is brought in a new way is no end."""
+        brought = dig(self.data, "onResponseReceivedActions") or dig(self.data, "onResponseReceivedEndpoints")
+        items = [item for name in _BRINGING for item in find_all(brought, name)]
+        return bool(dig(self.data, "responseContext")) and (not brought or bool(items))
 
     def _invalid(self) -> ScrapeError:
         return InvalidRequest(
@@ -80,13 +90,13 @@ class ContinuationPage(ListPage):
         found: list[tuple[Path, dict[str, Any]]] = []
         for place in ("onResponseReceivedActions", "onResponseReceivedEndpoints"):
             for number, action in enumerate(objects(dig(self.data, place))):
-                for name in ("appendContinuationItemsAction", "reloadContinuationItemsCommand"):
+                for name in _BRINGING:
                     items = dig(action, name, "continuationItems")
                     path: Path = (place, number, name, "continuationItems")
                     found += [((*path, index), item) for index, item in enumerate(objects(items))]
         if found:
             return found
-        alone = {"lockupViewModel": self.data} if "contentImage" in self.data else self.data
+        alone = {"lockupViewModel": self.data} if dig(self.data, "contentImage") else self.data
         return [((), alone)] if read_row(alone, self.kind)[0] else []
 
 
@@ -118,6 +128,13 @@ class PlaylistPage(ContinuationPage):
         named = browse_id(self.data).removeprefix("VL")
         listed = (text(each) for each in find_all(dig(self.data, "contents"), "playlistId"))
         return named or next((each for each in listed if each.startswith("UU")), "")
+
+    @property
+    def _says_that_it_is_empty(self) -> bool:
+        alerts = (node_text(dig(each, "text")) for each in find_all(dig(self.data, "alerts"), "alertRenderer"))
+        return any("does not exist" in words for words in alerts) or any(
+            True for _ in find_all(dig(self.data, "contents"), "messageRenderer")
+        )
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:

@@ -85,6 +85,7 @@ def player(channel: Channel, item: Item) -> Node:
         "thumbnail": {
             "thumbnails": [{"url": f"https://i.ytimg.com/vi/{item.id}/maxresdefault.jpg", "width": 1280, "height": 720}]
         },
+        "embed": {"iframeUrl": f"{PUBLIC}/embed/{item.id}", "width": 1280, "height": 720},
         "title": simple(item.title),
         "description": simple(item.description),
         "ownerProfileUrl": f"http://www.youtube.com{channel.path}",
