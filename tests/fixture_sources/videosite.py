@@ -1,0 +1,79 @@
+"""Video site: channels in each shape, every further answer, and every failure that an answer can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from scrapy import Request
+
+from crawler.pages.base import PlatformPage
+from crawler.pages.videosite import ChannelPage
+from crawler.pages.videosite_extra import AboutPage, FeedPage, ResolvePage, VideoPage
+from crawler.pages.videosite_list import ContinuationPage, PlaylistPage
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.videosite import World, token
+from crawler.upstream import videosite as upstream
+from tests.make_fixtures import Case
+
+ORIGIN = "https://www.youtube.com"
+SHOWN = (
+    ("north.pier", "videos"),
+    ("ropeworks", "shorts"),
+    ("onlyshorts", "shorts"),
+    ("harborlights", "streams"),
+    ("tinychannel1109", "videos"),
+    ("emptyroom", "videos"),
+)
+PAGE_FAULTS = (
+    *("broken-json", "captcha", "captcha-200", "consent", "copyright", "never-existed", "no-contents", "no-data"),
+    *("no-longer", "region", "removed", "reported-error", "soft-gone", "terminated", "video-page"),
+)
+
+
+def cases() -> Iterator[Case]:
+    """The platform's fixtures."""
+    world = World(light=True)
+    for name, tab in SHOWN:
+        yield _case(world, ChannelPage, f"{name}-{tab}", upstream.channel_request(ORIGIN, f"@{name}", tab))
+    for channel in world.channels:
+        if channel.kind in {"gated", "game", "sport"} and not channel.fault:
+            request = upstream.browse_request(ORIGIN, channel.id, "videos")
+            yield _case(world, ChannelPage, channel.kind, request)
+    for fault in PAGE_FAULTS:
+        request = upstream.channel_request(ORIGIN, f"@{fault}", "videos")
+        yield _case(world, ChannelPage, fault, request, fault=fault)
+    yield from _smaller(world)
+
+
+def _smaller(world: World) -> Iterator[Case]:
+    harbor, gated = world.named("allnight_live"), next(each for each in world.channels if each.kind == "gated")
+    following = token(harbor, "streams", 2, heavy=False)
+    item = world.named("tinychannel1109").items["videos"][0]
+    requests: list[tuple[type[PlatformPage], str, Request]] = [
+        (ContinuationPage, "last", upstream.continuation_request(ORIGIN, following, channel=harbor.id, tab="streams")),
+        (PlaylistPage, "shorts", upstream.playlist_request(ORIGIN, gated.id, "shorts")),
+        (PlaylistPage, "none", upstream.playlist_request(ORIGIN, gated.id, "streams")),
+        (AboutPage, "panel", upstream.about_request(ORIGIN, f"about-{harbor.id}", channel=harbor.id)),
+        (FeedPage, "channel", upstream.feed_request(ORIGIN, gated.id)),
+        (FeedPage, "gone", upstream.feed_request(ORIGIN, "UC0000000000000000000000")),
+        (VideoPage, "video", upstream.video_request(ORIGIN, item.id)),
+        (VideoPage, "unknown", upstream.video_request(ORIGIN, "aaaaaaaaaaa")),
+        (ResolvePage, "handle", upstream.resolve_request(ORIGIN, "@harborlights")),
+        (ResolvePage, "unknown", upstream.resolve_request(ORIGIN, "@nobody")),
+    ]
+    for page, name, request in requests:
+        yield _case(world, page, name, request)
+    stale = upstream.continuation_request(ORIGIN, "stale", channel=harbor.id, tab="streams")
+    yield _case(world, ContinuationPage, "stale", stale)
+    bot = world.named("bot-check").items["videos"][0].id
+    yield _case(world, VideoPage, "bot-check", upstream.video_request(ORIGIN, bot), fault="bot-check")
+
+
+def _case(world: World, page: type[PlatformPage], name: str, request: Request, *, fault: str = "") -> Case:
+    path, _, query = request.url.removeprefix(ORIGIN).partition("?")
+    args = dict(each.split("=", 1) for each in query.split("&") if each)
+    ask = Ask(path, args, request.method, {}, request.body)
+    status, _, body = world.damaged(fault, ask) if fault else world.page(ask)
+    asked: dict[str, Any] = request.meta["page_params"]
+    return Case(page, name, request.url, status, body, asked)
