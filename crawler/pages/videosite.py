@@ -14,7 +14,7 @@ from web_poet import field
 from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted, UpstreamError
 from crawler.normalise import text
 from crawler.pages.videosite_base import (
-    CHANNEL_MARKS,
+    CHANNEL_MARK,
     CONSENT_MARKS,
     CONTENTS,
     DATA,
@@ -49,8 +49,10 @@ class ChannelPage(ListPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        marks = (*CHANNEL_MARKS, *CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK, f"{DATA} = ", '"ProfilePage"')
-        return any(mark in body for mark in marks) or bool(re.match(r'\s*\{\s*"(error|alerts)"', body))
+        marks = (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK, f"{DATA} = ", '"ProfilePage"')
+        if any(mark in body for mark in marks) or CHANNEL_MARK.search(body):
+            return True
+        return re.match(r'\s*\{\s*"(error|alerts)"', body) is not None
 
     def validate_input(self) -> None:
         """Decides whether this is the channel, and the tab, that were asked for.

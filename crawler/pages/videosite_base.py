@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any
 
@@ -25,14 +26,11 @@ from crawler.schemas.videosite import TABS
 
 DATA = "ytInitialData"
 CONTENTS: Path = ("contents", "twoColumnBrowseResultsRenderer", "tabs")
-CHANNEL_MARKS = (
-    '"channelMetadataRenderer"',
-    '"c4TabbedHeaderRenderer"',
-    '"pageHeaderRenderer"',
-    '"carouselHeaderRenderer"',
-    '"interactiveTabbedHeaderRenderer"',
-    '"channelAgeGateRenderer"',
+CHANNEL_MARK = re.compile(
+    r'"(?:channelMetadataRenderer|c4TabbedHeaderRenderer|pageHeaderRenderer|carouselHeaderRenderer'
+    r'|interactiveTabbedHeaderRenderer|channelAgeGateRenderer)"\s*:'
 )
+"""Parts of channel pages. As keys: further pages name some of them as what to load before."""
 CONSENT_MARKS = ("consent.youtube.com/save", "Before you continue to YouTube")
 TRAFFIC_MARKS = ('id="captcha-form"', "unusual traffic")
 NOT_FOUND_MARK = "<title>Error 404 (Not Found)"

@@ -13,7 +13,7 @@ from web_poet import field
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.normalise import count, stated_count, text, unix_time
-from crawler.pages.videosite_base import CHANNEL_MARKS, VideositePage, missing
+from crawler.pages.videosite_base import CHANNEL_MARK, VideositePage, missing
 from crawler.pages.videosite_item import VIEWS, is_video_id, node_text, post
 from crawler.pages.videosite_profile import (
     about_of,
@@ -45,7 +45,7 @@ class AboutPage(VideositePage):
     @classmethod
     def recognise(cls, body: str) -> bool:
         about = '"aboutChannelViewModel"' in body or '"channelAboutFullMetadataRenderer"' in body
-        return about and not any(mark in body for mark in CHANNEL_MARKS)
+        return about and not CHANNEL_MARK.search(body)
 
     def validate_input(self) -> None:
         """Decides whether this is the channel's panel.

@@ -11,7 +11,7 @@ from web_poet import field
 
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamError
 from crawler.normalise import text
-from crawler.pages.videosite_base import CHANNEL_MARKS, CONTENTS, ListPage, missing
+from crawler.pages.videosite_base import CONTENTS, ListPage, missing
 from crawler.pages.videosite_item import Path, node_text, read_row, rows_of
 from crawler.pages.videosite_profile import blank, browse_id, link_of
 from crawler.payload import dig, find_all, objects
@@ -108,7 +108,9 @@ class PlaylistPage(ContinuationPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        if any(mark in body for mark in CHANNEL_MARKS[:2]) or not body.lstrip().startswith("{"):
+        if re.search(r'"(?:channelMetadataRenderer|c4TabbedHeaderRenderer)"\s*:', body) or not body.lstrip().startswith(
+            "{"
+        ):
             return False
         marks = ('"playlistVideoListRenderer"', '"playlistMetadataRenderer"', "The playlist does not exist.")
         return any(mark in body for mark in marks) or bool(re.search(r'"playlistId":\s*"UU(?:LF|SH|LV)', body))

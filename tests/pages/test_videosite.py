@@ -70,10 +70,19 @@ BODIES: dict[type[VideositePage], bytes] = {
 }
 
 
+FULL: dict[type[VideositePage], Ask] = {
+    ChannelPage: Ask("/@harborlights/shorts"),
+    ContinuationPage: Ask("/youtubei/v1/browse", {}, "POST", {}, orjson.dumps({"continuation": SECOND})),
+    AboutPage: Ask("/youtubei/v1/browse", {}, "POST", {}, orjson.dumps({"continuation": f"about-{HARBOR.id}"})),
+}
+
+
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: str(kind.source))
 def test_every_answer_is_recognised_as_what_it_is(kind: type[VideositePage]) -> None:
     found = [page for page in SCRAPER.pages if page.recognise(BODIES[kind].decode())]
     assert found[0] is kind
+    of_full_weight = World().page(FULL[kind])[2].decode() if kind in FULL else BODIES[kind].decode()
+    assert next(page for page in SCRAPER.pages if page.recognise(of_full_weight)) is kind
 
 
 # Gates that all answers share

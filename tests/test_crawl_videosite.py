@@ -1,0 +1,194 @@
+"""Crawls of the video site from end to end, and the same target by endpoint, crawl and saved answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.commands.extract import extract
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.videosite import FAULTS, World
+from crawler.spiders.videosite import VideositeSpider
+from tests.service.client import Reply, call
+from tests.service.conftest import Service, running
+from tests.videosite import ORIGIN, SCRAPER, comparable
+
+ROOT = Path(__file__).parents[1]
+QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=2", "-s", "BREAKER_THRESHOLD=1000")
+PATH = "/v1/scrapers/videosite-profile-v3"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with running(tmp_path_factory.mktemp("videosite") / "log") as started:
+        yield started
+
+
+def crawl(tmp_path: Path, *arguments: str) -> tuple[int, list[Any], list[Any], str]:
+    """Runs a crawl: its exit code, the lines of its feed, those of its failures feed, and what it logged."""
+    out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "scrapy", "crawl", "videosite", "-s", "SANDBOX=1"),
+            *("-s", f"FAILURES_FEED={failures}", *QUICK, "-O", str(out), *arguments),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONWARNINGS": "default"},
+        timeout=600,
+    )
+    return run.returncode, _lines(out), _lines(failures), run.stderr
+
+
+def _lines(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def assert_ten_pages(pages: list[dict[str, Any]]) -> None:
+    world = World()
+    assert [len(page["posts"]) for page in pages] == [30] * 9 + [27]
+    ids = [post["content_id"] for page in pages for post in page["posts"]]
+    assert ids == [item.id for item in world.named("harborlights").items["videos"]]
+    for number, page in enumerate(pages, 1):
+        assert comparable(page) == world.truth({"username": "harborlights", "page": number})
+
+
+def test_ten_pages_in_a_crawl(tmp_path: Path) -> None:
+    status, out, failures, log = crawl(tmp_path, "-a", "username=@harborlights", "-a", "max_pages=10")
+    assert (status, failures) == (0, []), log
+    assert_ten_pages(out)
+    assert "OK=10" in log
+
+
+def test_a_crawl_ends_where_the_list_does(tmp_path: Path) -> None:
+    arguments = ("username=north.pier", "type=all", "max_pages=50", "include_about=true")
+    status, out, _, log = crawl(tmp_path, *[part for each in arguments for part in ("-a", each)])
+    assert status == 0, log
+    asked = {"username": "north.pier", "type": "all", "include_about": True}
+    assert [comparable(page) for page in out] == [World().truth({**asked, "page": n + 1}) for n in range(len(out))]
+    assert not out[-1]["pagination"]["has_more"]
+
+
+def test_every_fault_in_a_crawl(tmp_path: Path) -> None:
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text("\n".join(json.dumps({"id": name, "username": f"@{name}"}) for name in FAULTS))
+    status, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}")
+    assert status == 4, log
+    found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
+    assert found == {name: fault.code for name, fault in FAULTS.items()}
+    assert len(out) + len(failures) == len(FAULTS)
+    for line in out:
+        assert comparable(line["data"]) == World().truth({"username": line["id"]}), line["id"]
+    assert "Traceback" not in log
+
+
+def test_bad_arguments(tmp_path: Path) -> None:
+    status, out, failures, log = crawl(tmp_path, "-a", "username=https://www.youtube.com/@a", "-a", "max_page=2")
+    assert (status, out) == (4, [])
+    assert [failure["code"] for failure in failures] == ["INVALID_REQUEST"]
+    assert "unknown_arguments" in log
+
+
+# Over HTTP
+
+
+def further(url: str, params: dict[str, Any], reply: Reply) -> Reply:
+    return call(url, PATH, {**params, "cursor": reply.body["data"]["pagination"]["cursor"]})
+
+
+def test_ten_pages_over_http(service: Service) -> None:
+    params = {"username": "@harborlights"}
+    replies = [call(service.url, PATH, params)]
+    while replies[-1].body["data"]["pagination"]["has_more"]:
+        replies.append(further(service.url, params, replies[-1]))
+    assert_ten_pages([reply.body["data"] for reply in replies])
+    assert all(reply.body["meta"]["scraper"] == "videosite-profile-v3" for reply in replies)
+
+
+def test_a_cursor_outlives_the_service(tmp_path: Path) -> None:
+    params = {"username": "saltmill", "include_about": 1}
+    with running(tmp_path / "first") as before:
+        first = call(before.url, PATH, params)
+    with running(tmp_path / "second") as after:
+        second = further(after.url, params, first)
+    assert comparable(second.body["data"]) == World().truth({**params, "page": 2})
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"username": "@ropeworks", "type": "short"},
+        {"username": "harborlights", "type": "live", "include_about": "true"},
+        {"username": "oldtimer"},
+        {"username": "АсельИсакова-т4ц", "type": "all"},
+        {"username": World().named("no-playlist").id},
+    ],
+)
+def test_channels_equal_the_truth(service: Service, params: dict[str, Any]) -> None:
+    assert comparable(call(service.url, PATH, params).body["data"]) == World().truth(params)
+
+
+def test_cursors_of_others(service: Service) -> None:
+    cursor = call(service.url, PATH, {"username": "harborlights"}).body["data"]["pagination"]["cursor"]
+    for params in (
+        {"username": "saltmill", "cursor": cursor},
+        {"username": "harborlights", "type": "all", "cursor": cursor},
+        {"username": "harborlights", "cursor": cursor[:-1]},
+        {"username": "harborlights", "cursor": "eyJhIjoxfQ"},
+    ):
+        reply = call(service.url, PATH, params)
+        assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+    stale = call(service.url, PATH, {"username": "stale-token"})
+    reply = further(service.url, {"username": "stale-token"}, stale)
+    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+    assert reply.body["error"]["details"][0]["loc"] == ["cursor"]
+
+
+def test_the_end_of_the_deadline_leaves_a_record(service: Service) -> None:
+    reply = call(service.url, PATH, {"username": "hang"}, headers=_waiting(1))
+    assert (reply.status, reply.code) == (504, "UPSTREAM_TIMEOUT")
+
+
+def _waiting(seconds: int) -> dict[str, str]:
+    return {"X-API-Key": "sandbox", "Content-Type": "application/json", "Prefer": f"wait={seconds}"}
+
+
+def test_endpoint_crawl_and_saved_answers_give_the_same(service: Service, tmp_path: Path) -> None:
+    params = {"username": "tinychannel1109", "include_about": "true"}
+    by_http = call(service.url, PATH, params).body["data"]
+    _, (by_crawl,), _, _ = crawl(tmp_path, "-a", "username=tinychannel1109", "-a", "include_about=true")
+    saved = asyncio.run(extract(SCRAPER, _saved("tinychannel1109"), _asked(params), url=ORIGIN))
+    assert orjson.dumps(by_http) == orjson.dumps(by_crawl) == orjson.dumps(saved)
+
+
+def test_saved_answers_know_where_to_go_on(service: Service) -> None:
+    params = {"username": "saltmill"}
+    by_http = call(service.url, PATH, params).body["data"]["pagination"]
+    body = World().page(Ask("/@saltmill/videos"))[2]
+    assert asyncio.run(extract(SCRAPER, [body], _asked(params), url=ORIGIN))["pagination"] == by_http
+
+
+def _asked(params: dict[str, Any]) -> dict[str, Any]:
+    return VideositeSpider.page_params(SCRAPER, params)
+
+
+def _saved(name: str) -> list[bytes]:
+    """The answers that a small channel's record takes, as somebody would save them."""
+    world = World()
+    channel = world.named(name)
+    about = orjson.dumps({"continuation": f"about-{channel.id}"})
+    return [
+        world.page(Ask(f"/@{name}/videos"))[2],
+        world.page(Ask("/youtubei/v1/browse", {}, "POST", {}, about))[2],
+        world.page(Ask("/feeds/videos.xml", {"playlist_id": f"UULF{channel.id[2:]}"}))[2],
+    ]
