@@ -20,7 +20,7 @@ _HASHTAG = re.compile(r"(?<![\w&/#])#(\w+)")
 _SPOKEN_VIEWS = re.compile(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", re.IGNORECASE)
 _MENTION = re.compile(r"(?<![\w./@-])@(\w[\w.\-·]{1,28}\w)")
 # A lock-up may be a list of videos; a channel's list of items has them on other tabs only.
-_VIDEO_KINDS = {None, "LOCKUP_CONTENT_TYPE_VIDEO", "LOCKUP_CONTENT_TYPE_SHORT", "LOCKUP_CONTENT_TYPE_SHORTS"}
+_VIDEO_KINDS = {"", "LOCKUP_CONTENT_TYPE_VIDEO", "LOCKUP_CONTENT_TYPE_SHORT", "LOCKUP_CONTENT_TYPE_SHORTS"}
 _SECTIONS = {
     "richGridRenderer": "contents",
     "gridRenderer": "items",
@@ -90,10 +90,12 @@ def rows_of(content: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
         inner = [key for key in _SECTIONS if isinstance(dig(each, key), dict)]
         if path and not inner:
             yield path, each
+        lists = [(key, dig(each, key, _SECTIONS[key])) for key in inner]
         rows = [
             ((*path, key, _SECTIONS[key], place), row)
-            for key in inner
-            for place, row in enumerate(dig(each, key, _SECTIONS[key]) or [])
+            for key, listed in lists
+            if isinstance(listed, list)
+            for place, row in enumerate(listed)
             if isinstance(row, dict)
         ]
         waiting[:0] = rows
@@ -106,7 +108,7 @@ def read_row(row: dict[str, Any], tab: str) -> tuple[dict[str, Any] | None, Path
     holder = content if isinstance(content, dict) else row
     for name, (id_path, reader) in _READERS.items():
         shape = holder.get(name)
-        if isinstance(shape, dict) and (name != "lockupViewModel" or shape.get("contentType") in _VIDEO_KINDS):
+        if isinstance(shape, dict) and (name != "lockupViewModel" or text(shape.get("contentType")) in _VIDEO_KINDS):
             video = dig(shape, *id_path)
             if not is_video_id(video):
                 return None, (*path, name, *id_path)
