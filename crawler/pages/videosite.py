@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import attrs
-import orjson
 from web_poet import field
 
 from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted, UpstreamError
@@ -25,7 +24,7 @@ from crawler.pages.videosite_base import (
 )
 from crawler.pages.videosite_item import Path, node_text, rows_of, token_of
 from crawler.pages.videosite_profile import about_of, age_gate, channel_id, panel_of, profile_of
-from crawler.payload import dig, find_all, objects
+from crawler.payload import dig, find_all, linked_data, objects
 from crawler.schemas.videosite import CHANNEL_ID, TABS
 
 _STRUCTURED = re.compile(r'<script type="application/ld\+json"[^>]*>(.*?)</script>', re.DOTALL)
@@ -122,12 +121,9 @@ class ChannelPage(ListPage):
     @cached_property
     def _person(self) -> Any:
         """The channel as the page describes it to search engines, None where it does not."""
-        block = _STRUCTURED.search(self.response.text) if "ld+json" in self.response.text else None
-        try:
-            described = orjson.loads(block[1]) if block else None
-        except orjson.JSONDecodeError:
-            return None  # it adds to what the data say
-        return dig(described, "mainEntity") if dig(described, "@type") == "ProfilePage" else None
+        body = self.response.text
+        nodes = linked_data(_STRUCTURED.findall(body)) if "ld+json" in body else []
+        return next((node.get("mainEntity") for node in nodes if node["@type"] == "ProfilePage"), None)
 
     @cached_property
     def _about(self) -> dict[str, Any]:
