@@ -8,6 +8,9 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
+_DURATION = re.compile(
+    r"P(?:(?P<days>\d{1,4})D)?(?:T(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,6})M)?(?:(?P<seconds>\d{1,9}(?:\.\d{1,9})?)S)?)?"
+)
 _PLAIN_PATH = re.compile(r"(?:/[\w%~-][\w%~.-]*)+(?:\?[\w%=&.~-]*)?", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
@@ -65,6 +68,21 @@ def number(value: object) -> float | None:
     """
     finite = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
     return float(value) if finite else None  # type: ignore[arg-type]  # checked in the line above
+
+
+def iso_duration(value: object) -> float | None:
+    """The seconds of a duration as ISO 8601 and XML write it, None where it says none.
+
+    >>> iso_duration("PT1M12.5S"), iso_duration("PT0H0M4.967S"), iso_duration("P1DT2H")
+    (72.5, 4.967, 93600.0)
+    >>> iso_duration("PT0S"), iso_duration("P"), iso_duration("72"), iso_duration(None)
+    (None, None, None, None)
+    """
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    units = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
+    return round(sum(float(found[unit] or 0) * seconds for unit, seconds in units.items()), 6) or None
 
 
 def text(value: object) -> str:

@@ -125,6 +125,28 @@ def assigned_text(html: str, name: str) -> str | None:
     return html[found.end() : end if end >= 0 else None].rstrip().removesuffix(";")
 
 
+def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
+    """What stands in the script elements that contain a mark, in their order.
+
+    A script that the page breaks off in is given as far as it goes: its reader then says that it is broken.
+
+    >>> list(scripts_with(b"<script>1</script><script type=x data-sjs>{'post': 2}</script>", b"'post'"))
+    [b"{'post': 2}"]
+    >>> list(scripts_with(b"<script>post", b"post")), list(scripts_with(b"post", b"post"))
+    ([b'post'], [])
+    """
+    position = body.find(b"<script")
+    while position >= 0:
+        opened = body.find(b">", position)
+        if opened < 0:
+            return
+        end = body.find(b"</script>", opened)
+        text = body[opened + 1 : end if end >= 0 else len(body)]
+        if mark in text:
+            yield text
+        position = body.find(b"<script", end) if end >= 0 else -1
+
+
 def dig(value: Any, *path: Step) -> Any:
     """The value at a path of keys and indexes, None where the path breaks off.
 
