@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 from scrapy import Request, Spider
-from scrapy.exceptions import CloseSpider
+from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
 
 from crawler import platforms
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamBlocked
 from crawler.items import Record
-from crawler.outcomes import Accounting, Outcome, target_settled
+from crawler.outcomes import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
 from crawler.pages.base import PlatformPage
 from crawler.politeness import platform_state
 from crawler.shapes import Place, rows_named, shape_of_models
@@ -158,9 +158,16 @@ class PlatformSpider(Spider):
         return request.replace(dont_filter=True, errback=request.errback or self.accounting.failed)
 
     async def fetch(self, request: Request, target: Target) -> Response:
-        """A follow-up of the same target, awaited. Its page is in ``response.request.cb_kwargs``."""
+        """A follow-up of the same target, awaited. Its page is in ``response.request.cb_kwargs``.
+
+        Raises:
+            ScrapeError: also where the download itself fails, so that callers catch one kind of error.
+        """
         assert self.crawler.engine is not None
-        return await self.crawler.engine.download_async(self.prepare(request, target))
+        try:
+            return await self.crawler.engine.download_async(self.prepare(request, target))
+        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
+            raise as_scrape_error(error) from error
 
     async def read(self, page: PlatformPage, response: Response) -> tuple[dict[str, Any], PlatformPage]:
         """The page's item and the page that gave it. A page that is not understood, or another's, is fetched once more;
