@@ -1,4 +1,4 @@
-"""Photo app: a shortcode to the requests of its pages. Plain page loads; no ids that the platform rotates are needed."""
+"""Photo app: a shortcode to the requests of its pages. Plain page loads, without ids that the platform rotates."""
 
 from __future__ import annotations
 
