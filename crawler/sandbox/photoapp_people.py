@@ -1,0 +1,260 @@
+"""The simulated photo app's people: accounts and what they posted, all invented."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+EPOCH_MS = 1_314_220_021_721
+"""Moment from which the platform's numeric ids count."""
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+PHOTO, VIDEO, CAROUSEL = 1, 2, 8
+
+_PEOPLE = (
+    ("northwood.lodge", "Northwood Lodge", True),
+    ("yael_b_photos", "יעל ברנע צילום", False),
+    ("samira.alhaddad", "سميرة الحداد", True),
+    ("kettle_and_crumb", "Kettle & Crumb ☕️🥐", False),
+    ("wurm.ceramics", "Wurm Ceramics ૮･ﻌ･ა", False),
+    ("hikari__films", "光フィルム", True),
+    ("the_quiet_oboe", "", False),
+    ("one.post.only", "Óscar “Uno” Peña", False),
+    ("_.no_caption._", "N/C", False),
+)
+_COMMENTERS = ("visitor_one", "anna.k__", "großvater77", "neon_fox", "mateo.r", "يوسف__")
+_CAPTIONS = (
+    "Morning light over the ridge 🌄\n\nTaken before breakfast, with cold fingers.\n\n#mountains #morning",
+    "Family day 👨‍👩‍👧‍👦 — “we’ll be back”, said everybody. ❤️‍🔥",
+    "שבת שלום מהגן 🌿",
+    "صباح الخير من السوق القديم",
+    'A <b>bold</b> & "quoted" one </script><!-- still a caption -->',
+    "back\\slash and tab\tand line\u2028separator",
+    "焼きたてのパン 🍞",
+    ".",
+)
+_COMMENTS = ("So good 😍", "wow!!", "Where is this?", "תודה 🙏", "First 🥇", "https://example.com/not-a-link")
+_ALT = "{} by {} on October 02, 2026. May be an image of {}."
+_THINGS = ("mountain and sky", "one or more people", "bread and text that says 'OPEN'", "cat")
+_PLACES = (("213491581", "Ridgewater, North Province", "ridgewater-north-province"), ("77120", "Café Ölé", "cafe-ole"))
+_SONGS = (("The Paper Kites Quartet", "Slow Tuesday", "442245453190058"), ("Ñandú", "Ella (Live)", "118822"))
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody with a profile."""
+
+    pk: str
+    app_id: str
+    username: str
+    full_name: str
+    verified: bool
+    picture: str
+    small_picture: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What somebody wrote below a post."""
+
+    pk: str
+    author: Account
+    text: str
+    at: int
+    likes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """What a reel plays: the owner's own recording, or licensed music."""
+
+    artist: str
+    title: str
+    id: str
+    original: bool
+    muted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What the platform knows of a post; pages and truth are both made from it."""
+
+    pk: str
+    owner: Account
+    kind: int
+    product: str
+    taken_at: int
+    caption: str | None
+    alt: str
+    height: int
+    width: int
+    likes: int
+    hidden: bool
+    comment_count: int
+    comments: tuple[Comment, ...]
+    tags: tuple[tuple[Account, float, float], ...]
+    coauthors: tuple[Account, ...]
+    place: tuple[str, str, str] | None
+    sound: Sound | None
+    audio: bool
+    duration: float
+    timing: str
+    """Where a video's duration is told: manifest, label (of the file), embed, nowhere."""
+    plays: int
+    views: int
+    slides: int
+    pinned: bool
+    paid: bool
+    closed: bool
+    """Whether comments are switched off."""
+    layout: str = field(default="wrapped")
+    """Form of the post in its page: wrapped, dict (the same under another type's name), item (an older page)."""
+
+    @property
+    def code(self) -> str:
+        """The shortcode: the id in other digits."""
+        return code_of(int(self.pk))
+
+    @property
+    def is_video(self) -> bool:
+        """Whether it is a video or reel."""
+        return self.kind == VIDEO
+
+    def image(self, size: str, host: str = "scontent.cdninstagram.com") -> str:
+        """URL of the picture, of a video its cover."""
+        return (
+            f"https://{host}/v/t51.82787-15/{self.pk[-9:]}_{self.pk[:17]}_n.jpg?stp=dst-jpg_{size}&_nc_cat=1"
+            f"&ccb=7-5&_nc_sid=18de74&_nc_ht={host}&oh=00_{hash_of(self.pk + size)}&oe=6AC7C933"
+        )
+
+
+def code_of(number: int) -> str:
+    """A numeric id as a shortcode."""
+    code = ""
+    while number:
+        number, digit = divmod(number, 64)
+        code = _DIGITS[digit] + code
+    return code
+
+
+def id_of(code: str) -> int:
+    """The numeric id of a shortcode."""
+    number = 0
+    for letter in code:
+        number = number * 64 + _DIGITS.index(letter)
+    return number
+
+
+def hash_of(text: str) -> str:
+    """Something like a signature, the same for the same text."""
+    return f"{random.Random(text).getrandbits(160):040x}"  # noqa: S311  # an invented signature, no secret
+
+
+def account(rng: random.Random, username: str, full_name: str, *, verified: bool) -> Account:
+    """An account with ids of its own."""
+    pk = str(rng.randrange(10**6, 6 * 10**10))
+    base = f"https://scontent.cdninstagram.com/v/t51.82787-19/{pk}_n.jpg?stp=dst-jpg_s"
+    return Account(
+        pk=pk,
+        app_id=f"17841{rng.randrange(10**11, 10**12)}",
+        username=username,
+        full_name=full_name,
+        verified=verified,
+        picture=f"{base}150x150_tt6&oe=6AC7EBEB",
+        small_picture=f"{base}34x34_tt6&oe=6AC7EBEB",
+    )
+
+
+def people(rng: random.Random) -> list[Account]:
+    """Those who post."""
+    return [account(rng, name, shown, verified=verified) for name, shown, verified in _PEOPLE]
+
+
+def crowd(rng: random.Random) -> list[Account]:
+    """Those who only write comments."""
+    return [account(rng, name, "", verified=False) for name in _COMMENTERS]
+
+
+class Author:
+    """Invents posts, from one source of chance."""
+
+    def __init__(self, rng: random.Random, accounts: list[Account]) -> None:
+        self.rng = rng
+        self.accounts = accounts
+        self.crowd = crowd(rng)
+
+    def moment(self) -> tuple[int, int]:
+        """A numeric id of the last two years, and when its post was published: soon after, or planned for later."""
+        milliseconds = self.rng.randrange(1_728_000_000_000, 1_791_000_000_000)
+        pk = ((milliseconds - EPOCH_MS) << 23) | self.rng.getrandbits(23)
+        return pk, milliseconds // 1000 + self.rng.choice((-1, 3, 196, 479, 75_600))
+
+    def post(self, owner: Account, kind: int, *, pk: int | None = None, **fixed: object) -> Post:
+        """A post of a kind; what is not fixed is chance."""
+        rng = self.rng
+        own, taken_at = self.moment()
+        product = {
+            PHOTO: "feed",
+            VIDEO: rng.choice(("clips", "clips", "clips", "igtv")),
+            CAROUSEL: "carousel_container",
+        }
+        written = rng.choice((0, 0, 1, 3, 11))
+        others = [each for each in self.accounts if each is not owner]
+        made: dict[str, object] = {
+            "pk": str(own if pk is None else pk),
+            "owner": owner,
+            "kind": kind,
+            "product": product[kind],
+            "taken_at": taken_at,
+            "caption": None if owner.username == "_.no_caption._" else rng.choice(_CAPTIONS),
+            "alt": self._alt(owner, kind),
+            "height": rng.choice((1080, 1350, 1688, 1920)),
+            "width": rng.choice((1080, 1350, 1440)),
+            "likes": rng.choice((0, 3, rng.randrange(10**6))),
+            "hidden": rng.random() < 0.15,
+            "comment_count": written + rng.choice((0, rng.randrange(9_000))),
+            "comments": tuple(self._comment(taken_at) for _ in range(written)),
+            "tags": tuple(
+                (who, rng.choice((0.0, 0.5, 0.25)), round(rng.random(), 6))
+                for who in rng.sample(others, rng.choice((0, 0, 1, 3)))
+            ),
+            "coauthors": tuple(rng.sample(others, rng.choice((0, 0, 0, 1, 2)))),
+            "place": rng.choice((None, None, None, *_PLACES)),
+            "sound": self._sound(owner) if kind == VIDEO else None,
+            "audio": rng.random() < 0.8,
+            "duration": round(rng.uniform(3, 5_400 if product[kind] == "igtv" else 90), 3),
+            "timing": rng.choice(("manifest", "manifest", "label", "embed", "nowhere")),
+            "plays": rng.randrange(1, 10**7),
+            "views": rng.choice((0, rng.randrange(1, 10**6))),
+            "slides": rng.randint(2, 10) if kind == CAROUSEL else 0,
+            "pinned": False,
+            "paid": rng.random() < 0.1,
+            "closed": rng.random() < 0.1,
+            "layout": rng.choice(("wrapped",) * 6 + ("dict", "item")),
+        }
+        return Post(**{**made, **fixed})  # type: ignore[arg-type]  # the names are Post's own
+
+    def _alt(self, owner: Account, kind: int) -> str:
+        if self.rng.random() < 0.1:
+            return ""
+        return _ALT.format("Video" if kind == VIDEO else "Photo", owner.full_name, self.rng.choice(_THINGS))
+
+    def _comment(self, after: int) -> Comment:
+        rng = self.rng
+        return Comment(
+            pk=str(rng.randrange(17 * 10**15, 18 * 10**15)),
+            author=rng.choice(self.crowd),
+            text=rng.choice(_COMMENTS),
+            at=after + rng.randrange(10**6),
+            likes=rng.choice((0, rng.randrange(500))),
+        )
+
+    def _sound(self, owner: Account) -> Sound | None:
+        rng = self.rng
+        kind = rng.choice(("own", "own", "licensed", None))
+        if kind is None:
+            return None
+        if kind == "own":
+            return Sound(owner.username, "Original audio", str(rng.randrange(10**16)), original=True, muted=False)
+        artist, title, sound_id = rng.choice(_SONGS)
+        return Sound(artist, title, sound_id, original=False, muted=rng.random() < 0.3)
