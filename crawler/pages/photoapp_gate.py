@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from codecs import BOM_UTF8
 from contextlib import suppress
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -61,7 +62,7 @@ def documents(body: bytes, marks: tuple[str, ...]) -> list[Any]:
     Raises:
         ExtractionFailed: none of them can be read.
     """
-    start = body.lstrip().removeprefix(b"for (;;);").lstrip()
+    start = _start(body)
     if start.startswith((b"{", b"[")):
         return [decode(start, what="answer")]
     found: list[Any] = []
@@ -77,6 +78,11 @@ def documents(body: bytes, marks: tuple[str, ...]) -> list[Any]:
     if broken is not None and not found:
         raise broken
     return found
+
+
+def _start(body: bytes) -> bytes:
+    """An answer without what may stand before its JSON: a byte order mark, the guard against inclusion."""
+    return body.removeprefix(BOM_UTF8).lstrip().removeprefix(b"for (;;);").lstrip()
 
 
 def route_of(body: bytes) -> str:
@@ -106,7 +112,7 @@ def refuse_walls(response: HttpResponse) -> None:
     """
     refuse_wall_path(urlsplit(str(response.url)).path, response.status)
     body = bytes(response.body)
-    if body.lstrip().startswith((b"{", b"for (;;);")) and b'"if_not_gated_logged_out"' not in body:
+    if _start(body).startswith(b"{") and b'"if_not_gated_logged_out"' not in body:
         document = None
         with suppress(ExtractionFailed):  # what is no JSON is told by its status first
             (document,) = documents(body, ())
