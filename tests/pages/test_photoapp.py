@@ -243,7 +243,7 @@ def test_much_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[str, 
 
 
 @given(JSON, st.sampled_from(list(FORMS.values())))
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=100, deadline=None)
 def test_any_json_gives_a_typed_error(data: Any, page: type[PostPage]) -> None:
     try:
         body = orjson.dumps(data)

@@ -1,0 +1,72 @@
+"""Photo app: a post of each kind and form, and every failure that a page can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from crawler.pages.photoapp import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.photoapp import World
+from crawler.sandbox.photoapp_people import CAROUSEL, PHOTO, VIDEO, Post
+from tests.make_fixtures import Case
+
+ORIGIN = "https://www.instagram.com"
+KINDS = {"photo": PHOTO, "video": VIDEO, "carousel": CAROUSEL}
+
+FAULTS = (
+    "age-gate",
+    "blind",
+    "broken-json",
+    "checkpoint",
+    "deep-json",
+    "limit-code",
+    "login-route",
+    "missing-owner",
+    "no-data",
+    "null-post",
+    "og-only",
+    "please-wait",
+    "private",
+    "region-gate",
+    "sensitive",
+    "shell",
+    "soft-gone",
+    "wrong-post",
+)
+
+
+def cases() -> Iterator[Case]:
+    """The platform's fixtures."""
+    world = World(light=True)
+    posts = [world.posts[code] for code in world.listed]
+    for name, kind in KINDS.items():
+        post = next(each for each in posts if each.kind == kind and each.layout == "wrapped" and each.caption)
+        yield _page(world, f"page-{name}", post)
+    for layout in ("dict", "item"):
+        yield _page(world, f"page-as-{layout}", next(each for each in posts if each.layout == layout))
+    video = next(each for each in posts if each.is_video)
+    for form, page in (("graph", GraphPage), ("item", WebInfoPage)):
+        body = orjson.dumps({"data": world.data(video, form), "status": "ok"})
+        yield Case(page, f"{form}-video", f"{ORIGIN}/graphql/query", 200, body, {"shortcode": video.code})
+    path = f"/p/{video.code}/embed/captioned/"
+    body = world.page(Ask(path))[2]
+    yield Case(EmbedPage, "embed-video", ORIGIN + path, 200, body, {"shortcode": video.code})
+    null = world.damaged("embed-null", Ask(path))[2]
+    yield Case(EmbedPage, "embed-null", ORIGIN + path, 200, null, {"shortcode": video.code})
+    reels = world.reels_page(world.accounts[0])
+    yield Case(ReelsPage, "reels", f"{ORIGIN}/{world.accounts[0].username}/reels/", 200, reels, {})
+    for code, fault in world.faults.items():
+        if fault in FAULTS:
+            status, _, body = world.damaged(fault, Ask(f"/p/{code}/"))
+            yield Case(PostPage, fault, f"{ORIGIN}/p/{code}/", status, body, {"shortcode": code})
+    asked: dict[str, Any] = {"shortcode": "DaSandbox01"}
+    yield Case(PostPage, "empty-body", f"{ORIGIN}/p/DaSandbox01/", 200, b"", asked)
+    yield Case(PostPage, "rate-limited", f"{ORIGIN}/p/DaSandbox01/", 429, b"slow down", asked)
+
+
+def _page(world: World, name: str, post: Post) -> Case:
+    path = f"/p/{post.code}/"
+    return Case(PostPage, name, ORIGIN + path, 200, world.page(Ask(path))[2], {"shortcode": post.code})

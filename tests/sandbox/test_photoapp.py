@@ -1,0 +1,177 @@
+"""The simulated photo app: the real pages' structure and weight, and a truth that says what is in them."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.sandbox.faults import COMMON, Ask
+from crawler.sandbox.photoapp import EXAMPLE, FAULTS, World
+
+CAPTURES = Path(__file__).parents[3] / "shared/captures/photoapp"
+
+
+@cache
+def world() -> World:
+    return World()
+
+
+def blocks(body: bytes) -> list[Any]:
+    """The data scripts of a page, by the notes' expression for them."""
+    return [orjson.loads(each) for each in re.findall(rb"<script\b[^>]+\bdata-sjs>(.*?)</script>", body, re.DOTALL)]
+
+
+def values(tree: Any, key: str) -> Iterator[Any]:
+    if isinstance(tree, dict):
+        if key in tree:
+            yield tree[key]
+        for each in tree.values():
+            yield from values(each, key)
+    elif isinstance(tree, list):
+        for each in tree:
+            yield from values(each, key)
+
+
+def post_page(code: str, **headers: str) -> bytes:
+    status, _, body = world().page(Ask(f"/p/{code}/", headers=headers))
+    assert status == 200
+    return body
+
+
+def test_the_same_seed_is_the_same_world() -> None:
+    assert World(5, light=True).page(Ask(f"/p/{EXAMPLE}/")) == World(5, light=True).page(Ask(f"/p/{EXAMPLE}/"))
+    assert World(5).listed != World(6).listed
+
+
+def test_a_page_shows_what_is_true() -> None:
+    page = blocks(post_page(EXAMPLE))
+    assert next(values(page, "canonicalRouteName")).endswith("PostRoute")
+    (wrapper,) = values(page, "xig_polaris_media")
+    record = world().truth({"url": f"https://www.instagram.com/p/{EXAMPLE}/"})["data"]["xdt_shortcode_media"]
+    media = wrapper["if_not_gated_logged_out"]
+    assert (wrapper["code"], media["pk"]) == (record["shortcode"], record["id"])
+    assert media["taken_at"] == record["taken_at_timestamp"]
+    assert media["user"]["id"] == record["owner"]["app_id"]
+    assert len(media["user"]["polaris_ordered_timeline_connection"]["edges"]) == 12
+
+
+def test_worlds_hold_every_kind_and_variant() -> None:
+    posts = [world().posts[code] for code in world().listed]
+    assert {post.kind for post in posts} == {1, 2, 8}
+    assert {post.layout for post in posts} == {"wrapped", "dict", "item"}
+    assert {post.timing for post in posts if post.is_video} == {"manifest", "label", "embed", "nowhere"}
+    assert {post.product for post in posts} == {"feed", "clips", "igtv", "carousel_container"}
+    assert {post.hidden for post in posts} == {True, False}
+    assert {post.caption is None for post in posts} == {True, False}
+    assert {post.place is None for post in posts} == {True, False}
+    assert {post.sound and post.sound.original for post in posts if post.is_video} == {True, False, None}
+    assert any(post.coauthors and post.tags for post in posts)
+    assert any(post.likes == 0 for post in posts)
+    listed = [len(world().timeline(account)) for account in world().accounts]
+    assert (min(listed), max(listed)) == (1, 12)
+
+
+def test_pinned_posts_come_first_in_a_timeline() -> None:
+    for account in world().accounts:
+        pins = [post.pinned for post in world().timeline(account)]
+        assert pins == sorted(pins, reverse=True)
+
+
+def test_pages_weigh_what_the_real_ones_do() -> None:
+    for code in world().listed[:8]:
+        body = post_page(code)
+        assert 600_000 < len(body) < 1_200_000
+        assert len(zlib.compress(body, 6)) > len(body) / 12  # padding would shrink to nothing
+    assert len(World(light=True).page(Ask(f"/p/{EXAMPLE}/"))[2]) < 60_000
+
+
+def test_who_does_not_ask_as_a_browser_gets_the_shell() -> None:
+    assert b"xig_polaris_media" not in post_page(EXAMPLE, **{"user-agent": "curl"})
+    assert b"xig_polaris_media" in post_page(EXAMPLE, **{"sec-fetch-mode": "navigate"})
+
+
+def test_a_script_in_a_caption_does_not_end_the_data() -> None:
+    code = next(code for code in world().listed if "</script>" in (world().posts[code].caption or ""))
+    assert world().posts[code].caption in {
+        each.get("text") for each in values(blocks(post_page(code)), "caption") if each
+    }
+
+
+def test_preview_tags_name_the_post() -> None:
+    found = re.search(r'og:url" content="([^"]*)"', post_page(EXAMPLE).decode())
+    assert found is not None
+    assert html.unescape(found[1]).endswith(f"/p/{EXAMPLE}/")
+
+
+def test_share_links_redirect_once() -> None:
+    token, code = next(iter(world().shares.items()))
+    status, headers, _ = world().page(Ask(f"/share/p/{token}/"))
+    assert (status, f"/{code}/" in headers["Location"]) == (302, True)
+
+
+def test_unknown_paths_are_the_error_page_with_status_200() -> None:
+    status, _, body = world().page(Ask("/p/nothing_here/"))
+    assert (status, b"PolarisErrorRoute" in body) == (200, True)
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS.keys() - COMMON.keys()))
+def test_every_fault_of_its_own_answers_otherwise_than_the_page(name: str) -> None:
+    code = next(code for code, fault in world().faults.items() if fault == name)
+    path = f"/share/p/{code}/" if name.startswith("share-") else f"/p/{code}/"
+    path += "embed/captioned/" if name.startswith("embed-") else ""
+    played = world().fault(Ask(path))
+    assert played is not None
+    if played not in COMMON:
+        assert world().damaged(played.removesuffix("-once"), Ask(path)) != world().page(Ask(path))
+
+
+def test_the_catalogue_names_what_there_is() -> None:
+    catalogue = json.loads(orjson.dumps(world().catalogue()))
+    assert EXAMPLE in catalogue["posts"]
+    assert {fault["name"] for fault in catalogue["faults"].values()} == FAULTS.keys()
+
+
+def key_paths(tree: object) -> set[tuple[str, ...]]:
+    """Where there is a key, whatever its value; entries of lists stand for one another."""
+    found: set[tuple[str, ...]] = set()
+    waiting: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
+    while waiting:
+        node, above = waiting.pop()
+        if isinstance(node, dict):
+            found |= {(*above, key) for key in node}
+            waiting += [(value, (*above, key)) for key, value in node.items()]
+        elif isinstance(node, list):
+            waiting += [(value, (*above, "[]")) for value in node]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("capture", "key", "form"),
+    [
+        ("xig_page_photo_natgeo_20261004.html", "xig_polaris_media", "page"),
+        ("xig_page_reel_natgeo_20261004.html", "xig_polaris_media", "page"),
+        ("xdt_postroot_reel_instagram_20260923.json", "xdt_api__v1__media__shortcode__web_info", "item"),
+        ("xdt_full_photo_202607.scrubbed.json", "xdt_shortcode_media", "graph"),
+        ("xdt_full_reel_202607.scrubbed.json", "xdt_shortcode_media", "graph"),
+    ],
+)
+def test_the_structure_is_the_real_one(capture: str, key: str, form: str) -> None:
+    file = CAPTURES / capture
+    if not file.exists():
+        pytest.skip(f"the captures are not on this machine ({file})")
+    body = file.read_bytes()
+    real = key_paths(next(values(blocks(body) if capture.endswith("html") else orjson.loads(body), key)))
+    ours: set[tuple[str, ...]] = set()
+    for code in world().listed:
+        ours |= key_paths(world().data(world().posts[code], form)[key])
+    missing = real - ours
+    assert len(missing) <= 0.10 * len(real), sorted(".".join(path) for path in missing)

@@ -1,0 +1,122 @@
+"""The photo app from end to end: crawls and the endpoint against the sandbox, and that all ways give the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.photoapp import EXAMPLE, FAULTS, World
+from tests.service.client import call
+from tests.service.conftest import running
+from tests.test_crawl import crawl
+from tests.test_extract import Extract
+
+HOME = "https://www.instagram.com"
+SCRAPER = "photoapp-post-v4"
+STATUSES = {
+    "OK": 200,
+    "TARGET_NOT_FOUND": 404,
+    "TARGET_RESTRICTED": 422,
+    "UPSTREAM_BLOCKED": 502,
+    "UPSTREAM_ERROR": 502,
+    "EXTRACTION_FAILED": 502,
+    "UPSTREAM_RATE_LIMITED": 503,
+    "UPSTREAM_TIMEOUT": 504,
+}
+
+
+REFUSED = ("", "https://example.com/p/x/", f"{HOME}/natgeo/", f"{HOME}/reels/audio/1/", "http://127.0.0.1/p/x/")
+
+
+def targets(file: Path, urls: dict[str, str]) -> str:
+    file.write_text("".join(json.dumps({"id": name, "url": url}) + "\n" for name, url in urls.items()))
+    return f"targets={file}"
+
+
+def test_every_fault_by_name_and_every_post(tmp_path: Path) -> None:
+    world = World()
+    urls = {name: world.url_of_fault(name) for name in FAULTS}
+    urls |= {code: f"{HOME}/{world.posts[code].owner.username}/reel/{code}/?igsh=x" for code in world.listed[::2]}
+    urls |= {f"to {code}": f"{HOME}/share/reel/{token}" for token, code in list(world.shares.items())[::20]}
+    urls |= {f"refused {number}": url for number, url in enumerate(REFUSED)}
+    status, out, failures, log = crawl(tmp_path, "-a", targets(tmp_path / "t.jsonl", urls), spider="photoapp")
+    assert status == 4, log
+    assert "Traceback" not in log
+    found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
+    assert len(out) + len(failures) == len(urls)
+    expected = {name: FAULTS[name].code if name in FAULTS else "OK" for name in urls}
+    expected |= {f"refused {number}": "INVALID_REQUEST" for number in range(len(REFUSED))}
+    assert {name: code for name, code in found.items() if expected[name] != code} == {}
+    assert {line["id"] for line in out if line["data"] != world.truth({"url": urls[line["id"]]})} == set()
+
+
+def test_play_counts_by_a_setting(tmp_path: Path) -> None:
+    world = World()
+    reels = [code for code in world.listed if world.posts[code].is_video][:12]
+    urls = {code: f"{HOME}/p/{code}/" for code in reels}
+    arguments = ("-a", targets(tmp_path / "t.jsonl", urls), "-s", "PHOTOAPP_PLAY_COUNTS=1")
+    status, out, _, log = crawl(tmp_path, *arguments, spider="photoapp")
+    assert status == 0, log
+    assert {line["id"] for line in out if line["data"] != world.truth({"url": urls[line["id"]], "plays": "1"})} == set()
+    assert any(line["data"]["data"]["xdt_shortcode_media"]["video_play_count"] for line in out)
+
+
+def test_all_ways_give_the_same_bytes(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    world = World()
+    url = f"{HOME}/p/{EXAMPLE}/"
+    status, out, _, log = crawl(tmp_path, "-a", f"url={url}", spider="photoapp")
+    assert status == 0, log
+    crawled = (tmp_path / "out.jsonl").read_bytes().strip()
+    extract = Extract(tmp_path, capsysbinary)
+    extracted = extract(SCRAPER, extract.file(world.page(Ask(f"/p/{EXAMPLE}/"))[2]), "-a", f"url={url}")
+    with running(tmp_path / "log") as service:
+        reply = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": url})
+        assert orjson.dumps(reply.body["data"]) == orjson.dumps(extracted.out) == crawled
+        assert out == [world.truth({"url": url})]
+        for name in ("shell", "age-gate", "private", "login-redirect", "blind", "partial-error", "share-login"):
+            failed = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": world.url_of_fault(name)})
+            assert (failed.status, failed.code) == (STATUSES[FAULTS[name].code], FAULTS[name].code), name
+        refused = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": f"{HOME}/stories/a/1/"})
+        assert (refused.status, refused.code) == (400, "INVALID_REQUEST")
+
+
+def of_form(world: World, code: str, form: str) -> bytes:
+    asked: dict[str, Any] = {"shortcode": code, "form": form}
+    return world.page(Ask("/graphql/query", method="POST", body=orjson.dumps(asked)))[2]
+
+
+def test_extract_joins_the_files_of_one_post(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    world = World(light=True)
+    post = next(
+        post
+        for post in (world.posts[code] for code in world.listed)
+        if post.timing == "embed" and post.is_video and not post.hidden and post in world.reels(post.owner)
+    )
+    url = f"{HOME}/p/{post.code}/"
+    extract = Extract(tmp_path, capsysbinary)
+    files = [
+        extract.file(world.page(Ask(f"/p/{post.code}/embed/captioned/"))[2], "embed.html"),
+        extract.file(world.reels_page(post.owner), "reels.html"),
+        extract.file(world.page(Ask(f"/p/{post.code}/"))[2], "page.html"),
+    ]
+    assert extract(SCRAPER, *files).out == world.truth({"url": url, "plays": "1"})
+    item = extract(SCRAPER, extract.file(of_form(world, post.code, "item"), "item.json"), files[0])
+    assert item.out["data"]["xdt_shortcode_media"]["video_duration"] == post.duration
+    assert extract(SCRAPER, files[1]).code == 2
+
+
+def test_a_label_in_whole_seconds_gives_way_to_the_embed_page(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    world = World(light=True)
+    post = next(p for p in (world.posts[c] for c in world.listed) if p.timing == "label" and p.is_video)
+    extract = Extract(tmp_path, capsysbinary)
+    page = extract.file(world.page(Ask(f"/p/{post.code}/"))[2], "page.html")
+    embed = extract.file(world.page(Ask(f"/p/{post.code}/embed/captioned/"))[2], "embed.html")
+    assert extract(SCRAPER, page).out["data"]["xdt_shortcode_media"]["video_duration"] == int(post.duration)
+    assert extract(SCRAPER, page, embed).out["data"]["xdt_shortcode_media"]["video_duration"] == post.duration
