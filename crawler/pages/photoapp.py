@@ -83,7 +83,7 @@ class PhotoPage(PlatformPage):
     @cached_property
     def documents(self) -> list[Any]:
         """The JSON of the answer."""
-        return gate.documents(bytes(self.response.body), self.keys)
+        return gate.documents(self.response.body, self.keys)
 
     def values(self, *keys: str) -> Iterator[Any]:
         """What stands under keys, wherever in the answer."""
@@ -241,7 +241,7 @@ class WebInfoPage(PostPage):
         return not body.lstrip().startswith("<") and any(f'"{key}"' in body for key in cls.keys)
 
 
-CONTEXT = re.compile(rb'\\?"contextJSON\\?"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*+")', re.DOTALL)
+CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*+")', re.DOTALL)
 """The embed page's data: JSON, as text in JSON."""
 
 
@@ -259,9 +259,10 @@ class EmbedPage(PostPage):
 
     @cached_property
     def documents(self) -> list[Any]:
-        found = CONTEXT.search(bytes(self.response.body))
+        body: bytes = self.response.body
+        found = CONTEXT.search(body)
         if found is None:
-            if b"contextJSON" in bytes(self.response.body):
+            if b"contextJSON" in body:
                 raise ExtractionFailed(
                     "The page's contextJSON is no text.",
                     details=[{"loc": ["contextJSON"], "msg": "Invalid JSON", "type": "json_invalid"}],
@@ -344,7 +345,7 @@ class SharePage(PhotoPage):
     @cached_property
     def _shortcode(self) -> str | None:
         if self._location is None:
-            return gate.witnessed_shortcode(bytes(self.response.body))
+            return gate.witnessed_shortcode(self.response.body)
         link = link_of_path(urlsplit(self._location).path)
         return link.shortcode if link else None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import html
 import re
-from codecs import BOM_UTF8
 from contextlib import suppress
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -34,6 +33,9 @@ ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
 _OG_URL = re.compile(
     rb"""<meta\b[^<>]{0,200}?property=["']og:url["'][^<>]{0,200}?content=["'](?P<url>[^"'<>]{1,500})"""
 )
+
+# A byte order mark, and what keeps other sites from including the answer as a program.
+_BEFORE_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:for \(;;\);)?\s*(?=[\[{])")
 
 LOGIN_PATHS = ("/accounts/login", "/accounts/signup", "/accounts/emailsignup")
 CHALLENGE_PATHS = ("/challenge", "/accounts/suspended", "/accounts/disabled", "/auth_platform", "/checkpoint")
@@ -62,9 +64,8 @@ def documents(body: bytes, marks: tuple[str, ...]) -> list[Any]:
     Raises:
         ExtractionFailed: none of them can be read.
     """
-    start = _start(body)
-    if start.startswith((b"{", b"[")):
-        return [decode(start, what="answer")]
+    if is_json(body):
+        return [decode(_BEFORE_JSON.sub(b"", body, count=1), what="answer")]
     found: list[Any] = []
     broken: ExtractionFailed | None = None
     for mark in marks:
@@ -80,9 +81,9 @@ def documents(body: bytes, marks: tuple[str, ...]) -> list[Any]:
     return found
 
 
-def _start(body: bytes) -> bytes:
-    """An answer without what may stand before its JSON: a byte order mark, the guard against inclusion."""
-    return body.removeprefix(BOM_UTF8).lstrip().removeprefix(b"for (;;);").lstrip()
+def is_json(body: bytes) -> bool:
+    """Whether an answer is JSON and no page, behind whatever may stand before it."""
+    return _BEFORE_JSON.match(body) is not None
 
 
 def route_of(body: bytes) -> str:
@@ -111,8 +112,8 @@ def refuse_walls(response: HttpResponse) -> None:
         UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the JSON says so.
     """
     refuse_wall_path(urlsplit(str(response.url)).path, response.status)
-    body = bytes(response.body)
-    if _start(body).startswith(b"{") and b'"if_not_gated_logged_out"' not in body:
+    body: bytes = response.body
+    if is_json(body) and b'"if_not_gated_logged_out"' not in body:
         document = None
         with suppress(ExtractionFailed):  # what is no JSON is told by its status first
             (document,) = documents(body, ())
@@ -206,7 +207,8 @@ def refuse_shell(response: HttpResponse, shortcode: str | None, path: str) -> No
         UpstreamRateLimited: the post's own page without its data, as throttled visitors get it.
         ExtractionFailed: the data has other names than ours, another post's page, or a page that says nothing.
     """
-    body, status = bytes(response.body), response.status
+    body: bytes = response.body
+    status = response.status
     route = route_of(body)
     if "ErrorRoute" in route:
         raise TargetNotFound(_GONE[0], upstream_status=status, reason=_GONE[1])
