@@ -302,7 +302,8 @@ def _video(post: Post) -> dict[str, Any]:
         "number_of_qualities": 8,
         **({"video_dash_manifest": manifest} if exact else {}),
         "video_versions": [
-            {"type": kind, "url": video_url(post), "width": None, "height": None} for kind in (103, 102, 101)
+            {"type": kind, "url": video_url(post) + other, "width": None, "height": None}
+            for kind, other in ((103, "&v=103"), (102, "&v=102"), (101, ""))
         ],
         f"__module_operation_{module}": {"__dr": "PolarisLoggedOutDesktopWWWPostMediaVideoPlayer_media$normalization"},
         f"__module_component_{module}": {"__dr": "PolarisLoggedOutDesktopWWWPostMediaVideoPlayer.react"},
