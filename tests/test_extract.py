@@ -158,7 +158,7 @@ def test_a_failure_is_the_error_object_of_the_envelope(extract: Extract, saved: 
     [
         ([], "Name a scraper"),
         ([CATEGORY], "Name a scraper and at least one file"),
-        (["retail-category", "FILE"], "There is no scraper 'retail-category'; there are retail-category-v4,"),
+        (["retail-category", "FILE"], "There is no scraper 'retail-category'; there are "),
         ([CATEGORY, "/no/such/file"], "No such file"),
         ([CATEGORY, "FILE", "FILE"], "2 of the files are a listing each"),
         ([CATEGORY, "CUT"], "end-of-stream"),
