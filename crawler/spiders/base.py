@@ -13,7 +13,7 @@ from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
 
 from crawler import platforms
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamBlocked
+from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.items import Record
 from crawler.outcomes import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
 from crawler.pages.base import PlatformPage
@@ -182,8 +182,9 @@ class PlatformSpider(Spider):
         except ExtractionFailed as error:
             logger.info("fetched_again", url=request.url, reason=error.reason)
             return await self._read_again(request.replace(cb_kwargs={}))
-        except UpstreamBlocked as error:
-            if not self.falls_back or "visit" in request.meta:
+        except (UpstreamBlocked, UpstreamRateLimited) as error:
+            # Who is told to slow down does; a page that came without its data may still be given to a browser.
+            if not self.falls_back or "visit" in request.meta or error.reason == "rate_limited":
                 raise
             logger.info("asked_in_browser", url=request.url, reason=error.reason)
             return await self._read_again(in_browser(request))

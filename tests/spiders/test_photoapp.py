@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.settings import Settings
+from web_poet import HttpResponse, PageParams
 
+from crawler.errors import ScrapeError
+from crawler.pages.photoapp import PostPage
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.photoapp import EXAMPLE, FAULTS, World
+from crawler.spiders.photoapp import PhotoappSpider
+from crawler.upstream.photoapp import post_request
 from tests.service.client import call
 from tests.service.conftest import running
 from tests.test_crawl import crawl
@@ -115,3 +124,43 @@ def test_a_label_in_whole_seconds_gives_way_to_the_embed_page(
     embed = extract.file(world.page(Ask(f"/p/{post.code}/embed/captioned/"))[2], "embed.html")
     assert extract(SCRAPER, page).out["data"]["xdt_shortcode_media"]["video_duration"] == int(post.duration)
     assert extract(SCRAPER, page, embed).out["data"]["xdt_shortcode_media"]["video_duration"] == post.duration
+
+
+@pytest.mark.parametrize(
+    ("fault", "fallback", "code"),
+    [
+        ("shell", ["photoapp"], "OK"),
+        ("login-route", ["photoapp"], "OK"),
+        ("shell", [], "UPSTREAM_RATE_LIMITED"),
+        ("please-wait", ["photoapp"], "UPSTREAM_RATE_LIMITED"),
+        ("age-gate", ["photoapp"], "TARGET_RESTRICTED"),
+    ],
+)
+def test_what_a_plain_request_does_not_get_a_browser_is_asked_for(
+    fault: str, fallback: list[str], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(light=True)
+    (number,) = (number for number, name in world.faults.items() if name == fault)
+    asked = post_request(HOME, number)
+    asked.meta["target"] = None
+    spider = PhotoappSpider(url=f"{HOME}/p/{number}/")
+    spider.settings = Settings({"BROWSER_FALLBACK": fallback})
+
+    def page(answer: tuple[int, dict[str, str], bytes]) -> PostPage:
+        response = HttpResponse(asked.url, answer[2], status=answer[0], headers=answer[1])
+        return PostPage(response=response, page_params=PageParams({"shortcode": number}))
+
+    async def browse(request: Request, _target: object) -> Response:
+        assert "visit" in request.meta
+        shown = page(world.page(Ask(f"/p/{number}/")))
+        return Response(asked.url, request=request.replace(cb_kwargs={"page": shown}))
+
+    monkeypatch.setattr(spider, "fetch", browse)
+    refused = page(world.damaged(fault, Ask(f"/p/{number}/")))
+    found = ""
+    try:
+        post, _ = asyncio.run(spider.read(refused, Response(asked.url, request=asked)))
+        found = "OK" if post["shortcode"] == number else post["shortcode"]
+    except ScrapeError as error:
+        found = error.code
+    assert found == code
