@@ -69,8 +69,6 @@ LISTING_CEILING = 400
 serves about 500 rows; some of them repeat a product."""
 VIDEOSITE_ENRICH_MAX = 15
 """Requests at most, for one page of a channel's items, for what its list does not tell: exact dates, views, likes."""
-
-
 PHOTOAPP_PLAY_COUNTS = False
 """Ask for how often a reel was played: a second page for each, and only the account's newest reels are on it."""
 
