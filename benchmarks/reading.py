@@ -1,0 +1,190 @@
+"""What reading a response costs, per page object, against the least that it could cost.
+
+What is measured: processor time from the body's bytes to the item, validated where one page object has a scraper's
+whole record. The responses are those of the sandbox for each scraper's example, as ``scrapy probe --save`` keeps them:
+real structure and weight. The floor, from the same bytes:
+
+- pages with embedded JSON: finding each block that the page object decodes, by the bytes that it begins and ends with,
+  and ``orjson.loads`` on it;
+- HTML: one lxml parse, and the page object's own XPath expressions, compiled, on the nodes on which it asks them;
+- feeds: the same with lxml's XML parser;
+- pages whose data is neither (script literals) have no floor of this kind: their time stands alone.
+
+Each figure is the smallest of many rounds, floor and reading in turn. Pages under 10 kB are left out: they measure
+Python's calls, and cost nothing.
+
+Usage: .venv/bin/python -m benchmarks.reading [--rounds N] [scraper ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import lxml.html
+import orjson
+from lxml import etree
+from parsel import Selector
+from pydantic import BaseModel
+from web_poet import HttpResponse
+from web_poet.serialization.api import load_class
+from web_poet.testing import Fixture
+
+from benchmarks.stack import BIN, ROOT
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.items import validated
+from crawler.pages.base import PlatformPage
+from crawler.registry import scrapers
+from crawler.targets import Scraper
+
+SMALL = 10_000  # bytes
+Query = tuple[Any, str, dict[str, str] | None]
+
+
+def probed(scraper: Scraper, folder: Path) -> list[PlatformPage]:
+    """The responses that a scraper's example takes, one of each page object."""
+    command: list[str | Path] = [
+        BIN / "scrapy",
+        "probe",
+        scraper.name,
+        "--save",
+        folder,
+        "-s",
+        "SANDBOX=1",
+        "-s",
+        "LOG_LEVEL=ERROR",
+    ]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
+    subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)
+    pages = []
+    for kind in sorted(folder.iterdir()):
+        page = Fixture(min(kind.iterdir())).get_page(load_class(kind.name))
+        assert isinstance(page, PlatformPage)
+        with contextlib.suppress(ScrapeError):  # a page that only leads to others, as a browser's first
+            reading(page, None)()
+            pages.append(page)
+    return pages
+
+
+def reading(page: PlatformPage, model: type[BaseModel] | None) -> Callable[[], object]:
+    """From the bytes of a page's response to its item; validated by a model, where one is given."""
+    response, kind, body = page.response, type(page), bytes(page.response.body)
+
+    def run() -> object:
+        again = HttpResponse(response.url, body, status=response.status, headers=response.headers)
+        item = kind(response=again, page_params=page.page_params).to_item()
+        try:
+            item.send(None)  # no page object waits for anything
+        except StopIteration as finished:
+            return validated(model, finished.value) if model else finished.value
+        raise SystemExit(f"{kind.__name__}.to_item() waits")
+
+    return run
+
+
+def whole(page: PlatformPage, scraper: Scraper) -> type[BaseModel] | None:
+    """The scraper's model, where the page alone gives its whole record."""
+    with contextlib.suppress(ExtractionFailed):
+        reading(page, scraper.data)()
+        return scraper.data
+    return None
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[tuple[list[bytes], list[Query]]]:
+    """What is decoded and asked meanwhile: the blocks of JSON, and the XPath expressions with their nodes."""
+    blocks: list[bytes] = []
+    queries: list[Query] = []
+    loads, xpath = orjson.loads, Selector.xpath
+
+    def noting_loads(data: Any) -> Any:
+        blocks.append(data.encode() if isinstance(data, str) else bytes(data))
+        return loads(data)
+
+    def noting_xpath(self: Any, query: str, namespaces: Any = None, **kwargs: Any) -> Any:
+        queries.append((self.root, query, namespaces))
+        return xpath(self, query, namespaces=namespaces, **kwargs)
+
+    with patch("crawler.payload.orjson.loads", noting_loads), patch.object(Selector, "xpath", noting_xpath):
+        yield blocks, queries
+
+
+@cache
+def compiled(query: str, namespaces: tuple[tuple[str, str], ...]) -> etree.XPath:
+    """An expression, as parsel lets it be written."""
+    known = {"re": "http://exslt.org/regular-expressions", "set": "http://exslt.org/sets", **dict(namespaces)}
+    return etree.XPath(query, namespaces=known)
+
+
+def floor(page: PlatformPage) -> tuple[str, Callable[[], object] | None]:
+    """What the same bytes cost at least, and in which way they are read."""
+    body = bytes(page.response.body)
+    with noted() as (blocks, queries):
+        reading(page, None)()
+    found = [block for block in blocks if block in body]
+    if not found and not queries:
+        return "", None
+    asked = [(node, compiled(query, tuple((spaces or {}).items()))) for node, query, spaces in queries]
+    markup = "" if not queries else "XML" if body.lstrip().startswith(b"<?xml") else "HTML"
+    parser = etree.XMLParser(recover=True) if markup == "XML" else lxml.html.HTMLParser(recover=True, huge_tree=True)
+
+    def least() -> object:
+        if markup:
+            etree.fromstring(body, parser=parser)
+        answers = [expression(node) for node, expression in asked if not isinstance(node, str)]
+        return answers, [orjson.loads(_located(body, block[:80], block[-10:], len(block))) for block in found]
+
+    return markup or "JSON", least
+
+
+def _located(body: bytes, head: bytes, tail: bytes, length: int) -> bytes:
+    start = body.find(head)
+    end = body.find(tail, start + length - len(tail))
+    return body[start : end + len(tail)]
+
+
+def fastest(runs: tuple[Callable[[], object], ...], rounds: int) -> list[float]:
+    """The smallest milliseconds of each, in turn."""
+    best = [float("inf")] * len(runs)
+    for _ in range(rounds):
+        for number, run in enumerate(runs):
+            start = time.process_time()
+            run()
+            best[number] = min(best[number], (time.process_time() - start) * 1000)
+    return best
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description="Reading, per page object, against its floor.")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("scraper", nargs="*", help="default: all")
+    options = parser.parse_args()
+    print(f"{'page object':30} {'':4} {'size':>7} {'floor':>8} {'reading':>8}  ratio")
+    for scraper in {scraper.name: scraper for scraper in scrapers().values()}.values():
+        if options.scraper and scraper.name not in options.scraper:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            for page in probed(scraper, Path(folder)):
+                size = len(page.response.body)
+                if size < SMALL:
+                    continue
+                kind, least = floor(page)
+                runs = (reading(page, whole(page, scraper)), *([least] if least else []))
+                ours, *lowest = fastest(runs, options.rounds)
+                name = f"{scraper.platform} {type(page).__qualname__}"
+                told = f"{lowest[0]:5.2f} ms {ours:5.2f} ms  {ours / lowest[0]:5.2f}" if lowest else f"{ours:17.2f} ms"
+                print(f"{name:30} {kind:4} {size / 1000:4.0f} kB {told}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
