@@ -225,10 +225,13 @@ class ListingPage(PlatformPage):
         ]
 
     @cached_property
-    def _rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """Every row of the grids, with its place below ``itemStacks``. In-page calls name the list ``itemsV2``."""
+    def _rows(self) -> list[tuple[Path, dict[str, Any], bool]]:
+        """Every row of the grids, with its place below ``itemStacks``, and whether it is a product.
+
+        In-page calls name the list ``itemsV2``.
+        """
         return [
-            ([index, key, place], row)
+            ([index, key, place], row, _is_product(row))
             for index, stack in self._grids
             for key in ("items" if stack.get("items") else "itemsV2",)
             for place, row in enumerate(stack[key] if isinstance(stack.get(key), list) else [])
@@ -237,7 +240,7 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _products(self) -> list[dict[str, Any]]:
-        return [product(row) for _, row in self._rows if _is_product(row)]
+        return [product(row) for _, row, is_product in self._rows if is_product]
 
     def _element(self, name: bytes) -> str:
         """The text of an element that a page has once, by a search: parsing the page costs more than all else."""
@@ -300,9 +303,9 @@ class ListingPage(PlatformPage):
                 )
         unread = [
             [*path, *place, next((key for key in sorted(ROW_KEYS) if not text(row.get(key))), "__typename")]
-            for place, row in self._rows
+            for place, row, is_product in self._rows
+            if not is_product
             if row.get("__typename") == PRODUCT or (not self._products and ROW_KEYS & row.keys())
-            if not _is_product(row)
         ]
         if unread:
             raise _missing("Rows that are products are not understood.", unread[:10], reason="blind")
@@ -339,7 +342,7 @@ def _is_grid(stack: dict[str, Any]) -> bool:
 
 def _is_product(row: dict[str, Any]) -> bool:
     """Whether a row is a product: placeholders of many kinds stand between them. Cut-down data names no kind."""
-    return row.get("__typename") in (None, PRODUCT) and all(text(row.get(key)) for key in ROW_KEYS)
+    return row.get("__typename") in (None, PRODUCT) and bool(text(row.get("usItemId")) and text(row.get("name")))
 
 
 def _comparable(value: object) -> str:

@@ -15,6 +15,7 @@ HIGHEST_RATING = 5
 def product(row: dict[str, Any]) -> dict[str, Any]:
     """A row as the contract has it. Optional keys are left out where the row states nothing for them."""
     status = text(dig(row, "availabilityStatusV2", "value"))
+    flags = _badge_objects(row, "flags")
     found = {
         "availability": {
             "display": text(dig(row, "availabilityStatusV2", "display"))
@@ -22,10 +23,10 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
             "in_stock": {"IN_STOCK": True, "OUT_OF_STOCK": False}.get(status),
             "status": status,
         },
-        "badges": _badges(row),
+        "badges": _badges(row, flags),
         "category_path": _category_path(row),
         "condition": count(dig(row, "conditionV2", "code")),
-        "flag": _flag(row),
+        "flag": _flag(row, flags),
         "fulfillment_type": text(row.get("fulfillmentType")),
         "image": _image(row),
         "is_preowned": flag(row.get("isPreowned")),
@@ -61,18 +62,16 @@ def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return objects(dig(row, "badges", kind)) or objects(dig(row, "unifiedBadge", kind))
 
 
-def _badges(row: dict[str, Any]) -> list[str]:
+def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
     """Texts of flags, then of tags; an icon's text is cut where its picture goes on, so its key stands for it."""
     tags = [
         text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
     ]
-    return strings([text(each.get("text")) for each in _badge_objects(row, "flags")] + tags)
+    return strings([text(each.get("text")) for each in flags] + tags)
 
 
-def _flag(row: dict[str, Any]) -> str:
-    return (
-        text(row.get("flag")) or text(dig(_badge_objects(row, "flags"), 0, "text")) or text(dig(row, "badge", "text"))
-    )
+def _flag(row: dict[str, Any], flags: list[dict[str, Any]]) -> str:
+    return text(row.get("flag")) or text(dig(flags, 0, "text")) or text(dig(row, "badge", "text"))
 
 
 def _category_path(row: dict[str, Any]) -> str:
