@@ -120,9 +120,11 @@ class Music(Model):
     duration: int | None
     """Seconds."""
     id: str
-    """The sound's id; ``id_str`` and ``mid`` are the same."""
+    """The sound's id."""
     id_str: str
+    """The same."""
     mid: str
+    """The same again: the platform has three names for it."""
     is_original: bool | None
     """As the app tells it; null in the web's answers."""
     is_original_sound: bool | None
@@ -143,15 +145,25 @@ class Statistics(Model):
     aweme_id: str
     """The post's id."""
     collect_count: int | None
+    """How often it was kept as a favourite."""
     comment_count: int | None
+    """Comments."""
     digg_count: int | None
+    """Likes."""
     download_count: int | None
+    """Downloads."""
     forward_count: int | None
+    """How often it was forwarded within the platform."""
     lose_comment_count: int | None
+    """Comments that the platform lost, by its own count."""
     lose_count: int | None
+    """Likes or views that it lost, by its own count."""
     play_count: int | None
+    """Views."""
     repost_count: int | None
+    """Reposts."""
     share_count: int | None
+    """Shares to other places."""
     chatapp_share_count: int | None
     """Shares into the messenger that the platform counts by itself."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import threading
 import time
@@ -258,12 +257,9 @@ async def test_kept_answers_grow_old_and_few() -> None:
 # Keys by themselves
 
 
-NO_SERVER = pytest.mark.skipif("POSTGRES_URL" not in os.environ, reason="needs a PostgreSQL server: set POSTGRES_URL")
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=NO_SERVER)])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
-    where = str(tmp_path / "store.sqlite3") if request.param == "sqlite" else os.environ["POSTGRES_URL"]
+    where = str(tmp_path / "store.sqlite3") if request.param == "sqlite" else request.getfixturevalue("postgresql")
     opened = Store(where, idempotency.SCHEMA)
     opened.transact_here(lambda session: session.run("DELETE FROM idempotency"))
     yield opened

@@ -221,9 +221,8 @@ async def test_two_workers_write_at_the_same_time(tmp_path: Path) -> None:
         await worker.store.close()
 
 
-@pytest.mark.skipif("POSTGRES_URL" not in os.environ, reason="needs a PostgreSQL server: set POSTGRES_URL")
-async def test_the_same_on_postgresql() -> None:
-    store = Store(os.environ["POSTGRES_URL"], usage.SCHEMA)
+async def test_the_same_on_postgresql(postgresql: str) -> None:
+    store = Store(postgresql, usage.SCHEMA)
     client = f"client-{os.getpid()}-{time.time_ns()}"
     counts = Usage(store)
     for _ in range(3):
