@@ -64,20 +64,31 @@ class Stack:
         self._stack = stack
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
-        shop = free_port()
         settings = {
-            "PLATFORM_ORIGINS": {"retail": f"http://127.0.0.1:{shop}"},
+            "PLATFORM_ORIGINS": self._sandbox(sandbox),
             "FAILURES_FEED": None,
             "BREAKER_THRESHOLD": 0,
             "KEYS_FILE": str(self.folder / "keys.sqlite3"),
             **settings,
         }
         self.env |= {f"CRAWLER_{name}": json.dumps(value) for name, value in settings.items()}
-        self.start(BIN / "scrapy", "sandbox", *sandbox, "--port", str(shop), port=shop, ready="/__world__")
         command = [str(BIN / "scrapy"), "keys", "create", "benchmark"]
         self.key = subprocess.check_output(
             command, cwd=ROOT, env=self.env, text=True, stderr=subprocess.DEVNULL
         ).strip()
+
+    def _sandbox(self, options: tuple[str, ...]) -> dict[str, Any]:
+        """Starts the sandbox, and returns where its platforms are."""
+        log = self.folder / "sandbox.log"
+        process = self._stack.enter_context(_running(BIN / "scrapy", "sandbox", *options, env=self.env, log=log))
+        deadline = time.monotonic() + READY_WITHIN
+        while time.monotonic() < deadline and process.poll() is None:
+            for line in log.read_text().splitlines(keepends=True):
+                if line.startswith('{"origins"') and line.endswith("\n"):
+                    origins: dict[str, Any] = json.loads(line)["origins"]
+                    return origins
+            time.sleep(0.1)
+        raise SystemExit(f"The sandbox did not start:\n{log.read_text()[-2_000:]}")
 
     @property
     def headers(self) -> dict[str, str]:
