@@ -42,4 +42,4 @@ def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
     """A platform's budget, with what ``PLATFORM_BUDGETS`` says otherwise."""
     other: dict[str, Any] = settings.getdict("PLATFORM_BUDGETS").get(name, {})
-    return BUDGETS[name] | other
+    return BUDGETS.get(name, {}) | other
