@@ -34,9 +34,8 @@ BUDGETS: dict[str, dict[str, float]] = {
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
     """A platform's origins: those of ``PLATFORM_ORIGINS``, else the public ones."""
-    public = {"page": PUBLIC_ORIGINS[name], **FURTHER_ORIGINS.get(name, {})}
-    found: str | dict[str, str] = settings.getdict("PLATFORM_ORIGINS").get(name, public)
-    return found
+    found: str | dict[str, str] | None = settings.getdict("PLATFORM_ORIGINS").get(name)
+    return found or {"page": PUBLIC_ORIGINS[name], **FURTHER_ORIGINS.get(name, {})}
 
 
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:

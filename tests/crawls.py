@@ -43,3 +43,12 @@ def command(spider: str, arguments: dict[str, Any], settings: dict[str, Any], *o
 def lines(*files: Path) -> list[Any]:
     """The objects of files of JSON Lines; none of a file that is not there."""
     return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
+
+
+def comparable(record: Any) -> Any:
+    """A record without its cursors, which are ours: the truth cannot know them, only whether there is one."""
+    if isinstance(record, dict):
+        return {
+            key: bool(value) if key in {"cursor", "nextCursor"} else comparable(value) for key, value in record.items()
+        }
+    return [comparable(each) for each in record] if isinstance(record, list) else record

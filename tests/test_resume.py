@@ -152,7 +152,7 @@ def test_a_folder_belongs_to_one_run(
     [
         (["-o", "-:jsonl"], "what was printed cannot be taken back"),
         (["-o", "s3://bucket/out.jsonl"], "put %(time)s into its name"),
-        (["-o", "{}/a.csv", "-o", "{}/b.jsonl"], "one feed of another kind"),
+        (["-o", "{}/a.parquet", "-o", "{}/b.jsonl"], "one feed of another kind"),
     ],
 )
 def test_what_cannot_be_resumed_is_said_at_once(

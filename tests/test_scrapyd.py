@@ -20,7 +20,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from crawler.registry import scrapers, spider_for
-from tests.crawls import ROOT, lines, sandbox
+from tests.crawls import ROOT, comparable, lines, sandbox
 
 http = build_opener(ProxyHandler({}))
 PATIENCE = 180  # seconds
@@ -150,7 +150,7 @@ def test_a_job_has_the_truth(request: pytest.FixtureRequest, settings: dict[str,
     spider = spider_for(scraper).name
     job = scrapyd.run(spider, settings, scraper=name, **scraper.example)
     truth = import_module(f"crawler.sandbox.{scraper.platform}").World().truth({"scraper": name, **scraper.example})
-    assert scrapyd.data(spider, job) == [truth], scrapyd.log(spider, job)
+    assert comparable(scrapyd.data(spider, job)) == comparable([truth]), scrapyd.log(spider, job)
     assert scrapyd.failures(spider, job) == []
 
 

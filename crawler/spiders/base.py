@@ -44,6 +44,10 @@ logger = structlog.get_logger(__name__)
 RUNNER_ARGUMENTS = frozenset({"_job", "source"})
 
 
+ABOVE_THE_COMMAND_LINE = 50
+"""Priority of a setting that a command's ``-s`` does not change: Scrapy applies those a second time."""
+
+
 class CrawlArguments(BaseModel):
     """The ``-a`` arguments that every spider takes; each spider adds the params of its scrapers, as text."""
 
@@ -52,9 +56,9 @@ class CrawlArguments(BaseModel):
     scraper: str | None = None
     """Which scraper; may be left out where the params fit only one."""
     targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    """Files of targets instead of params: a path, a glob or a URL of JSON Lines, CSV or Parquet, gzipped or not."""
     explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """A list in the data (products, posts), of which each row becomes a line of the feeds, instead of each target."""
-    """Files of targets instead of params: a path, a glob or a URL of JSON Lines, CSV or Parquet, gzipped or not."""
     shard: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """Only a part of the targets: 3/16 is the third of sixteen."""
     resume: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
@@ -97,7 +101,7 @@ class PlatformSpider(Spider):
         super().update_settings(settings)
         # Scrapy Cloud always gives one, Scrapyd may. It keeps requests, so a second start would ask for them beside
         # the targets that they belong to: -a resume= is what goes on from where a run was.
-        settings.set("JOBDIR", None, priority="cmdline")
+        settings.set("JOBDIR", None, priority=ABOVE_THE_COMMAND_LINE)
         if cls.needs_browser or cls.name in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)
 
