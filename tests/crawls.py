@@ -46,9 +46,7 @@ def lines(*files: Path) -> list[Any]:
 
 
 def comparable(record: Any) -> Any:
-    """A record without its cursors, which are ours: the truth cannot know them, only whether there is one."""
+    """A record without its cursors: they are ours, and the truth does not know them."""
     if isinstance(record, dict):
-        return {
-            key: bool(value) if key in {"cursor", "nextCursor"} else comparable(value) for key, value in record.items()
-        }
+        return {key: comparable(value) for key, value in record.items() if key not in {"cursor", "nextCursor"}}
     return [comparable(each) for each in record] if isinstance(record, list) else record
