@@ -188,3 +188,8 @@ def failure_line(outcome: Outcome) -> dict[str, Any]:
         "details": error.details,
         "upstream": error.as_dict()["upstream"],
     }
+
+
+def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
+    """Scrapy's placeholders of feed URIs, and ``%(job)s``: the job's id on Scrapyd, else the time."""
+    return {**params, "job": getattr(spider, "_job", params["time"])}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from itemadapter import ItemAdapter
+from itemadapter.adapter import AdapterInterface
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -86,6 +89,34 @@ class Record:
         if not self.target.batch:
             return self.data
         return {**self.target.as_dict(), "fetched_at": self.fetched_at, "data": self.data}
+
+
+class RecordAdapter(AdapterInterface):
+    """Shows a record as its feed line to what knows no records: Scrapy Cloud, Scrapy's own exporters."""
+
+    item: Record
+
+    @classmethod
+    def is_item_class(cls, item_class: type) -> bool:
+        return issubclass(item_class, Record)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.item.feed_line()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        raise TypeError("a record is what was validated: it cannot be changed")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("a record is what was validated: it cannot be changed")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.item.feed_line())
+
+    def __len__(self) -> int:
+        return len(self.item.feed_line())
+
+
+ItemAdapter.ADAPTER_CLASSES = (RecordAdapter, *ItemAdapter.ADAPTER_CLASSES)
 
 
 def validated(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:

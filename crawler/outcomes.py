@@ -10,7 +10,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -38,7 +39,7 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.items import Record
-from crawler.targets import Rejected, Target, TargetSource
+from crawler.targets import Rejected, Target, TargetSource, TargetsUnavailableError
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -73,6 +74,9 @@ class Outcome:
     data: dict[str, Any] | None
     error: ScrapeError | None
     duration_ms: int
+    fetched_at: datetime | None = None
+    further: tuple[Target, ...] = ()
+    """The targets that it led to: the next page, the slices of a listing."""
 
     @property
     def code(self) -> str:
@@ -87,6 +91,7 @@ class _Open:
     target: Target
     since: float
     timer: asyncio.TimerHandle | None
+    further: list[Target] = field(default_factory=list)
 
 
 class Accounting:
@@ -103,9 +108,14 @@ class Accounting:
             raise NotConfigured("TARGETS_IN_FLIGHT must be at least 1")
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
         self._out: dict[str, _Open] = {}
-        self._further: deque[Target | Rejected] = deque()
+        self._further: deque[Target] = deque()
+        self.pushed = 0
+        """How many targets other targets led to."""
         self._changed = asyncio.Event()
         self._source: TargetSource | None = None
+        self._broken: TargetsUnavailableError | None = None
+        self.unfinished_stays = False
+        """Whether what is out when the crawl ends has no outcome: the run is resumed later, and it has one then."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Accounting:
@@ -122,31 +132,46 @@ class Accounting:
     # The window: targets go out
 
     async def release(self, source: TargetSource) -> AsyncIterator[Target]:
-        """Yields the source's targets, never more than the window holds, until all that it led to is settled."""
+        """Yields the source's targets, never more than the window holds, until all that it led to is settled.
+
+        Raises:
+            TargetsUnavailableError: the source broke off; said when all that it gave is settled.
+        """
         self._source = source
-        incoming = aiter(source)
+        await source.open()
+        incoming = self._incoming(source)
         exhausted = False
         while True:
-            if len(self._out) >= self.limit:
+            if len(self._out) >= self.limit or (exhausted and self._out and not self._further):
                 await self._change()
-            elif self._further:
-                for target in self._admit(self._further.popleft()):
-                    yield target
-            elif not exhausted:
-                try:
-                    candidate = await anext(incoming)
-                except StopAsyncIteration:
-                    exhausted = True
-                    continue
-                for target in self._admit(candidate):
-                    yield target
-            elif self._out:
-                await self._change()
+                continue
+            if self._further:
+                candidate: Target | Rejected | None = self._further.popleft()
+            elif exhausted:
+                break
             else:
-                return
+                candidate = await anext(incoming, None)
+            if candidate is None:
+                exhausted = True
+                continue
+            for target in self._admit(candidate):
+                yield target
+        if self._broken:
+            raise self._broken
+
+    async def _incoming(self, source: TargetSource) -> AsyncIterator[Target | Rejected]:
+        try:
+            async for candidate in source:
+                yield candidate
+        except TargetsUnavailableError as error:
+            self._broken = error
 
     def push(self, target: Target) -> None:
         """Hands a further target (the next page, a slice) back; it goes out before the source's next one."""
+        self.pushed += 1
+        parent = self._out.get(target.parent or "")
+        if parent:
+            parent.further.append(target)
         self._further.append(target)
         self._changed.set()
 
@@ -173,7 +198,13 @@ class Accounting:
 
     # The outcomes: exactly one for each
 
-    def settle(self, target: Target, data: dict[str, Any] | None = None, error: ScrapeError | None = None) -> None:
+    def settle(
+        self,
+        target: Target,
+        data: dict[str, Any] | None = None,
+        error: ScrapeError | None = None,
+        fetched_at: datetime | None = None,
+    ) -> None:
         """Records how a target ended, if it is not known yet."""
         entry = self._out.get(target.id)
         if entry is None or entry.target is not target:
@@ -181,15 +212,16 @@ class Accounting:
         del self._out[target.id]
         if entry.timer:
             entry.timer.cancel()
-        self._report(Outcome(target, data, error, round((time.monotonic() - entry.since) * 1000)))
+        duration = round((time.monotonic() - entry.since) * 1000)
+        self._report(Outcome(target, data, error, duration, fetched_at, tuple(entry.further)))
         self._changed.set()
 
     def _report(self, outcome: Outcome) -> None:
         assert self._source is not None
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(f"targets/{outcome.code}")
-        self._source.settled(outcome)
         self.crawler.signals.send_catch_log(target_settled, outcome=outcome, spider=self.crawler.spider)
+        self._source.settled(outcome)
         logger.debug("target_settled", id=outcome.target.id, code=outcome.code, duration_ms=outcome.duration_ms)
 
     def _expire(self, target: Target) -> None:
@@ -207,10 +239,12 @@ class Accounting:
     # Spider middleware
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Passes everything on, and settles a target whose callback ended with nothing."""
+        """Passes on what is not too late, and settles a target whose callback ended with nothing."""
         items = 0
         async for item in result:
             items += 1
+            if isinstance(item, Record) and item.target.id not in self._out:
+                continue  # it has its outcome already, the deadline's: no feed may show it as well
             yield item
         if not items:
             self._settle_response(
@@ -229,7 +263,7 @@ class Accounting:
     def item_scraped(self, item: object, response: Response) -> None:
         """The pipelines let the item through."""
         if isinstance(item, Record):
-            self.settle(item.target, data=item.data)
+            self.settle(item.target, data=item.data, fetched_at=item.fetched_at)
 
     def item_dropped(self, item: object, exception: Exception, response: Response) -> None:
         """A pipeline dropped the item."""
@@ -254,6 +288,10 @@ class Accounting:
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
         """The crawler ends: whatever is still out has no other chance of an outcome."""
+        if self.unfinished_stays:
+            if self._out or self._further:
+                logger.info("targets_left", out=len(self._out), waiting=len(self._further))
+            return
         for entry in list(self._out.values()):
             self.settle(entry.target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
         while self._further:

@@ -34,12 +34,11 @@ BUDGETS: dict[str, dict[str, float]] = {
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
     """A platform's origins: those of ``PLATFORM_ORIGINS``, else the public ones."""
-    public = {"page": PUBLIC_ORIGINS[name], **FURTHER_ORIGINS.get(name, {})}
-    found: str | dict[str, str] = settings.getdict("PLATFORM_ORIGINS").get(name, public)
-    return found
+    found: str | dict[str, str] | None = settings.getdict("PLATFORM_ORIGINS").get(name)
+    return found or {"page": PUBLIC_ORIGINS[name], **FURTHER_ORIGINS.get(name, {})}
 
 
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
     """A platform's budget, with what ``PLATFORM_BUDGETS`` says otherwise."""
     other: dict[str, Any] = settings.getdict("PLATFORM_BUDGETS").get(name, {})
-    return BUDGETS[name] | other
+    return BUDGETS.get(name, {}) | other

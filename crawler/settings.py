@@ -19,7 +19,7 @@ logs.configure()
 BOT_NAME = "crawler"
 SPIDER_MODULES = ["crawler.spiders"]
 COMMANDS_MODULE = "crawler.commands"
-ADDONS = {"scrapy_poet.Addon": 300}
+ADDONS = {"scrapy_poet.Addon": 300, "crawler.zyte.Addon": 500}
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"  # default None: asyncio's own loop, which serves about a fifth fewer calls
 
 # Where the platforms are and how they are asked
@@ -37,6 +37,8 @@ PROCESSES = 1
 limit. ``scrapy serve --workers N`` multiplies it by N."""
 REDIS_URL: str | None = None
 """``redis://...``: where processes share budgets and limits. Needs the extra ``redis``."""
+ZYTE_API_KEY: str | None = None
+"""Download through Zyte API (extra ``zyte``) with this key; None: from this machine's own address."""
 
 BREAKER_THRESHOLD = 5
 """Walls in a row after which a platform is left alone; a wall that is known to last does it alone. 0: never."""
@@ -64,6 +66,8 @@ GUEST_TOKEN_LIFETIME = 3_600.0
 """Seconds for which a token that a platform hands to every visitor is used; it may be refused earlier."""
 GUEST_TOKEN_PAUSE = 60.0
 """Seconds for which a platform that hands out none is not asked again."""
+SEEN_FILE: str | None = None
+"""Where ``since=last`` keeps what was seen; None: ``seen.sqlite`` in the project's ``.scrapy`` folder."""
 LISTING_CEILING = 400
 """Reported results up to which a listing is paged through; beyond it an exhaustive crawl slices it. The platform
 serves about 500 rows; some of them repeat a product."""
@@ -128,8 +132,11 @@ ITEM_PIPELINES = {
 EXTENSIONS: dict[str, int | None] = {
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawler.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
-    "crawler.feeds.FailuresFeed": 500,
     "crawler.monitors.extension.Monitors": 500,
+    "crawler.resume.Resume": -100,  # before the feed exporters: it notes a feed's size before its first line
+    "crawler.feeds.FailuresFeed": 500,
+    "crawler.progress.Progress": 600,
+    "scrapy.extensions.logstats.LogStats": None,  # Progress says it by targets
     "crawler.sandbox.extension.SandboxExtension": 100,
 }
 
@@ -167,7 +174,8 @@ PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
 
 # Feeds
 
-FAILURES_FEED: str | None = "failures-%(name)s-%(time)s.jsonl"
+FEED_URI_PARAMS = "crawler.feeds.uri_params"
+FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
 """Feed URI for one line a failed target; no file where none failed. None: no such feed."""
 FEED_EXPORTERS = {
     "jsonlines": "crawler.feeds.JsonLinesExporter",

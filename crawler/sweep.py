@@ -24,6 +24,9 @@ logger = structlog.get_logger(__name__)
 
 SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
 
+SHOWN = 3
+"""Slices that a line of progress names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Slice:
@@ -160,6 +163,11 @@ class Sweep:
             self.over[whole] = self.total or 0
             return [replace(whole, sort=sort) for sort in SORTS]
         return [Slice(child) for child in self._subcategories]
+
+    def __str__(self) -> str:
+        found = f"{len(self.found):,} of {self.total or 0:,} products"
+        parts = ", ".join(str(part) for part in sorted(self._open, key=str)[:SHOWN])
+        return f"category {self.cat_id}: {found}, {self.done:,} slices done, {len(self._open):,} open: {parts}"
 
     def log_progress(self) -> None:
         """The progress line."""

@@ -1,22 +1,19 @@
 """Targets, and the sources that they come from.
 
 A *target* is one params object, the scraper that it is for, and an id. A *source* yields targets in order and is told
-of every outcome; where the targets come from (spider arguments, a file of a million lines, the endpoint's queue) is
-all that tells one source from another.
+of every outcome; where the targets come from (spider arguments, files of a million lines, the endpoint's queue) is
+all that tells one source from another. The files are in ``target_files.py``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import csv
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import orjson
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
@@ -25,6 +22,14 @@ from crawler.items import validation_details
 if TYPE_CHECKING:
     from crawler.outcomes import Outcome
     from crawler.pages.base import PlatformPage
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Where a record has the entries of its listing, newest first: the list's dotted path, and the key of their id."""
+
+    path: str
+    key: str
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Scraper:
     aliases: tuple[str, ...] = ()
     pages: tuple[type[PlatformPage], ...] = ()
     """The page classes that read this scraper's responses, in the order in which they are asked for."""
+    entries: Entries | None = None
+    """What ``since=last`` goes by; None where the listing has no newest entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,8 @@ class Target:
     """Moment of the event loop's clock after which nobody waits for the outcome."""
     line: int | None = None
     """Line number in the targets file, from 1."""
+    row: int | None = None
+    """Place among all that its source gives, from 0: what a resumed run knows it by."""
     batch: bool = False
     """Whether it is one of many of a list, so that its feed line must carry its id and params."""
 
@@ -90,6 +99,7 @@ class Rejected:
     raw: Any = None
     """The params, or the raw line where it could not be read."""
     line: int | None = None
+    row: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """What identifies the target in a feed line."""
@@ -167,6 +177,7 @@ class Admission:
         *,
         text: bool = False,
         line: int | None = None,
+        row: int | None = None,
         batch: bool = False,
     ) -> Target | Rejected:
         """A target from flat params with an optional ``scraper`` and ``id``."""
@@ -179,8 +190,9 @@ class Admission:
             scraper = self.scraper(name, params)
             model = check_params(scraper, params, text=text)
         except ScrapeError as error:
-            return Rejected(target_id, error, scraper=name if isinstance(name, str) else None, raw=params, line=line)
-        return Target(target_id, scraper, model, line=line, batch=batch)
+            named = name if isinstance(name, str) else None
+            return Rejected(target_id, error, scraper=named, raw=params, line=line, row=row)
+        return Target(target_id, scraper, model, line=line, row=row, batch=batch)
 
 
 def _required(scraper: Scraper) -> set[str]:
@@ -188,81 +200,59 @@ def _required(scraper: Scraper) -> set[str]:
     return {name for name, info in scraper.params.model_fields.items() if info.is_required()}
 
 
-class TargetSource(Protocol):
+class TargetsUnavailableError(Exception):
+    """Raised when a source cannot give its targets, or no more of them: the message says why. It ends the run."""
+
+
+class TargetSource:
     """Where targets come from."""
 
+    async def open(self) -> None:
+        """Makes ready, before the first target is asked for.
+
+        Raises:
+            TargetsUnavailableError: there is nothing to read from.
+        """
+
     def __aiter__(self) -> AsyncIterator[Target | Rejected]:
-        """Targets in order. Nothing is read ahead of what is asked for."""
+        """Targets in order. Nothing is read ahead of what is asked for, or little."""
+        raise NotImplementedError
 
     def settled(self, outcome: Outcome) -> None:
-        """Told of each outcome, once for each target."""
+        """Told of each outcome, once for each target, when the feeds have it."""
+
+    @property
+    def expected(self) -> int | None:
+        """How many targets there will have been, as far as it can be told."""
+        return None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this source from others: a resumed run must be of the same one."""
+        return {}
 
 
 @dataclass
-class ArgumentSource:
+class ArgumentSource(TargetSource):
     """A source of one: the spider's own arguments."""
 
     admission: Admission
     params: Mapping[str, Any]
 
     async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
-        yield self.admission.admit(self.params, text=True)
+        yield self.admission.admit(self.params, text=True, row=0)
 
-    def settled(self, outcome: Outcome) -> None:
-        """Nobody waits for it: the outcome goes to the feeds."""
+    @property
+    def expected(self) -> int:
+        return 1
 
-
-@dataclass
-class FileSource:
-    """A file of targets, one a line: JSON Lines, or CSV where the name ends in ``.csv``. Read as it is consumed.
-
-    A line that is no target is a failed target with its line number, not the end of the run.
-    """
-
-    admission: Admission
-    path: Path
-
-    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
-        rows = self._csv() if self.path.suffix.lower() == ".csv" else self._json_lines()
-        for target in rows:
-            yield target
-
-    def settled(self, outcome: Outcome) -> None:
-        """Nobody waits for it: the outcome goes to the feeds."""
-
-    def _json_lines(self) -> Iterator[Target | Rejected]:
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.isspace():
-                    continue
-                try:
-                    raw = orjson.loads(line)
-                except orjson.JSONDecodeError as error:
-                    yield _malformed(line.decode(errors="replace"), number, f"is no JSON: {error}")
-                    continue
-                if isinstance(raw, dict):
-                    yield self.admission.admit(raw, line=number, batch=True)
-                else:
-                    yield _malformed(line.decode(errors="replace"), number, "is no JSON object")
-
-    def _csv(self) -> Iterator[Target | Rejected]:
-        with self.path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
-            rows = csv.DictReader(file, restkey="")
-            for row in rows:
-                if "" in row or None in row.values():
-                    text = ",".join(str(v) for v in row.values())
-                    yield _malformed(text, rows.line_num, "has not as many cells as the header")
-                    continue
-                filled = {name: cell for name, cell in row.items() if cell}
-                yield self.admission.admit(filled, text=True, line=rows.line_num, batch=True)
-
-
-def _malformed(raw: str, line: int, problem: str) -> Rejected:
-    return Rejected(new_id(), InvalidRequest(f"Line {line} {problem}."), raw=raw.rstrip("\r\n"), line=line)
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"params": dict(self.params)}
 
 
 @dataclass
-class QueueSource:
+class QueueSource(TargetSource):
     """The endpoint's source: it never ends by itself, and outlives the crawlers that it feeds."""
 
     on_outcome: Callable[[Outcome], None]

@@ -24,7 +24,7 @@ from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
 from crawler.items import Record
 from crawler.outcomes import Accounting, Outcome, as_scrape_error
 from crawler.registry import scrapers
-from crawler.targets import Rejected, Target
+from crawler.targets import Rejected, Target, TargetSource, TargetsUnavailableError
 
 SCRAPER = scrapers()["retail-search-v4"]
 
@@ -34,7 +34,7 @@ def make_target(name: str, deadline: float | None = None) -> Target:
 
 
 @dataclass
-class Source:
+class Source(TargetSource):
     """Gives the targets that it was made with, and keeps what it was told."""
 
     targets: list[Target | Rejected]
@@ -170,6 +170,39 @@ def test_deadline_comes_by_itself() -> None:
 
     (outcome,) = asyncio.run(scenario())
     assert isinstance(outcome.error, UpstreamTimeout)
+
+
+def test_what_comes_too_late_reaches_no_feed() -> None:
+    async def scenario() -> tuple[list[Any], list[Any]]:
+        accounting = make_accounting()
+        async for each in accounting.release(Source([make_target("1")])):
+            response = response_of(each)
+            passed = [item async for item in accounting.process_spider_output(response, callback(record(each)))]
+            accounting._expire(each)
+            late = [item async for item in accounting.process_spider_output(response, callback(record(each)))]
+        return passed, late
+
+    passed, late = asyncio.run(scenario())
+    assert (len(passed), len(late)) == (1, 0)
+
+
+def test_a_source_that_breaks_off_is_told_of_when_all_it_gave_is_settled() -> None:
+    class Broken(Source):
+        async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+            for each in self.targets:
+                yield each
+            raise TargetsUnavailableError("torn")
+
+    source = Broken([make_target("1"), make_target("2")])
+
+    async def scenario() -> None:
+        accounting = make_accounting()
+        async for each in accounting.release(source):
+            asyncio.get_running_loop().call_later(0.01, accounting.settle, each, {})
+
+    with pytest.raises(TargetsUnavailableError, match="torn"):
+        asyncio.run(scenario())
+    assert [outcome.code for outcome in source.outcomes] == ["OK", "OK"]
 
 
 def test_further_targets_go_out_before_the_release_ends() -> None:

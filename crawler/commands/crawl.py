@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from typing import get_args, get_origin
 
+import structlog
+from pydantic import ValidationError
+from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
+from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+from typing_extensions import get_original_bases
+
+from crawler.items import validation_details
+
+logger = structlog.get_logger(__name__)
 
 ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED = 0, 1, 4
 
@@ -19,9 +29,26 @@ class Command(CrawlCommand):
             raise UsageError("Name one spider: scrapy crawl <spider>")
         assert self.crawler_process is not None
         crawler = self._create_crawler(args[0])
+        problems = argument_problems(crawler.spidercls, opts.spargs)
+        if problems:
+            logger.error("bad_arguments", spider=args[0], **problems)
+            self.exitcode = RUN_BROKE
+            return
         self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()
         self.exitcode = RUN_BROKE if self.crawler_process.bootstrap_failed else exit_code(crawler)
+
+
+def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
+    """What is wrong with ``-a`` arguments, by name: said here, else the log had it among a traceback."""
+    models = [get_args(base)[0] for base in get_original_bases(spider) if get_origin(base) is Args]
+    try:
+        for model in models:
+            model(**arguments)
+    except ValidationError as error:
+        details = validation_details(error)
+        return {".".join(map(str, each["loc"])) or "arguments": each["msg"] for each in details}
+    return {}
 
 
 def exit_code(crawler: Crawler) -> int:

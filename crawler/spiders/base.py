@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
+from scrapy.utils.project import data_path
 
 from crawler import platforms
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamBlocked, UpstreamRateLimited
@@ -18,8 +19,18 @@ from crawler.items import Record
 from crawler.outcomes import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
 from crawler.pages.base import PlatformPage
 from crawler.politeness import platform_state
+from crawler.seen import Seen, SeenFile
 from crawler.shapes import Place, rows_named, shape_of_models
-from crawler.targets import Admission, ArgumentSource, FileSource, Scraper, Target, TargetSource
+from crawler.target_files import FileSource, Shard
+from crawler.targets import (
+    Admission,
+    ArgumentSource,
+    QueueSource,
+    Scraper,
+    Target,
+    TargetSource,
+    TargetsUnavailableError,
+)
 from crawler.visits import carry_browser, in_browser
 
 if TYPE_CHECKING:
@@ -33,6 +44,10 @@ logger = structlog.get_logger(__name__)
 RUNNER_ARGUMENTS = frozenset({"_job", "source"})
 
 
+ABOVE_THE_COMMAND_LINE = 50
+"""Priority of a setting that a command's ``-s`` does not change: Scrapy applies those a second time."""
+
+
 class CrawlArguments(BaseModel):
     """The ``-a`` arguments that every spider takes; each spider adds the params of its scrapers, as text."""
 
@@ -41,9 +56,25 @@ class CrawlArguments(BaseModel):
     scraper: str | None = None
     """Which scraper; may be left out where the params fit only one."""
     targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """A file of targets, JSON Lines or CSV, instead of params."""
+    """Files of targets instead of params: a path, a glob or a URL of JSON Lines, CSV or Parquet, gzipped or not."""
     explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """A list in the data (products, posts), of which each row becomes a line of the feeds, instead of each target."""
+    shard: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    """Only a part of the targets: 3/16 is the third of sixteen."""
+    resume: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    """A folder that remembers what is finished: a run that was ended goes on from there."""
+    max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
+    """How many pages to follow from the one asked for."""
+    since: Literal["last"] | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    """``last``: follow pages only down to what the last run has seen."""
+
+    @model_validator(mode="after")
+    def _shard_of_files(self) -> Self:
+        if self.shard is not None:
+            Shard.parse(self.shard)
+            if self.targets is None:
+                raise ValueError("a shard is a part of targets files: name them with targets=")
+        return self
 
 
 class PlatformSpider(Spider):
@@ -63,24 +94,31 @@ class PlatformSpider(Spider):
         self.origins: dict[str, str] = {}
         self.exploded: Place | None = None
         """The list of which the feeds have one line a row."""
+        self.seen: Seen | None = None
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        super().update_settings(settings)
+        # Scrapy Cloud always gives one, Scrapyd may. It keeps requests, so a second start would ask for them beside
+        # the targets that they belong to: -a resume= is what goes on from where a run was.
+        settings.set("JOBDIR", None, priority=ABOVE_THE_COMMAND_LINE)
+        if cls.needs_browser or cls.name in settings.getlist("BROWSER_FALLBACK"):
+            carry_browser(settings)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.use_origins(platforms.origins(cls.name, crawler.settings))
         crawler.signals.connect(spider.target_settled, target_settled)
+        if spider.args.since:
+            file = crawler.settings["SEEN_FILE"] or data_path("seen.sqlite", createdir=True)
+            spider.seen = Seen(SeenFile(Path(file)))
         return spider
-
-    @classmethod
-    def update_settings(cls, settings: BaseSettings) -> None:
-        super().update_settings(settings)
-        if cls.needs_browser or cls.name in settings.getlist("BROWSER_FALLBACK"):
-            carry_browser(settings)
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
         admission = Admission(self.scrapers, self.args.scraper)
         if self.args.targets:
-            return FileSource(admission, Path(self.args.targets))
+            return FileSource(admission, self.args.targets, Shard.parse(self.args.shard or "1/1"))
         names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
         return ArgumentSource(admission, {name: arguments[name] for name in names & arguments.keys()})
 
@@ -105,27 +143,35 @@ class PlatformSpider(Spider):
     @property
     def on_demand(self) -> bool:
         """Whether somebody waits for each outcome, with a deadline."""
-        return not isinstance(self.source, ArgumentSource | FileSource)
+        return isinstance(self.source, QueueSource)
+
+    @property
+    def doing(self) -> list[str]:
+        """What the progress bar says below itself: lines about work that is more than one target."""
+        return []
 
     async def start(self) -> AsyncIterator[Request]:
         """One request for each target that the source releases."""
-        if isinstance(self.source, FileSource) and not self.source.path.is_file():
-            raise CloseSpider(f"no such targets file: {self.source.path}")
         if self.args.explode:
             try:
                 self.exploded = rows_named(shape_of_models([s.data for s in self.scrapers]), self.args.explode)
             except ValueError as error:
                 raise CloseSpider(str(error)) from None
         breaker = platform_state(self.name, self.settings).breaker
-        async for target in self.accounting.release(self.source):
-            try:
-                if target.deadline is None:
-                    await breaker.wait()
-                else:
-                    breaker.check()
-                yield self.prepare(self.request(target), target)
-            except ScrapeError as error:
-                self.accounting.settle(target, error=error)
+        if self.args.since and not any(scraper.entries for scraper in self.scrapers):
+            raise CloseSpider(f"since=last needs a listing with the newest first: {self.name} has none")
+        try:
+            async for target in self.accounting.release(self.source):
+                try:
+                    if target.deadline is None:
+                        await breaker.wait()
+                    else:
+                        breaker.check()
+                    yield self.prepare(self.request(target), target)
+                except ScrapeError as error:
+                    self.accounting.settle(target, error=error)
+        except TargetsUnavailableError as error:
+            raise CloseSpider(str(error)) from error
 
     def request(self, target: Target) -> Request:
         """The first request of a target, with its callback. Pure: what it depends on is in the target."""
@@ -199,12 +245,24 @@ class PlatformSpider(Spider):
         """Whether what a plain request is refused is asked for in the browser."""
         return self.name in self.settings.getlist("BROWSER_FALLBACK")
 
+    def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> None:
+        """Goes on with the next page as a target of its own, unless ``max_pages`` or ``since=last`` says it is enough.
+
+        ``data`` is this page's, ``changes`` what the next page's params have other than this one's.
+        """
+        if target.hop + 1 < self.args.max_pages and (self.seen is None or self.seen.unseen_below(target, data)):
+            self.accounting.push(target.further(**changes))
+
     def record(self, target: Target, data: dict[str, Any]) -> Record:
         """What the spider yields for a target."""
         return Record(target, data, datetime.now(UTC))
 
     def target_settled(self, outcome: Outcome) -> None:
-        """Tells the platform's circuit breaker how it went."""
+        """Tells the platform's circuit breaker how it went, and ``since=last`` what was seen."""
+        if self.seen:
+            self.seen.settled(outcome)
+        if outcome.error and isinstance(self.source, ArgumentSource):
+            logger.error("target_failed", code=outcome.code, message=outcome.error.message)  # else only in the feed
         platform_state(self.name, self.settings).breaker.record(outcome.error)
 
     def closed(self, reason: str) -> None:

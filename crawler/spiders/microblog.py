@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, cast
 
 import structlog
-from pydantic import Field
 from scrapy import Request
 from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
@@ -33,7 +32,7 @@ from crawler.pages.microblog_merge import Part, failure, profile_of, record, use
 from crawler.pages.microblog_user import FIELDS
 from crawler.schemas.microblog import Profile, ProfileParams
 from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Scraper, Target
+from crawler.targets import Entries, Scraper, Target
 from crawler.tokens import SharedToken, shared_token
 from crawler.upstream.microblog import (
     TIMELINE_QUERIES,
@@ -61,8 +60,6 @@ class MicroblogArguments(CrawlArguments):
     """Handle of the profile."""
     cursor: str | None = None
     """``nextCursor`` of an earlier answer, to go on from there."""
-    max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
-    """How many pages of posts to follow from the one asked for."""
 
 
 class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
@@ -80,6 +77,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             data=Profile,
             example={"username": "quiet_harbor"},
             pages=(EmbedPage, ProfilePage, TimelinePage, UserPage),
+            entries=Entries("data.main", "post_id"),
         ),
     )
     args: MicroblogArguments
@@ -222,8 +220,8 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
 
     def _end(self, target: Target, data: dict[str, Any]) -> Record:
         """The target's record; where a crawl follows pages, the next one becomes a target of its own."""
-        if data["hasMore"] and target.hop + 1 < self.args.max_pages:
-            self.accounting.push(target.further(cursor=data["nextCursor"]))
+        if data["hasMore"]:
+            self.follow(target, data, cursor=data["nextCursor"])
         return self.record(target, data)
 
     # The sources

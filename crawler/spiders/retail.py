@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Self
 
 import structlog
-from pydantic import Field
+from pydantic import Field, model_validator
 from scrapy import Request
 from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
@@ -40,10 +40,14 @@ class RetailArguments(CrawlArguments):
     """Lowest price, inclusive."""
     max_price: str | None = None
     """Highest price, inclusive."""
-    max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
-    """How many pages to follow from the one asked for."""
     exhaustive: bool = Field(default=False, json_schema_extra={"group": "crawl"})
     """Collect the whole category, beyond what one listing serves; each product once."""
+
+    @model_validator(mode="after")
+    def _a_sweep_is_not_resumed(self) -> Self:
+        if self.exhaustive and self.resume:
+            raise ValueError("what an exhaustive crawl has found is not kept on disk: leave out exhaustive or resume")
+        return self
 
 
 class RetailSpider(Args[RetailArguments], PlatformSpider):
@@ -101,8 +105,8 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         data, page = await self.read(page, response)  # type: ignore[assignment]  # the same page class
         if target.id in self._sweeps:
             data = self._sweep(target, data, page)
-        elif data["has_more"] and target.hop + 1 < self.args.max_pages:
-            self.accounting.push(target.further(page=data["page"] + 1))
+        elif data["has_more"]:
+            self.follow(target, data, page=data["page"] + 1)
         yield self.record(target, data)
 
     async def parse_search(self, response: Response, page: SearchPage) -> AsyncIterator[Record]:
@@ -128,6 +132,10 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         if sweep.finished:
             sweep.log_end()
         return {**data, "products": products, "returned": len(products)}
+
+    @property
+    def doing(self) -> list[str]:
+        return [str(sweep) for sweep in {id(sweep): sweep for sweep, _ in self._sweeps.values()}.values()]
 
     def _push(self, target: Target, sweep: Sweep, parts: list[Slice]) -> None:
         for part in parts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from pydantic import Field
 from scrapy import Request
 from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
@@ -19,7 +18,7 @@ from crawler.pages.videosite_record import joined
 from crawler.schemas.videosite import TABS, ChannelRecord, ProfileParams
 from crawler.spiders.base import CrawlArguments, PlatformSpider
 from crawler.spiders.videosite_visit import Visit
-from crawler.targets import Scraper, Target, new_id
+from crawler.targets import Entries, Scraper, Target
 from crawler.upstream import videosite as upstream
 
 
@@ -34,8 +33,6 @@ class VideositeArguments(CrawlArguments):
     """Whether to add the parts of the about panel."""
     cursor: str | None = None
     """Where to go on: ``pagination.cursor`` of an earlier record."""
-    max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
-    """How many pages to follow from the one asked for."""
 
 
 class VideositeSpider(Args[VideositeArguments], PlatformSpider):
@@ -61,6 +58,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
                 ChannelPage,
                 ContinuationPage,
             ),
+            entries=Entries("posts", "content_id"),
         ),
     )
     args: VideositeArguments
@@ -85,18 +83,6 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
         target: Target = request.meta["target"]
         data = await Visit(self, target).record(page)
         cursor = data["pagination"]["cursor"]
-        if cursor and target.hop + 1 < self.args.max_pages:
-            self.accounting.push(_further(target, cursor))
+        if cursor:
+            self.follow(target, data, cursor=cursor)
         yield self.record(target, data)
-
-
-def _further(target: Target, cursor: str) -> Target:
-    """The target of the next page."""
-    return Target(
-        id=new_id(),
-        scraper=target.scraper,
-        params=target.params.model_copy(update={"cursor": cursor}),
-        parent=target.id,
-        hop=target.hop + 1,
-        batch=target.batch,
-    )

@@ -1,0 +1,36 @@
+"""What a crawl is compared with: Scrapy and a page object, without a target source, accounting and validation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.http import Response
+
+from crawler.pages.retail import ListingPage
+from crawler.platforms import origins
+from crawler.upstream.retail import listing_request
+
+
+class PlainSpider(Spider):
+    """Asks for the pages that a targets file names."""
+
+    name = "plain"
+    targets: str
+
+    async def start(self) -> AsyncIterator[Request]:
+        """A request for each line."""
+        origin = origins("retail", self.settings)
+        assert isinstance(origin, str)
+        with Path(self.targets).open() as lines:  # noqa: ASYNC230  # as plain spiders do
+            for line in lines:
+                target = json.loads(line)
+                request = listing_request(origin, cat_id=target["cat_id"], page=target["page"])
+                yield request.replace(callback=self.parse_page, dont_filter=True)
+
+    async def parse_page(self, response: Response, page: ListingPage) -> AsyncIterator[dict[str, Any]]:
+        """What the page object reads."""
+        yield await page.to_item()

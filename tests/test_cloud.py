@@ -1,0 +1,71 @@
+"""Scrapy Cloud, as far as it can be tried without it: its forms' metadata, what its runner makes of our items."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy_spider_metadata import get_spider_metadata  # type: ignore[attr-defined]  # it has no __all__
+
+from crawler.registry import scrapers, spider_for, spiders
+from tests.crawls import ROOT, comparable
+
+
+@pytest.mark.parametrize("name", sorted(spiders()))
+def test_forms_have_every_argument_with_its_meaning(name: str) -> None:
+    spider = spiders()[name]
+    metadata = get_spider_metadata(spider, normalize=True)
+    assert metadata["title"]
+    assert metadata["description"]
+    shown: dict[str, Any] = metadata["param_schema"]["properties"]
+    params = {field for scraper in spider.scrapers for field in scraper.params.model_fields}
+    assert params | {"scraper", "targets", "shard", "resume", "max_pages", "since"} <= set(shown)
+    assert [field for field, schema in shown.items() if not schema.get("description")] == []
+
+
+def test_requirements_are_those_of_the_package() -> None:
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line[0] != "#"] == dependencies
+
+
+@pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))
+def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) -> None:
+    """``scrapinghub-entrypoint-scrapy`` is what runs a spider there: it writes items into a named pipe."""
+    scraper = scrapers()[name]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.extend(pipe.read_bytes().splitlines()), daemon=True)
+    reader.start()
+    job = {
+        "key": "1/2/3",
+        "auth": "none",
+        "spider": spider_for(scraper).name,
+        "spider_args": {"scraper": name, **scraper.example},
+        "settings": {"SANDBOX": "1", "FAILURES_FEED": str(tmp_path / "failures.jsonl")},
+    }
+    run = subprocess.run(
+        [sys.executable, Path(sys.executable).parent / "start-crawl"],
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "SHUB_FIFO_PATH": str(pipe), "SHUB_JOB_DATA": json.dumps(job), "SHUB_SETTINGS": "{}"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    if not received:
+        with contextlib.suppress(OSError):  # nobody wrote: let the reader go
+            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    reader.join(timeout=30)
+    items = [json.loads(line.removeprefix(b"ITM ")) for line in received if line.startswith(b"ITM ")]
+    truth = import_module(f"crawler.sandbox.{scraper.platform}").World().truth({"scraper": name, **scraper.example})
+    assert comparable(items) == comparable([{**truth, "_type": "Record"}]), run.stderr + repr(received)[-2000:]

@@ -1,0 +1,1 @@
+"""A platform of the tests' own: a timeline of posts by id, on loopback."""
