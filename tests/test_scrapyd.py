@@ -109,7 +109,7 @@ def running(folder: Path, **environment: str) -> Iterator[Scrapyd]:
 @pytest.fixture(scope="module")
 def settings() -> Iterator[dict[str, Any]]:
     with sandbox() as found:
-        yield found
+        yield {**found, "DOWNLOAD_TIMEOUT": 60, "BROWSER_SCROLL_PAUSE": 0}  # a browser's page takes its time
 
 
 @pytest.fixture(scope="module")
