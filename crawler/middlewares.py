@@ -56,6 +56,9 @@ class Redirect(RedirectMiddleware):
     def handle_referer(self, request: Request, response: Response) -> None:
         request.headers.pop("Referer", None)
 
+    def _engine_started(self) -> None:
+        """Looks for no middleware that sets it, and does not complain that there is none."""
+
 
 class Turns:
     """Waits for the platform's budget before each download; the last middleware before the network.
