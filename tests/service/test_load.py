@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from crawler.registry import scrapers
 from tests.service.client import CATEGORY, SEARCH, Reply, call, many
 from tests.service.conftest import Service, running
 
@@ -108,3 +109,18 @@ def test_a_crawler_that_cannot_open_keeps_nobody_waiting(tmp_path: Path) -> None
 def test_budgets_of_other_platforms_say_nothing_of_this_one(tmp_path: Path, setting: str) -> None:
     with running(tmp_path / "log", setting) as service:
         assert search(service).code == "OK"
+
+
+def test_a_slow_platform_keeps_no_other_waiting(tmp_path: Path) -> None:
+    async def scenario(url: str) -> tuple[str, int]:
+        slow = [asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow"})])) for _ in range(12)]
+        await asyncio.sleep(0.2)
+        other = await many(url, [("/v1/scrapers/professional-profile", scrapers()["professional-profile"].example)])
+        unanswered = sum(not each.done() for each in slow)
+        await asyncio.gather(*slow)
+        return other[0].code, unanswered
+
+    with running(tmp_path / "log", budget(1)) as service:
+        code, unanswered = asyncio.run(scenario(service.url))
+    assert code == "OK"
+    assert unanswered >= 6, "most of the slow ones came before it and are still in line"
