@@ -12,6 +12,9 @@ _DURATION = re.compile(
     r"P(?:(?P<days>\d{1,4})D)?(?:T(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,6})M)?(?:(?P<seconds>\d{1,9}(?:\.\d{1,9})?)S)?)?"
 )
 _PLAIN_PATH = re.compile(r"(?:/[\w%~-][\w%~.-]*)+(?:\?[\w%=&.~-]*)?", re.ASCII)
+_PLAIN_URL = re.compile(
+    r"https?://[a-z0-9.-]+(?::\d{1,5})?(?:/[\w%~.,:=+!$'()*@-]+)+/?(?:\?[\w%=&.~,:;/+!$*@-]+)?", re.ASCII
+)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
 
@@ -117,6 +120,8 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
         return ""
     if _PLAIN_PATH.fullmatch(value):  # nearly all are: nothing to resolve
         return origin + (value if query else value.partition("?")[0])
+    if _PLAIN_URL.fullmatch(value):
+        return value if query else value.partition("?")[0]
     try:
         url = urlsplit(urljoin(origin, value))
     except ValueError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from crawler.pages import photoapp_media as media
 from crawler.pages.base import PlatformPage
 from crawler.pages.photoapp_parts import played, post_id
 from crawler.payload import decode, dig, find_all, objects
-from crawler.schemas.photoapp_link import HOSTS, code_of_id, link_of_path
+from crawler.schemas.photoapp_link import HOSTS, code_of_id, link_of_path, shortcode_of
 
 Found = tuple[dict[str, Any] | None, dict[str, Any]]
 """A post, None where it is withheld, and what is around it."""
@@ -42,8 +43,9 @@ class Form:
 def _wrapped(value: Any) -> list[Found]:
     if not isinstance(value, dict):
         return []
-    bare = "if_not_gated_logged_out" not in value and "media_type" in value
-    inner = value if bare else value.get("if_not_gated_logged_out")
+    if "if_not_gated_logged_out" not in value and not value.get("gating_ruling"):
+        return [(value, value)] if "media_type" in value else []
+    inner = value.get("if_not_gated_logged_out")
     return [(inner if isinstance(inner, dict) else None, value)]
 
 
@@ -73,23 +75,41 @@ GRAPH = Form(
 """The older query, and the embed page."""
 
 
+Chosen = tuple[Form, dict[str, Any] | None, dict[str, Any]]
+"""A post with its form."""
+BARE = (
+    *((WRAPPED, key) for key in ("media_type", "if_not_gated_logged_out")),
+    *((LISTED, "items"), (GRAPH, "taken_at_timestamp")),
+)
+"""By which key a post of a form is known that stands alone."""
+
+
 @attrs.define(slots=False)
 class PhotoPage(PlatformPage):
     """What all answers of the platform share. ``page_params``: ``shortcode`` as asked, where it is known."""
 
-    keys: ClassVar[tuple[str, ...]]
-    """Under which keys the data is."""
-
     @cached_property
-    def documents(self) -> list[Any]:
-        """The JSON of the answer."""
-        return gate.documents(self.response.body, self.keys)
+    def answer(self) -> Any:
+        """The answer, where all of it is JSON; None for a page.
 
-    def values(self, *keys: str) -> Iterator[Any]:
-        """What stands under keys, wherever in the answer."""
-        for document in self.documents:
-            for key in keys:
-                yield from find_all(document, key)
+        Raises:
+            ExtractionFailed: it breaks off.
+        """
+        return gate.json_answer(self.response.body)
+
+    def values(self, key: str) -> Iterator[Any]:
+        """What stands under a key, wherever in the answer."""
+        documents = gate.page_data(self.response.body, key) if self.answer is None else (self.answer,)
+        for document in documents:
+            yield from find_all(document, key)
+
+    def refuse_walls(self) -> None:
+        """Raises for answers that are no data by where they were found, by what they say, or by their status."""
+        said = None
+        with suppress(ExtractionFailed):  # what breaks off is told by its status first
+            said = self.answer
+        gate.refuse_walls(self.response, said)
+        self.refuse_failures()
 
 
 @attrs.define(slots=False)
@@ -99,19 +119,12 @@ class PostPage(PhotoPage):
     source: ClassVar[str] = "page"
     forms: ClassVar[tuple[Form, ...]] = (WRAPPED, LISTED, GRAPH)
     keys: ClassVar[tuple[str, ...]] = tuple(key for form in (WRAPPED, LISTED, GRAPH) for key in form.keys)
+    """Under which keys the data is."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        start = body.lstrip()[:200].lower()
-        marks = (
-            "if_not_gated_logged_out",
-            "xig_polaris_media",
-            "XIGPolaris",
-            '"status"',
-            '"errors"',
-            '"gating_ruling"',
-        )
-        return start.startswith("<") or "canonicalRouteName" in body or any(mark in body for mark in marks)
+        start = body[:200].lstrip("\ufeff \r\n\t")
+        return start.startswith(("<", "{", "for (;;);")) or gate.is_refusal(body)
 
     def validate_input(self) -> None:
         """Decides whether this is the post that was asked for.
@@ -123,8 +136,7 @@ class PostPage(PhotoPage):
             UpstreamRateLimited: the page without its data.
             ExtractionFailed: no data, another post, or one of which a part that must be there is missing.
         """
-        gate.refuse_walls(self.response)
-        self.refuse_failures()
+        self.refuse_walls()
         if self._chosen is None:
             self._refuse_nothing()
         self._refuse_withheld()
@@ -155,42 +167,53 @@ class PostPage(PhotoPage):
     def _asked(self) -> str:
         return text(self.page_params.get("shortcode"))
 
-    @cached_property
-    def _found(self) -> list[tuple[Form, dict[str, Any] | None, dict[str, Any]]]:
+    def _found(self) -> Iterator[Chosen]:
         """Every post of the answer: those that an account's timeline lists are of another form, and none of these."""
-        found = [
-            (form, *each) for form in self.forms for value in self.values(*form.keys) for each in form.unpack(value)
-        ]
-        if not found:  # a post that was saved without what was around it
-            for form, key in ((WRAPPED, "media_type"), (WRAPPED, "if_not_gated_logged_out"), (LISTED, "items")):
-                bare = [document for document in self.documents if isinstance(document, dict) and key in document]
-                found += [
-                    (form, *each) for document in bare[:1] if form in self.forms for each in form.unpack(document)
-                ]
-        return found
+        found = False
+        for form in self.forms:
+            for key in form.keys:
+                for value in self.values(key):
+                    for each in form.unpack(value):
+                        found = True
+                        yield (form, *each)
+        if not found and isinstance(self.answer, dict):  # a post that was saved without what was around it
+            for form in [form for form, key in BARE if form in self.forms and key in self.answer][:1]:
+                yield from ((form, *each) for each in form.unpack(self.answer))
 
     @cached_property
-    def _chosen(self) -> tuple[Form, dict[str, Any] | None, dict[str, Any]] | None:
+    def _chosen(self) -> Chosen | None:
         """The post that was asked for; where it is not known which, the first that is not withheld.
 
         Raises:
             ExtractionFailed: there are only others.
         """
-        own = [each for each in self._found if not self._asked or self._asked in _codes(*each[1:])]
-        if self._found and not own:
-            path: list[str | int] = [self._found[0][0].keys[0], "code"]
-            told = ", ".join(sorted(_codes(*self._found[0][1:]))) or "unknown"
+        others, withheld = [], None
+        for each in self._found():
+            if self._asked and self._asked not in (_codes(*each[1:]) or {self._asked}):  # who names none names no other
+                others.append(each)
+            elif each[1] is not None:
+                return each
+            else:
+                withheld = withheld or each
+        if others and withheld is None:
+            form, found, around = others[0]
+            told = ", ".join(sorted(_codes(found, around)))
             raise ExtractionFailed(
                 f"The page is of another post: {told} instead of {self._asked}.",
-                details=[{"loc": path, "msg": f"Input should be {self._asked!r}", "type": "literal_error"}],
+                details=[
+                    {"loc": [form.keys[0], "code"], "msg": f"Input should be {self._asked!r}", "type": "literal_error"}
+                ],
                 reason="wrong_post",
             )
-        return next((each for each in own if each[1] is not None), own[0] if own else None)
+        return withheld
 
     def _refuse_nothing(self) -> None:
         status = self.response.status
-        gate.refuse_query_errors(self.documents, status)
-        if any(True for _ in self.values(*self.keys)):
+        gate.refuse_query_errors(self.answer, status)
+        values = [value for key in self.keys for value in self.values(key)]
+        if any(value and dig(value, "items") != [] for value in values):
+            gate.refuse_blind(self.keys[0])
+        if values:
             raise TargetNotFound(gate.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
         gate.refuse_shell(self.response, self._asked or None, self.keys[0])
 
@@ -258,7 +281,7 @@ class EmbedPage(PostPage):
         return "contextJSON" in body
 
     @cached_property
-    def documents(self) -> list[Any]:
+    def answer(self) -> Any:
         body: bytes = self.response.body
         found = CONTEXT.search(body)
         if found is None:
@@ -268,11 +291,11 @@ class EmbedPage(PostPage):
                     details=[{"loc": ["contextJSON"], "msg": "Invalid JSON", "type": "json_invalid"}],
                     reason="broken_data_block",
                 )
-            return []
+            return gate.json_answer(body)
         context = decode(found["literal"], what="contextJSON")
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None
-        # Where the platform withholds the post there is no key for it either.
-        return [inner if dig(inner, "gql_data") else {"shortcode_media": None}]
+        # Where the platform withholds the post there may be no key for it either.
+        return inner if dig(inner, "gql_data", "shortcode_media") else {"shortcode_media": None}
 
 
 @attrs.define(slots=False)
@@ -280,23 +303,22 @@ class ReelsPage(PhotoPage):
     """An account's newest reels: how often each was played, by the post's numeric id."""
 
     source: ClassVar[str] = "reels"
-    keys: ClassVar[tuple[str, ...]] = ("polaris_clips_connection",)
+    key: ClassVar[str] = "polaris_clips_connection"
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return '"polaris_clips_connection"' in body
+        return f'"{cls.key}"' in body and not any(f'"{key}"' in body for key in PostPage.keys)
 
     def validate_input(self) -> None:
         """Raises as a post's page does where there are no reels to read."""
-        gate.refuse_walls(self.response)
-        self.refuse_failures()
-        if not any(isinstance(each, dict) for each in self.values(*self.keys)):
-            gate.refuse_query_errors(self.documents, self.response.status)
-            gate.refuse_shell(self.response, None, self.keys[0])
+        self.refuse_walls()
+        if not any(isinstance(each, dict) for each in self.values(self.key)):
+            gate.refuse_query_errors(self.answer, self.response.status)
+            gate.refuse_shell(self.response, None, self.key)
 
     async def to_item(self) -> dict[str, Any]:
         self._validate_input()
-        nodes = [edge.get("node") for each in self.values(*self.keys) for edge in objects(dig(each, "edges"))]
+        nodes = [edge.get("node") for each in self.values(self.key) for edge in objects(dig(each, "edges"))]
         plays = {
             post_id(node.get("pk"), node.get("id")): played(
                 node.get("play_count"), hidden=node.get("like_and_view_counts_disabled")
@@ -314,7 +336,6 @@ class SharePage(PhotoPage):
     """
 
     source: ClassVar[str] = "share"
-    keys: ClassVar[tuple[str, ...]] = ()
 
     def validate_input(self) -> None:
         """Decides whether the link leads to a post.
@@ -328,8 +349,7 @@ class SharePage(PhotoPage):
         if 300 <= (self.response.status or 0) < 400 and self._location is not None:
             self._refuse_elsewhere(self._location)
             return
-        gate.refuse_walls(self.response)
-        self.refuse_failures()
+        self.refuse_walls()
         if not self._shortcode:
             gate.refuse_shell(self.response, None, "Location")
 
@@ -364,6 +384,7 @@ class SharePage(PhotoPage):
 
 
 def _codes(found: dict[str, Any] | None, around: dict[str, Any]) -> set[str]:
-    """The shortcodes that a post names, and the one that its numeric id stands for."""
-    told = {text(each.get(key)) for each in (found or {}, around) for key in ("code", "shortcode")} - {""}
-    return told or {code_of_id(post_id(around.get("pk"), around.get("id")))} - {""}
+    """The shortcodes that a post names; where it names none, the one that its numeric id stands for."""
+    both = (found or {}, around)
+    told = {shortcode_of(text(each.get(key))) for each in both for key in ("code", "shortcode")} - {""}
+    return told or {code_of_id(post_id(*(each.get(key) for key in ("pk", "id") for each in both)))} - {""}

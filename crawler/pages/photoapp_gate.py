@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from contextlib import suppress
+from collections.abc import Iterator
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -24,14 +24,14 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamRateLimited,
 )
-from crawler.normalise import text
+from crawler.normalise import count, text
 from crawler.payload import decode, dig, objects, scripts_with
 from crawler.schemas.photoapp_link import link_of_path
 
 ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
 """Which page the platform believes to have sent."""
 _OG_URL = re.compile(
-    rb"""<meta\b[^<>]{0,200}?property=["']og:url["'][^<>]{0,200}?content=["'](?P<url>[^"'<>]{1,500})"""
+    rb"""<meta\b(?=[^<>]{0,700}?property=["']og:url["'])[^<>]{0,200}?content=["'](?P<url>[^"'<>]{1,500})"""
 )
 
 # A byte order mark, and what keeps other sites from including the answer as a program.
@@ -39,9 +39,11 @@ _BEFORE_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:for \(;;\);)?\s*(?=[\[{])"
 
 LOGIN_PATHS = ("/accounts/login", "/accounts/signup", "/accounts/emailsignup")
 CHALLENGE_PATHS = ("/challenge", "/accounts/suspended", "/accounts/disabled", "/auth_platform", "/checkpoint")
-GATES = {2: "region_gate", 3: "age_gate"}
+GATES: dict[int | None, str] = {2: "region_gate", 3: "age_gate"}
 """Kinds of ruling by which the platform withholds a post."""
 RATE_LIMIT_ERROR = 1675004
+SHORT = 500
+"""Bytes of the longest answer that is only a sentence."""
 
 _GONE = ("The platform has no such post.", "not_found")
 MISSING_OR_PRIVATE = "The platform shows no such post to visitors: it is missing or private."
@@ -50,6 +52,8 @@ MISSING_OR_PRIVATE = "The platform shows no such post to visitors: it is missing
 _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
     (("wait a few minutes", "rate limit"), UpstreamRateLimited, "rate_limited"),
     (("checkpoint_required", "challenge_required", "feedback_required"), UpstreamBlocked, "challenge"),
+    (("age-restricted",), TargetRestricted, "age_gate"),
+    (("in your region", "in your country"), TargetRestricted, "region_gate"),
     (("available to everyone", "restricted"), TargetRestricted, "sensitive"),
     (("logged out query",), ExtractionFailed, "gated_query"),
     (("secfetch policy", "useragent mismatch"), UpstreamBlocked, "bad_client"),
@@ -58,32 +62,36 @@ _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
 )
 
 
-def documents(body: bytes, marks: tuple[str, ...]) -> list[Any]:
-    """The JSON of an answer: the whole of it, or of a page the data scripts that contain a mark.
+def json_answer(body: bytes) -> Any:
+    """An answer that is JSON, behind whatever may stand before it; None for a page.
+
+    Raises:
+        ExtractionFailed: it breaks off.
+    """
+    before = _BEFORE_JSON.match(body)
+    return decode(body[before.end() :], what="answer") if before else None
+
+
+def page_data(body: bytes, key: str) -> Iterator[Any]:
+    """The data scripts of a page that have a key.
 
     Raises:
         ExtractionFailed: none of them can be read.
     """
-    if is_json(body):
-        return [decode(_BEFORE_JSON.sub(b"", body, count=1), what="answer")]
-    found: list[Any] = []
+    found = 0
     broken: ExtractionFailed | None = None
-    for mark in marks:
-        for script in scripts_with(body, b'"%b"' % mark.encode()):
-            if not script.lstrip().startswith((b"{", b"[")):
-                continue  # a program that names the key
-            try:
-                found.append(decode(script, what="data-sjs"))
-            except ExtractionFailed as error:
-                broken = error
+    for script in scripts_with(body, b'"%b"' % key.encode()):
+        if not script.lstrip().startswith((b"{", b"[")):
+            continue  # a program that names the key
+        try:
+            document = decode(script, what="data-sjs")
+        except ExtractionFailed as error:
+            broken = error
+        else:
+            found += 1
+            yield document
     if broken is not None and not found:
         raise broken
-    return found
-
-
-def is_json(body: bytes) -> bool:
-    """Whether an answer is JSON and no page, behind whatever may stand before it."""
-    return _BEFORE_JSON.match(body) is not None
 
 
 def route_of(body: bytes) -> str:
@@ -104,21 +112,20 @@ def witnessed_shortcode(body: bytes) -> str | None:
     return link.shortcode if link else None
 
 
-def refuse_walls(response: HttpResponse) -> None:
-    """Raises for answers that are walls by where they were found, or that are JSON and say no.
+def refuse_walls(response: HttpResponse, answer: Any) -> None:
+    """Raises for answers that are walls by where they were found, or that say no. ``answer`` is what is JSON.
 
     Raises:
         UpstreamBlocked: a challenge, or the login page by its address.
-        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the JSON says so.
+        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the answer says so.
     """
     refuse_wall_path(urlsplit(str(response.url)).path, response.status)
     body: bytes = response.body
-    if is_json(body) and b'"if_not_gated_logged_out"' not in body:
-        document = None
-        with suppress(ExtractionFailed):  # what is no JSON is told by its status first
-            (document,) = documents(body, ())
-        _refuse_message(document, response.status)
-    elif response.status == 403 and b"<title>Page Not Found" in body:
+    if isinstance(answer, dict):
+        _refuse_message(answer, response.status)
+    elif len(body) < SHORT and not body.lstrip().startswith(b"<"):
+        _refuse_words(body.decode(errors="replace"), "", response.status)
+    if response.status == 403 and b"<title>Page Not Found" in body:
         raise UpstreamRateLimited("The platform asks for fewer requests.", upstream_status=403, reason="rate_limited")
 
 
@@ -139,20 +146,32 @@ def refuse_login(status: int | None) -> NoReturn:
     raise UpstreamBlocked("The platform shows its login page.", upstream_status=status, reason="login_wall")
 
 
-def _refuse_message(document: Any, status: int | None) -> None:
-    if dig(document, "error") == RATE_LIMIT_ERROR:
+def is_refusal(body: str) -> bool:
+    """Whether an answer that is neither a page nor JSON is one of the platform's short sentences."""
+    return len(body) < SHORT and any(word in body.casefold() for words, _, _ in _MESSAGES for word in words)
+
+
+def _refuse_message(answer: dict[str, Any], status: int | None) -> None:
+    if count(answer.get("error")) == RATE_LIMIT_ERROR:
         raise UpstreamRateLimited(
             "The platform asks for fewer requests.", upstream_status=status, reason="rate_limited"
         )
-    if text(dig(document, "status")) != "fail" and not text(dig(document, "description")):
+    if answer.get("data") or answer.get("items"):
         return
-    message = text(dig(document, "message")) or text(dig(document, "title"))
-    about = text(dig(document, "description")) or message
-    for words, error, reason in _MESSAGES:
-        if any(word in message.casefold() for word in words):
-            raise error(f"The platform says: {about[:300]}", upstream_status=status, reason=reason)
-    if dig(document, "require_login") is True:
+    about = text(answer.get("description"))
+    message = text(answer.get("message")) or (about and text(answer.get("title")))
+    _refuse_words(message, about, status)
+    if answer.get("require_login") is True:
         refuse_login(status)
+    if about and message:  # a ruling without the post
+        refuse_ruling({"title": message, "description": about}, status)
+
+
+def _refuse_words(message: str, about: str, status: int | None) -> None:
+    said = message.casefold()
+    for words, error, reason in _MESSAGES:
+        if any(word in said for word in words):
+            raise error(f"The platform says: {(about or message)[:300]}", upstream_status=status, reason=reason)
 
 
 def refuse_ruling(ruling: object, status: int | None) -> None:
@@ -163,16 +182,15 @@ def refuse_ruling(ruling: object, status: int | None) -> None:
     """
     if not isinstance(ruling, dict) or not ruling:
         return
-    kind = ruling.get("gating_type")
     words = " ".join(filter(None, (text(ruling.get("title")), text(ruling.get("description")))))
     raise TargetRestricted(
         f"The platform withholds the post: {words[:300] or 'it does not say why'}",
         upstream_status=status,
-        reason=GATES.get(kind, "gated") if isinstance(kind, int) else "gated",
+        reason=GATES.get(count(ruling.get("gating_type")), "gated"),
     )
 
 
-def refuse_query_errors(found: list[Any], status: int | None) -> None:
+def refuse_query_errors(answer: Any, status: int | None) -> None:
     """Raises for the errors of a query that gave no data. Where it gave some they do no harm.
 
     Raises:
@@ -180,11 +198,11 @@ def refuse_query_errors(found: list[Any], status: int | None) -> None:
         UpstreamRateLimited: too many queries.
         ExtractionFailed: the query is an old one.
     """
-    errors = [error for document in found for error in objects(dig(document, "errors"))]
+    errors = objects(dig(answer, "errors"))
     if not errors:
         return
     message = text(errors[0].get("message"))
-    if any(error.get("code") == RATE_LIMIT_ERROR for error in errors):
+    if any(count(error.get("code")) == RATE_LIMIT_ERROR for error in errors):
         raise UpstreamRateLimited(
             "The platform asks for fewer requests.", upstream_status=status, reason="rate_limited"
         )
@@ -196,6 +214,12 @@ def refuse_query_errors(found: list[Any], status: int | None) -> None:
         upstream_status=status,
         reason="stale_query",
     )
+
+
+def refuse_blind(path: str) -> NoReturn:
+    """Raises for data that nobody here can read: that is not the same as none."""
+    details: list[Detail] = [{"loc": [path], "msg": "Input has unknown names", "type": "unknown_names"}]
+    raise ExtractionFailed("The page has data whose names are not known.", details=details, reason="blind")
 
 
 def refuse_shell(response: HttpResponse, shortcode: str | None, path: str) -> NoReturn:
@@ -218,7 +242,7 @@ def refuse_shell(response: HttpResponse, shortcode: str | None, path: str) -> No
         refuse_login(status)
     details: list[Detail] = [{"loc": [path], "msg": "Field required", "type": "missing"}]
     if b'"__isXIGPolarisMedia"' in body or b'"if_not_gated_logged_out"' in body:
-        raise ExtractionFailed("The page has data whose names are not known.", details=details, reason="blind")
+        refuse_blind(path)
     witness = witnessed_shortcode(body)
     if witness and shortcode and witness != shortcode:
         raise ExtractionFailed("The page is of another post than asked for.", details=details, reason="wrong_post")

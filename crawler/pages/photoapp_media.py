@@ -112,9 +112,13 @@ def media_type(media: dict[str, Any]) -> int | None:
 
 
 def _picture(media: dict[str, Any]) -> str:
-    """The largest picture: candidates are sorted, uncropped ones first."""
-    candidates = (url(each.get("url")) for each in objects(dig(media, "image_versions2", "candidates")))
-    return next((each for each in candidates if each), "") or url(media.get("display_uri"))
+    """The largest picture: candidates are sorted, uncropped ones first. A carousel may have only its slides'."""
+    for each in (media, dig(media, "carousel_media", 0)):
+        candidates = (url(one.get("url")) for one in objects(dig(each, "image_versions2", "candidates")))
+        found = next(filter(None, candidates), "") or url(dig(each, "display_uri"))
+        if found:
+            return found
+    return ""
 
 
 def _video_url(media: dict[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from crawler.platforms import PUBLIC_ORIGINS
 
 ORIGIN = PUBLIC_ORIGINS["photoapp"]
 
-# An account's two ids: a classic one, and one of the owner's other platform, which is always of this form.
+# An account's two ids: a classic one, and one of the owner's other platform, so far always of this form.
 _APP_ID = re.compile(r"17841\d{12}")
 # Numeric id in "POLARIS_<id>", "<id>_<owner's id>", "<id>".
 _ID = re.compile(r"(?:POLARIS_)?(?P<id>\d+)(?:_\d+)?", re.ASCII)
@@ -48,14 +48,19 @@ def account_id(account: object) -> str:
     return classic or ("" if _APP_ID.fullmatch(other) else other)
 
 
+def app_id(account: object) -> str:
+    """The secondary id of an account: an ``id`` beside the classic one, or one that has its form."""
+    classic, other = text(dig(account, "pk")), text(dig(account, "id"))
+    return other if (classic and other != classic) or _APP_ID.fullmatch(other) else ""
+
+
 def owner(account: object) -> dict[str, Any]:
     """Whose post it is, without what only the page of the post knows: the timeline is added by it."""
-    other = text(dig(account, "id"))
     return {
         "__typename": text(dig(account, "__typename")),
         "full_name": text(dig(account, "full_name")),
         "id": account_id(account),
-        "app_id": other if _APP_ID.fullmatch(other) else "",
+        "app_id": app_id(account),
         "is_private": flag(dig(account, "is_private")),
         "is_unpublished": flag(dig(account, "is_unpublished")),
         "is_verified": flag(dig(account, "is_verified")),

@@ -171,6 +171,56 @@ def test_ids_of_another_convention_give_the_classic_ones() -> None:
     assert post_of(data)["id"] == pk
 
 
+def test_an_id_beside_the_classic_one_is_the_secondary_one() -> None:
+    data = copy.deepcopy(VIDEO)
+    data["xig_polaris_media"]["if_not_gated_logged_out"]["user"] |= {"pk": "787132", "id": "93841400573960012345"}
+    owner = post_of(data)["owner"]
+    assert (owner["id"], owner["pk"], owner["app_id"]) == ("787132", "787132", "93841400573960012345")
+
+
+def test_a_carousel_without_a_picture_of_its_own_shows_its_first_slide() -> None:
+    data = wrapped(kind=8)
+    media = data["xig_polaris_media"]["if_not_gated_logged_out"]
+    del media["image_versions2"], media["display_uri"]
+    first = media["carousel_media"][0]["image_versions2"]["candidates"][0]["url"]
+    assert post_of(data)["display_url"] == first
+
+
+@pytest.mark.parametrize("kept", [("code",), ("pk",)])
+def test_a_post_is_known_by_its_code_or_its_id(kept: tuple[str, ...]) -> None:
+    data = copy.deepcopy(VIDEO)
+    wrapper = data["xig_polaris_media"]
+    code = wrapper["code"]
+    for key in {"code", "pk", "id"} - {*kept}:
+        del wrapper[key]
+    del wrapper["if_not_gated_logged_out"]["code" if "pk" in kept else "pk"]
+    body = orjson.dumps({"data": data})
+    with pytest.raises(ExtractionFailed) as refused:
+        read(PostPage, body, "AnotherCode")
+    assert refused.value.reason == "wrong_post"
+    if "code" in kept:
+        assert read(PostPage, body, code)["shortcode"] == code
+
+
+def test_the_key_of_a_private_post_is_no_part_of_its_code() -> None:
+    data = copy.deepcopy(VIDEO)
+    code = data["xig_polaris_media"]["code"]
+    for each in (data["xig_polaris_media"], data["xig_polaris_media"]["if_not_gated_logged_out"]):
+        each["code"] = code + 28 * "k"
+    assert read(PostPage, orjson.dumps({"data": data}), code)["id"] == VIDEO["xig_polaris_media"]["pk"]
+
+
+@pytest.mark.parametrize("form", ["page", "item", "graph"])
+def test_a_post_that_was_saved_alone(form: str) -> None:
+    (data,) = copy.deepcopy(FORMS_DATA[form]).values()
+    alone = [data, data["if_not_gated_logged_out"]] if form == "page" else [data, *data.get("items", [])]
+    for each in alone:
+        body = orjson.dumps(each)
+        kinds = (ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage)
+        assert next(kind for kind in kinds if kind.recognise(body.decode())) is PostPage
+        assert read(PostPage, body)["id"] == VIDEO["xig_polaris_media"]["pk"]
+
+
 # Damage
 
 JSON = st.recursive(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import orjson
 import pytest
 from web_poet import HttpResponse, PageParams
 
@@ -12,6 +14,7 @@ from crawler.pages.photoapp import EmbedPage, PostPage, ReelsPage, SharePage
 from crawler.pages.photoapp_gate import witnessed_shortcode
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.photoapp import FAULTS, World
+from crawler.sandbox.photoapp_page import embed
 
 WORLD = World(light=True)
 CODE = "DaSandbox01"
@@ -110,7 +113,8 @@ def test_statuses(status: int, code: str, body: bytes) -> None:
     ("tag", "code"),
     [
         (b'<meta property="og:url" content="https://www.instagram.com/a.b/p/DaSandbox01/" />', CODE),
-        (b'<meta content="x" property="og:url" content="https://www.instagram.com/reel/DaSandbox01/"', CODE),
+        (b'<meta name="x" property="og:url" content="https://www.instagram.com/reel/DaSandbox01/"', CODE),
+        (b'<meta content="https://www.instagram.com/reel/DaSandbox01/" property="og:url">', CODE),
         (b"<meta property='og:url' content='/p/DaSandbox01/'>", CODE),
         (b'<meta property="og:url" content="https://www.instagram.com/a.b/">', None),
         (b'<meta property="og:url" content="http://[broken">', None),
@@ -120,6 +124,65 @@ def test_statuses(status: int, code: str, body: bytes) -> None:
 )
 def test_the_witness_of_the_preview_tags(tag: bytes, code: str | None) -> None:
     assert witnessed_shortcode(b"<html>" + tag) == code
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "reason"),
+    [
+        (b'for (;;);{"error":1675004,"errorSummary":"Rate limit"}', 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"error":"1675004"}', 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"errors":[{"code":"1675004"}]}', 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"message":"checkpoint_required"}', 400, "UPSTREAM_BLOCKED", "challenge"),
+        (b"SecFetch Policy violation.", 400, "UPSTREAM_BLOCKED", "bad_client"),
+        (b"Please wait a few minutes before you try again.", 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"message":"x","require_login":true}', 401, "UPSTREAM_BLOCKED", "login_wall"),
+        (
+            b'{"title":"Restricted Video","description":"Not for you","status":"ok"}',
+            200,
+            "TARGET_RESTRICTED",
+            "sensitive",
+        ),
+        (b'{"title":"Age-restricted content","description":"Log in"}', 200, "TARGET_RESTRICTED", "age_gate"),
+        (b'{"title":"Not available in your region","description":"x"}', 200, "TARGET_RESTRICTED", "region_gate"),
+        (b'{"title":"Hidden","description":"Not here"}', 200, "TARGET_RESTRICTED", "gated"),
+        (b'{"status":"ok"}', 200, "EXTRACTION_FAILED", "no_data_block"),
+        (b'{"data":null}', 200, "EXTRACTION_FAILED", "no_data_block"),
+        (b'{"data":{"xdt_shortcode_media":null}}', 200, "TARGET_NOT_FOUND", "missing_or_private"),
+        (
+            b'{"data":{"xig_polaris_media":{"pk":"1","if_not_gated_v2":{"code":"x"}}}}',
+            200,
+            "EXTRACTION_FAILED",
+            "blind",
+        ),
+        (
+            b'{"data":{"xig_polaris_media":{"gating_ruling":{"gating_type":2,"title":"No"}}}}',
+            200,
+            "TARGET_RESTRICTED",
+            "region_gate",
+        ),
+        (
+            b'{"data":{"xdt_api__v1__media__shortcode__web_info":{"edges":[{"code":"x"}]}}}',
+            200,
+            "EXTRACTION_FAILED",
+            "blind",
+        ),
+        (
+            b'{"data":{"xdt_api__v1__media__shortcode__web_info":{"items":[]}}}',
+            200,
+            "TARGET_NOT_FOUND",
+            "missing_or_private",
+        ),
+    ],
+)
+def test_what_short_answers_say(body: bytes, status: int, code: str, reason: str) -> None:
+    assert PostPage.recognise(body.decode())
+    error = refusal(PostPage, HttpResponse(f"{ORIGIN}/p/x/", body, status=status))
+    assert (error.code, error.reason) == (code, reason)
+
+
+def test_words_in_a_post_are_no_refusal() -> None:
+    post = {"title": "restricted area", "description": "login_required", "items": [{"code": CODE, "pk": "1"}]}
+    assert refusal(PostPage, HttpResponse(f"{ORIGIN}/p/x/", orjson.dumps(post))).reason == "missing_field"
 
 
 def test_another_post_than_asked_for_is_never_returned() -> None:
@@ -137,8 +200,10 @@ def test_a_post_of_the_owners_timeline_is_not_the_post() -> None:
     assert refusal(PostPage, HttpResponse(f"{ORIGIN}/p/{other}/", body), other).reason == "wrong_post"
 
 
-def test_an_embed_page_without_a_post() -> None:
-    body = WORLD.damaged("embed-null", Ask("/p/x/embed/captioned/"))[2]
+@pytest.mark.parametrize("context", [None, {}, {"gql_data": None}, {"gql_data": {}}, {"gql_data": {"x": 1}}])
+def test_an_embed_page_without_a_post(context: dict[str, Any] | None) -> None:
+    body = embed(context, light=True)
+    assert EmbedPage.recognise(body.decode())
     assert refusal(EmbedPage, HttpResponse(f"{ORIGIN}/p/x/embed/captioned/", body)).reason == "missing_or_private"
 
 
