@@ -16,6 +16,8 @@ from scrapy.utils.project import get_project_settings
 
 from crawler.commands.extract import extract
 from crawler.registry import scrapers, spiders
+from crawler.sandbox.photoapp import FAULTS as POST_FAULTS
+from crawler.sandbox.photoapp import World as PhotoApp
 from crawler.sandbox.retail import FAULTS as SHOP_FAULTS
 from crawler.sandbox.retail import World as Shop
 from crawler.sandbox.shortvideo import FAULTS, World
@@ -61,7 +63,7 @@ def crawl(
 
 
 def _lines(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []  # texts hold U+2028
 
 
 def test_every_fault_ends_as_it_must(tmp_path: Path) -> None:
@@ -147,6 +149,38 @@ def test_retail_falls_back_to_the_browser_where_it_may(tmp_path: Path) -> None:
         name: SHOP_FAULTS[name].code for name in ("challenge", "forbidden", "gone")
     }
     assert log.count("event=browser_page") == 4, "a page that is gone needs no second opinion"
+
+
+POST_WALLS = (
+    "browser-only",
+    "shell-to-plain",
+    "shell",
+    "login-redirect",
+    "challenge",
+    "please-wait",
+    "age-gate",
+    "gone",
+)
+
+
+@pytest.mark.parametrize(("fallback", "pages"), [("photoapp", 6), ("retail", 0)])
+def test_a_post_falls_back_to_the_browser_where_it_may(tmp_path: Path, fallback: str, pages: int) -> None:
+    app = PhotoApp()
+    plain = next(code for code in app.listed if app.posts[code].is_video and app.posts[code].timing == "embed")
+    token = next(token for token, code in app.shares.items() if code != plain)
+    urls = {name: app.url_of_fault(name) for name in (*POST_WALLS, "share-login")}
+    urls |= {
+        name: f"https://www.instagram.com/{path}/" for name, path in (("p", f"p/{plain}"), ("s", f"share/{token}"))
+    }
+    targets = [{"id": name, "url": url} for name, url in urls.items()]
+    data, failed, log = crawl(tmp_path, "photoapp", targets, f"BROWSER_FALLBACK={fallback}", "BROWSER_QUIET=2")
+    let_in = {"browser-only", "shell-to-plain"} if pages else set()
+    assert data == {name: app.truth({"url": urls[name]}) for name in ({"p", "s"} | let_in)}, log
+    assert {name: line["code"] for name, line in failed.items()} == {
+        name: POST_FAULTS[name].code for name in urls.keys() & POST_FAULTS.keys() - let_in
+    }
+    assert log.count("event=browser_page") == pages, "who is told to wait, and who is given a post, asks no browser"
+    assert "Traceback" not in log
 
 
 @pytest.mark.parametrize(

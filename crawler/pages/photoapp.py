@@ -364,10 +364,11 @@ class SharePage(PhotoPage):
 
     @cached_property
     def _shortcode(self) -> str | None:
-        if self._location is None:
-            return gate.witnessed_shortcode(self.response.body)
-        link = link_of_path(urlsplit(self._location).path)
-        return link.shortcode if link else None
+        # A browser has followed the redirect: then the page is the post's own.
+        link = link_of_path(urlsplit(self._location or str(self.response.url)).path)
+        if link and link.shortcode:
+            return link.shortcode
+        return None if self._location else gate.witnessed_shortcode(self.response.body)
 
     def _refuse_elsewhere(self, location: str) -> None:
         here, there = urlsplit(str(self.response.url)), urlsplit(location)

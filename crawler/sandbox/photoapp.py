@@ -79,6 +79,8 @@ class World:
         name = self.faults.get(found)
         if name is None or (name in SHARE_FAULTS) != bool(share):
             return None
+        if name == "shell-to-plain" and "sec-ch-ua" in ask.headers:  # no plain request has it
+            return None
         later = name.startswith("embed-")
         if post and later != bool(post["embed"]):
             return None

@@ -49,6 +49,7 @@ FAULTS = (
         "require-login": Fault("UPSTREAM_BLOCKED", "401 that asks for a login"),
         "bad-client": Fault("UPSTREAM_BLOCKED", "400 that dislikes the client"),
         "shell": Fault("UPSTREAM_RATE_LIMITED", "the right page without its data"),
+        "shell-to-plain": Fault("UPSTREAM_RATE_LIMITED", "the same to all but a browser"),
         "og-only": Fault("UPSTREAM_RATE_LIMITED", "nothing but the tags for link previews"),
         "please-wait": Fault("UPSTREAM_RATE_LIMITED", "401 that asks to wait"),
         "not-found-403": Fault("UPSTREAM_RATE_LIMITED", "403 with a page that says not found"),
@@ -170,6 +171,7 @@ def _only_previews(_world: World, post: Post) -> bytes:
 
 _PAGES: dict[str, Callable[[World, Post], bytes]] = {
     "shell": lambda world, post: world.document(post),
+    "shell-to-plain": lambda world, post: world.document(post),
     "og-only": _only_previews,
     "wrong-post": _another,
     "wrong-shell": lambda world, _: world.document(world.posts[world.listed[1]]),

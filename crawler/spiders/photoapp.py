@@ -80,8 +80,9 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
     async def parse_share(self, response: Response, page: SharePage) -> AsyncIterator[Record]:
         """Follows a share link's one redirect, to the post's page."""
         target = _target_of(response)
-        shortcode = (await page.to_item())["shortcode"]
-        answer = await self.fetch(post_request(self.origin(), shortcode).replace(callback=self.parse_post), target)
+        found, _ = await self.read(page, response)
+        asked = post_request(self.origin(), found["shortcode"]).replace(callback=self.parse_post)
+        answer = await self.fetch(asked, target)
         async for record in self.parse_post(answer, cast("Request", answer.request).cb_kwargs["page"]):
             yield record
 

@@ -232,6 +232,12 @@ def test_a_share_link_leads_to_a_post(location: str) -> None:
     assert asyncio.run(page.to_item()) == {"shortcode": CODE}
 
 
+def test_a_share_link_that_was_followed() -> None:
+    answer = HttpResponse(f"{ORIGIN}/a.b/reel/{CODE}/?igsh=x", b"<html></html>", status=200)
+    page = SharePage(response=answer, page_params=PageParams({}))
+    assert asyncio.run(page.to_item()) == {"shortcode": CODE}
+
+
 def test_a_share_link_that_shows_its_post_at_once() -> None:
     tag = f'<meta property="og:url" content="{ORIGIN}/a/p/{CODE}/">'.encode()
     page = SharePage(response=share(None, status=200, body=tag), page_params=PageParams({}))
