@@ -124,7 +124,7 @@ class PostPage(PhotoPage):
     @classmethod
     def recognise(cls, body: str) -> bool:
         start = body[:200].lstrip("\ufeff \r\n\t")
-        return start.startswith(("<", "{", "for (;;);")) or gate.is_refusal(body)
+        return start.startswith(("<", "{", "[", "for (;;);")) or gate.is_refusal(body)
 
     def validate_input(self) -> None:
         """Decides whether this is the post that was asked for.
@@ -161,7 +161,7 @@ class PostPage(PhotoPage):
         form, found, _ = self._chosen
         if form is GRAPH:
             return self.post["video_duration"] is not None
-        return media.manifest_duration(found or {}) is not None
+        return media.exact_duration(found or {}) is not None
 
     @cached_property
     def _asked(self) -> str:

@@ -238,7 +238,7 @@ def refuse_shell(response: HttpResponse, shortcode: str | None, path: str) -> No
         raise TargetNotFound(_GONE[0], upstream_status=status, reason=_GONE[1])
     if "Challenge" in route or "Checkpoint" in route or "Suspended" in route:
         raise UpstreamBlocked("The platform asks for a proof.", upstream_status=status, reason="challenge")
-    if "Login" in route or "Signup" in route or urlsplit(str(response.url)).path == "/":
+    if any(word in route for word in ("Login", "Signup", "Home")) or urlsplit(str(response.url)).path == "/":
         refuse_login(status)
     details: list[Detail] = [{"loc": [path], "msg": "Field required", "type": "missing"}]
     if b'"__isXIGPolarisMedia"' in body or b'"if_not_gated_logged_out"' in body:

@@ -15,6 +15,7 @@ from crawler.pages.photoapp_parts import (
     comments,
     kind_of_name,
     location,
+    manifest_duration,
     owner,
     played,
     post_id,
@@ -64,10 +65,11 @@ def graph_post(found: dict[str, Any]) -> dict[str, Any]:
         "edge_media_to_comment": _comments(found),
         "edge_media_to_tagged_user": {
             "edges": [
-                tag(node.get("user"), node.get("x"), node.get("y"))
+                tag(node["user"], node.get("x"), node.get("y"))
                 for node in objects(
                     [edge.get("node") for edge in objects(dig(found, "edge_media_to_tagged_user", "edges"))]
                 )
+                if node.get("user")
             ]
         },
         "has_audio": flag(found.get("has_audio")),
@@ -91,9 +93,9 @@ def graph_post(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def duration(found: dict[str, Any]) -> float | None:
-    """Seconds; None for the 0 of a video of unknown length."""
+    """Seconds; None for the 0 of a video of unknown length, if its manifest does not know it either."""
     seconds = number(found.get("video_duration"))
-    return seconds if seconds and seconds > 0 else None
+    return seconds if seconds and seconds > 0 else manifest_duration(dig(found, "dash_info", "video_dash_manifest"))
 
 
 def _kind(found: dict[str, Any]) -> int | None:

@@ -5,14 +5,13 @@ Both have the same keys; the page adds a wrapper with the comments, the item kee
 
 from __future__ import annotations
 
-import re
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from crawler.errors import ExtractionFailed
-from crawler.normalise import count, flag, iso_duration, number, text
+from crawler.normalise import count, flag, number, text
 from crawler.pages.photoapp_parts import (
     CAROUSEL,
     IMAGE,
@@ -23,6 +22,7 @@ from crawler.pages.photoapp_parts import (
     comments,
     kind_of_name,
     location,
+    manifest_duration,
     owner,
     played,
     post_id,
@@ -34,7 +34,6 @@ from crawler.payload import decode, dig, objects
 
 PROGRESSIVE = 101
 """The video version that is one playable file; the others usually are the same one."""
-_MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
 
 # The contract's fields that may never be empty, by their keys in this form of the payload.
 MANDATORY = {
@@ -74,8 +73,9 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
         },
         "edge_media_to_tagged_user": {
             "edges": [
-                tag(each.get("user"), dig(each, "position", 0), dig(each, "position", 1))
+                tag(each["user"], dig(each, "position", 0), dig(each, "position", 1))
                 for each in objects(dig(media, "usertags", "in"))
+                if each.get("user")
             ]
         },
         "has_audio": flag(media.get("has_audio")),
@@ -91,7 +91,7 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
         "shortcode": text(media.get("code")) or text(around.get("code")),
         "taken_at_timestamp": count(media.get("taken_at")) or None,
         "thumbnail_src": url(media.get("display_uri")),
-        "video_duration": (manifest_duration(media) or _file_duration(media)) if is_video else None,
+        "video_duration": (exact_duration(media) or _file_duration(media)) if is_video else None,
         "video_play_count": played(media.get("play_count"), hidden=hidden) if is_video else None,
         "video_url": _video_url(media) if is_video else None,
         "video_view_count": played(media.get("view_count"), hidden=hidden) if is_video else None,
@@ -127,10 +127,9 @@ def _video_url(media: dict[str, Any]) -> str | None:
     return url(versions[0]["url"]) if versions else None
 
 
-def manifest_duration(media: dict[str, Any]) -> float | None:
-    """The exact duration, which the manifest of the video's streams states."""
-    found = _MANIFEST_DURATION.search(text(media.get("video_dash_manifest")))
-    return iso_duration(found["duration"]) if found else None
+def exact_duration(media: dict[str, Any]) -> float | None:
+    """The duration, where it is known better than in whole seconds."""
+    return manifest_duration(media.get("video_dash_manifest"))
 
 
 def _file_duration(media: dict[str, Any]) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from crawler.normalise import absolute_url, count, flag, number, text
+from crawler.normalise import absolute_url, count, flag, iso_duration, number, text
 from crawler.payload import dig, objects
 from crawler.platforms import PUBLIC_ORIGINS
 
@@ -15,6 +15,8 @@ ORIGIN = PUBLIC_ORIGINS["photoapp"]
 _APP_ID = re.compile(r"17841\d{12}")
 # Numeric id in "POLARIS_<id>", "<id>_<owner's id>", "<id>".
 _ID = re.compile(r"(?:POLARIS_)?(?P<id>\d+)(?:_\d+)?", re.ASCII)
+
+_MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
 
 IMAGE, VIDEO, CAROUSEL = 1, 2, 8
 KINDS = {IMAGE: "XDTGraphImage", VIDEO: "XDTGraphVideo", CAROUSEL: "XDTGraphSidecar"}
@@ -163,6 +165,12 @@ def location(place: object) -> dict[str, Any] | None:
         "slug": text(place.get("slug")),
         "address_json": text(place.get("address_json")) or None,
     }
+
+
+def manifest_duration(manifest: object) -> float | None:
+    """The exact seconds that the manifest of a video's streams states."""
+    found = _MANIFEST_DURATION.search(text(manifest))
+    return iso_duration(found["duration"]) if found else None
 
 
 def public_count(value: object, *, hidden: object) -> int | None:

@@ -171,6 +171,27 @@ def test_ids_of_another_convention_give_the_classic_ones() -> None:
     assert post_of(data)["id"] == pk
 
 
+def test_the_older_forms_manifest_knows_the_duration_too() -> None:
+    data = copy.deepcopy(FORMS_DATA["graph"])
+    video = data["xdt_shortcode_media"]
+    del video["video_duration"]
+    video["dash_info"] = {"video_dash_manifest": '<MPD mediaPresentationDuration="PT0H1M2.5S"/>'}
+    assert read(GraphPage, orjson.dumps({"data": data}))["video_duration"] == 62.5
+    video["dash_info"] = None
+    assert read(GraphPage, orjson.dumps({"data": data}))["video_duration"] is None
+
+
+@pytest.mark.parametrize("form", ["page", "graph"])
+def test_a_tag_of_nobody_is_none(form: str) -> None:
+    (data,) = copy.deepcopy(FORMS_DATA[form]).values()
+    nobody = [{"user": None, "position": [0.5, 0.5]}, {"position": [0.5, 0.5]}]
+    if form == "page":
+        data["if_not_gated_logged_out"]["usertags"] = {"in": nobody}
+    else:
+        data["edge_media_to_tagged_user"] = {"edges": [{"node": each} for each in nobody]}
+    assert read(PostPage, orjson.dumps(data))["edge_media_to_tagged_user"] == {"edges": []}
+
+
 def test_an_id_beside_the_classic_one_is_the_secondary_one() -> None:
     data = copy.deepcopy(VIDEO)
     data["xig_polaris_media"]["if_not_gated_logged_out"]["user"] |= {"pk": "787132", "id": "93841400573960012345"}

@@ -14,7 +14,7 @@ from crawler.pages.photoapp import EmbedPage, PostPage, ReelsPage, SharePage
 from crawler.pages.photoapp_gate import witnessed_shortcode
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.photoapp import FAULTS, World
-from crawler.sandbox.photoapp_page import embed
+from crawler.sandbox.photoapp_page import document, embed
 
 WORLD = World(light=True)
 CODE = "DaSandbox01"
@@ -177,6 +177,20 @@ def test_the_witness_of_the_preview_tags(tag: bytes, code: str | None) -> None:
 def test_what_short_answers_say(body: bytes, status: int, code: str, reason: str) -> None:
     assert PostPage.recognise(body.decode())
     error = refusal(PostPage, HttpResponse(f"{ORIGIN}/p/x/", body, status=status))
+    assert (error.code, error.reason) == (code, reason)
+
+
+@pytest.mark.parametrize(
+    ("route", "code", "reason"),
+    [
+        ("PolarisLoggedOutHomeRoute", "UPSTREAM_BLOCKED", "login_wall"),
+        ("PolarisSuspendedRoute", "UPSTREAM_BLOCKED", "challenge"),
+        ("PolarisLoggedOutDesktopWWWReelsRoute", "UPSTREAM_RATE_LIMITED", "throttled_shell"),
+        ("PolarisLoggedOutDesktopWWWProfileRoute", "EXTRACTION_FAILED", "no_data_block"),
+    ],
+)
+def test_a_page_without_data_is_told_by_its_route(route: str, code: str, reason: str) -> None:
+    error = refusal(PostPage, HttpResponse(ORIGIN, document(route, (), light=True)))
     assert (error.code, error.reason) == (code, reason)
 
 
