@@ -1,4 +1,4 @@
-"""The demo: a service with the simulated shop, two calls, one failure, and how to repeat them. See scripts/demo.
+"""The demo: a service with the simulated platforms, calls, a failure, and how to repeat them.
 
 Only the standard library and plain HTTP are used here, as any client of the service could.
 """
@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -22,13 +24,16 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 API_KEY = "sandbox"  # the one key that a service started with --sandbox accepts
 READY_WITHIN = 60.0  # seconds
-ROWS_SHOWN = 12
-COLUMNS = (("product", 38), ("price", 17), ("rating", 14), ("seller", 22), ("availability", 14))
+ROWS_SHOWN = 6
 PATIENCE = 130  # seconds: beyond the longest deadline of a call
-SHOWN = ("retail-category-v4", "retail-search-v4")
-BROWSED = "shortvideo-photo-search-v4"  # its page signs its own calls: a real browser loads it
-POST_COLUMNS = (("author", 18), ("caption", 44), ("photos", 7), ("likes", 10), ("posted", 10))
+PRODUCT_COLUMNS = (("product", 38), ("price", 17), ("rating", 14), ("seller", 22), ("availability", 14))
+TIMELINE_COLUMNS = (("newest posts", 14), ("kind", 10), ("caption", 77))
+POSITION_COLUMNS = (("position", 38), ("company", 33), ("dates", 32))
+POST_COLUMNS = (("author", 18), ("caption", 57), ("photos", 7), ("likes", 10), ("posted", 10))
+KINDS = {1: "photo", 2: "video", 8: "carousel"}
+SECTIONS = ("skills", "languages", "certifications", "publications", "projects", "awards", "recommendations")
 UNKNOWN_CATEGORY = {"cat_id": "1_2_3"}
+CURLED = "retail-category-v4"
 
 http = build_opener(ProxyHandler({}))  # a proxy from the environment has no business on loopback
 
@@ -116,44 +121,103 @@ def price_text(price: dict[str, Any]) -> str:
 
 
 def fit(text: str, width: int) -> str:
-    """Text cut or filled to the width of its column."""
-    return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
+    """Text on one line, cut or filled to the width of its column."""
+    shown = " ".join(text.split())
+    if cells(shown) > width:
+        while cells(shown) >= width:
+            shown = shown[:-1]
+        shown += "…"
+    return shown + " " * (width - cells(shown))
 
 
-def show_listing(envelope: dict[str, Any]) -> None:
+def cells(text: str) -> int:
+    """How wide a terminal shows a text: other scripts and emoji have marks without width, and characters of two."""
+    marks = {"Cf", "Mn", "Me"}
+    return sum(
+        2 if unicodedata.east_asian_width(each) in "WF" else 1
+        for each in text
+        if unicodedata.category(each) not in marks
+    )
+
+
+def table(columns: tuple[tuple[str, int], ...], rows: Sequence[tuple[str, ...]]) -> bool:
+    """Prints the first rows under their titles. False where there is none."""
+    print("\n   " + bold("  ".join(fit(title.upper(), width) for title, width in columns)).rstrip())
+    for row in rows[:ROWS_SHOWN]:
+        pairs = zip(row, columns, strict=True)
+        print("   " + "  ".join(fit(cell, width) for cell, (_, width) in pairs).rstrip())
+    if len(rows) > ROWS_SHOWN:
+        print(dim(f"   ... and {len(rows) - ROWS_SHOWN} more"))
+    print()
+    return bool(rows)
+
+
+def show_listing(data: dict[str, Any], took: str) -> bool:
     """Prints a listing's totals and its first products."""
-    data, meta = envelope["data"], envelope["meta"]
     print(
         f"   {bold(data['heading'] or data['title'])}: {data['total_results'] or 0:,} products reported, "
-        f"page {data['page']} of {data['max_page']}, {data['returned']} products on it, "
-        f"answered in {meta['duration_ms']:,} ms\n"
+        f"page {data['page']} of {data['max_page']}, {data['returned']} products on it, {took}"
     )
-    print("   " + bold("  ".join(fit(title.upper(), width) for title, width in COLUMNS)))
-    for product in data["products"][:ROWS_SHOWN]:
-        cells = zip(product_row(product), COLUMNS, strict=True)
-        print("   " + "  ".join(fit(cell, width) for cell, (_, width) in cells))
-    if data["returned"] > ROWS_SHOWN:
-        print(dim(f"   ... and {data['returned'] - ROWS_SHOWN} more"))
-    print()
+    return table(PRODUCT_COLUMNS, [product_row(product) for product in data["products"]])
 
 
-def show_posts(envelope: dict[str, Any]) -> None:
+def show_post(data: dict[str, Any], took: str) -> bool:
+    """Prints a post and its owner's newest posts."""
+    post = data["data"]["xdt_shortcode_media"]
+    owner = post["owner"]
+    likes, comments = post["edge_media_preview_like"]["count"], post["edge_media_to_comment"]["count"]
+    caption = "".join(edge["node"]["text"] for edge in post["edge_media_to_caption"]["edges"])
+    print(
+        f"   {bold('@' + owner['username'])} ({owner['full_name']}), {day(post['taken_at_timestamp'])}: "
+        f"{'-' if likes is None else f'{likes:,}'} likes, {'-' if comments is None else f'{comments:,}'} comments, "
+        f"{len(post['edge_media_to_tagged_user']['edges'])} people tagged, {took}\n   {caption}"
+    )
+    listed = [edge["node"] for edge in owner["polaris_ordered_timeline_connection"]["edges"]]
+    rows = [(item["code"], KINDS.get(item["media_type"], "-"), item["caption"]["text"] or "-") for item in listed]
+    return table(TIMELINE_COLUMNS, rows)
+
+
+def show_profile(data: dict[str, Any], took: str) -> bool:
+    """Prints a member's profile and career."""
+    held = ", ".join(f"{len(data[name])} {name}" for name in SECTIONS if data[name])
+    print(f"   {bold(data['fullName'])}, {data['location']}: {data['followers']}, {data['connections']}, {took}")
+    print(f"   {data['headline']}\n   {held}")
+    rows = [
+        (row["job_title"] or "-", row["company_name"] or "-", row["date_range"] or "-") for row in data["experience"]
+    ]
+    return table(POSITION_COLUMNS, rows)
+
+
+def show_search(data: dict[str, Any], took: str) -> bool:
     """Prints the first photo posts that a search found."""
-    data, meta = envelope["data"], envelope["meta"]
     posts = data["search_item_list"]
-    more = "more to come" if data["has_more"] else "no more"
-    print(f"   {len(posts)} photo posts, {more}, answered in {meta['duration_ms']:,} ms by a browser\n")
-    print("   " + bold("  ".join(fit(title.upper(), width) for title, width in POST_COLUMNS)))
-    for post in posts[:ROWS_SHOWN]:
-        cells = (
+    print(f"   {len(posts)} photo posts, {'more to come' if data['has_more'] else 'no more'}, {took} by a browser")
+    rows = [
+        (
             "@" + post["author"]["unique_id"],
-            " ".join(post["desc"].split()) or "-",
+            post["desc"] or "-",
             str(len(post["image_post_info"]["images"])),
             f"{post['statistics']['digg_count']:,}",
-            post["create_time_utc"][:10],
+            day(post["create_time"]),
         )
-        print("   " + "  ".join(fit(cell, width) for cell, (_, width) in zip(cells, POST_COLUMNS, strict=True)))
-    print()
+        for post in posts
+    ]
+    return table(POST_COLUMNS, rows)
+
+
+def day(seconds: int) -> str:
+    """The day of a Unix time."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+SHOWN = {
+    "retail-category-v4": show_listing,
+    "retail-search-v4": show_listing,
+    "photoapp-post-v4": show_post,
+    "professional-profile": show_profile,
+    "shortvideo-photo-search-v4": show_search,  # its page signs its own calls: a real browser loads it
+}
+"""The calls of the demo, each with what prints its data."""
 
 
 def curl(base: str, scraper: str, params: dict[str, Any]) -> str:
@@ -168,51 +232,42 @@ def curl(base: str, scraper: str, params: dict[str, Any]) -> str:
 def show_calls(base: str) -> bool:
     """Makes the demo's calls and prints what comes back. False when one was not answered as it must be."""
     scrapers = catalogue(base)
-    for number, name in enumerate(SHOWN, start=1):
+    for number, (name, show) in enumerate(SHOWN.items(), start=1):
         params = scrapers[name]["example"]
         print(f"{number}. {bold(name)}  {json.dumps(params)}\n   {dim(scrapers[name]['summary'])}\n")
         envelope = call(base, name, params)
-        if not envelope["success"] or not envelope["data"]["products"]:
+        if not envelope["success"] or not show(envelope["data"], f"in {envelope['meta']['duration_ms']:,} ms"):
             print(json.dumps(envelope, indent=2))
             return False
-        show_listing(envelope)
 
-    params = scrapers[BROWSED]["example"]
-    print(f"{len(SHOWN) + 1}. {bold(BROWSED)}  {json.dumps(params)}\n   {dim(scrapers[BROWSED]['summary'])}\n")
-    envelope = call(base, BROWSED, params)
-    if not envelope["success"] or not envelope["data"]["search_item_list"]:
-        print(json.dumps(envelope, indent=2))
-        return False
-    show_posts(envelope)
-
-    print(f"{len(SHOWN) + 2}. {bold('A category that does not exist')}  {json.dumps(UNKNOWN_CATEGORY)}\n")
-    status = call(base, SHOWN[0], UNKNOWN_CATEGORY)["status"]
+    print(f"{len(SHOWN) + 1}. {bold('A category that does not exist')}  {json.dumps(UNKNOWN_CATEGORY)}\n")
+    status = call(base, CURLED, UNKNOWN_CATEGORY)["status"]
     print(f"   {status['code']} (retryable: {json.dumps(status['retryable'])}): {status['message']}\n")
     return bool(status["code"] == "TARGET_NOT_FOUND")
 
 
 def main() -> int:
     """Runs the demo. Returns the exit code: 1 when a call was not answered as it must be."""
-    parser = argparse.ArgumentParser(description="Show the service at work, against the simulated shop.")
+    parser = argparse.ArgumentParser(description="Show the service at work, against simulated platforms.")
     parser.add_argument("--stay", action="store_true", help="keep the service running afterwards")
     stay: bool = parser.parse_args().stay
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the service is ended then too
 
-    print("\nStarting the endpoint and the simulated shop on this machine ...", flush=True)
+    print("\nStarting the endpoint and the simulated platforms on this machine ...", flush=True)
     with service() as base:
         print(f"Ready: {bold(base)}\n")
         if not show_calls(base):
             return 1
-        example = catalogue(base)[SHOWN[0]]["example"]
+        example = catalogue(base)[CURLED]["example"]
         print(bold("The same call with curl:") + "\n")
         if stay:
-            print(f"{curl(base, SHOWN[0], example)}\n\nThe service keeps running; Ctrl-C ends it.", flush=True)
+            print(f"{curl(base, CURLED, example)}\n\nThe service keeps running; Ctrl-C ends it.", flush=True)
             with contextlib.suppress(KeyboardInterrupt):
                 while True:
                     time.sleep(3600)
         else:
             print(f"{Path(sys.executable).parent / 'scrapy'} serve --sandbox &   # this demo's own service ends now")
-            print(f"{curl('http://127.0.0.1:8000', SHOWN[0], example)}\n")
+            print(f"{curl('http://127.0.0.1:8000', CURLED, example)}\n")
     return 0
 
 
