@@ -121,10 +121,12 @@ class Post:
         return self.kind == VIDEO
 
     def image(self, size: str, host: str = "scontent.cdninstagram.com") -> str:
-        """URL of the picture, of a video its cover."""
+        """URL of the picture, of a video its cover; as long as the real ones, of which the data mostly consists."""
+        key = hash_of(self.pk + size)
         return (
-            f"https://{host}/v/t51.82787-15/{self.pk[-9:]}_{self.pk[:17]}_n.jpg?stp=dst-jpg_{size}&_nc_cat=1"
-            f"&ccb=7-5&_nc_sid=18de74&_nc_ht={host}&oh=00_{hash_of(self.pk + size)}&oe=6AC7C933"
+            f"https://{host}/v/t51.82787-15/{self.pk[-9:]}_{self.pk[:17]}_n.jpg?stp=dst-jpg_{size}&_nc_cat=1&ccb=7-5"
+            f"&_nc_sid=18de74&efg=eyJlZmdfdGFnIjoiRkVFRC5iZXN0X2ltYWdlX3VybGdlbi5DMyJ9&_nc_ohc=S{key[:22]}"
+            f"&_nc_oc=Ad{key}{key[:25]}&_nc_zt=23&_nc_ht={host}&_nc_gid={key[9:31]}&_nc_ss=70689&oh=00_AQ{key}&oe=6AC7C933"
         )
 
 
