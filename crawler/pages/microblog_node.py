@@ -8,7 +8,7 @@ from collections import defaultdict
 from functools import cached_property
 from typing import Any
 
-Step = str | int
+from crawler.payload import Step, dig, objects
 
 _HOPS = 8
 """References that lead to a reference: never more than one was seen."""
@@ -79,6 +79,8 @@ class Node:
 
     def get(self, *path: Step) -> Any:
         """The value at a path, None where the path breaks off."""
+        if self.records is None:  # most payloads: nothing to follow
+            return dig(self.value, *path)
         value: Any = self.value
         for step in path:
             value = self._follow(value)
@@ -99,8 +101,7 @@ class Node:
         value = self.get(*path)
         if isinstance(value, dict) and isinstance(value.get("__refs"), list):
             value = [{"__ref": ref} for ref in value["__refs"]]
-        found = [self._follow(each) for each in value] if isinstance(value, list) else []
-        return [Node(each, self.records) for each in found if isinstance(each, dict)]
+        return [Node(each, self.records) for each in objects([self._follow(each) for each in objects(value)])]
 
     def reference(self, *path: Step) -> str:
         """The id of the record that a path refers to, also where the record itself is missing; "" where none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crawler.normalise import count, text
-from crawler.pages.microblog_node import Node
+from crawler.pages.microblog_node import Node, plain_id
 from crawler.pages.microblog_text import caption, id_seconds, qualities, seconds
 from crawler.pages.microblog_user import display_name, picture, screen_name
 from crawler.platforms import PUBLIC_ORIGINS
@@ -24,8 +24,10 @@ _REPOST_PATHS = (
     ("legacy", "retweeted_status_result"),
     ("legacy", "retweeted_status_results"),
     ("legacy", "repostedStatusResults"),
+    ("retweeted_status_result",),
+    ("repostedStatusResults",),
 )
-_QUOTE_PATHS = (("quoted_status_result",), ("quoted_tweet_results",))
+_QUOTE_PATHS = (("quoted_status_result",), ("quoted_tweet_results",), ("quotedPostResults",))
 _NOTE_PATH = ("note_tweet", "note_tweet_results", "result")
 
 
@@ -65,29 +67,31 @@ def unread(post: Node) -> list[str]:
 def post_record(post: Node) -> dict[str, Any]:
     """The contract's post object. The post must be one that can be read."""
     original = _inner(post, _REPOST_PATHS)
-    is_repost = any(post.get(*path) or post.reference(*path) for path in _REPOST_PATHS)
+    is_repost = _names_any(post, _REPOST_PATHS)
+    author = author_of(post)
     shown = original or post
     quoted = None if is_repost else _inner(post, _QUOTE_PATHS)
     media = _media(post) or _media(shown)
+    files = qualities(media)
     record = {
         "caption": _caption(shown),
         **_counts(post),
-        "creator_handle": screen_name(author_of(post)),
+        "creator_handle": screen_name(author),
         "hashtags": _hashtags(shown),
         "in_reply_to_handle": _reply_handle(post),
         "in_reply_to_post_id": _reply_id(post),
         "is_quote": not is_repost and _is_quote(post),
-        "is_reply": _reply_id(post) is not None,
+        "is_reply": _is_reply(post),
         "is_repost": is_repost,
         "post_id": post_id(post),
         "post_url": _url(post),
-        "profile_picture_url": picture(author_of(post)),
+        "profile_picture_url": picture(author),
         "quoted_post": quoted and _inner_record(quoted),
         "reposted_post": original and _inner_record(original),
         "thumbnail_url": next((url for each in media if (url := text(each.get("media_url_https")))), None),
         "upload_timestamp": _moment(post),
-        "video_url": qualities(media)["high"],
-        "video_urls_by_quality": qualities(media),
+        "video_url": files["high"],
+        "video_urls_by_quality": files,
     }
     if is_repost:
         # Zeros that stand for nothing. The number of reposts is the original's, and real.
@@ -165,18 +169,24 @@ def _hashtags(post: Node) -> list[str]:
     return list(dict.fromkeys(name for tag in tags if (name := text(tag.get("text")) or text(tag.get("tag")))))
 
 
+def _names_any(post: Node, paths: tuple[tuple[str, ...], ...]) -> bool:
+    """Whether the post says that it has another one in it, also where nothing is left of that."""
+    return any(isinstance(post.get(*path), dict) or post.reference(*path) for path in paths)
+
+
 def _is_quote(post: Node) -> bool:
-    return bool(
-        any(post.get(*path) or post.reference(*path) for path in _QUOTE_PATHS)
-        or post.get("legacy", "quoted_status_id_str")
-    )
+    return _names_any(post, _QUOTE_PATHS) or bool(post.get("legacy", "quoted_status_id_str"))
+
+
+def _is_reply(post: Node) -> bool:
+    return _reply_id(post) is not None or _names_any(post, (("reply_to_results",),))
 
 
 def _reply_id(post: Node) -> str | None:
     known = text(post.get("legacy", "in_reply_to_status_id_str")) or text(post.get("reply_to_results", "rest_id"))
-    named = post.reference("reply_to_results").rpartition(":")[2]
+    named = post.reference("reply_to_results") or plain_id(text(post.get("reply_to_results", "id")))
     inner = text(post.get("reply_to_results", "result", "rest_id"))
-    return known or named or inner or None
+    return known or named.rpartition(":")[2] or inner or None
 
 
 def _reply_handle(post: Node) -> str | None:

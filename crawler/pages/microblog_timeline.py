@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from crawler.errors import Detail, ExtractionFailed
@@ -25,12 +26,12 @@ class Row:
     result: Node
     pinned: bool = False
 
-    @property
+    @cached_property
     def post(self) -> Node:
         """The post itself."""
         return unwrapped(self.result)
 
-    @property
+    @cached_property
     def handle(self) -> str:
         """Its author's handle."""
         return screen_name(author_of(self.post))

@@ -111,8 +111,8 @@ def _first_flag(*values: object) -> bool | None:
 
 def _verified_type(user: Node) -> str | None:
     verification = user.node("verification")
-    kind = verification.get("verified_type") or user.get("legacy", "verified_type")
-    return text(kind) if kind or not verification else ""
+    kind = text(verification.get("verified_type")) or text(user.get("legacy", "verified_type"))
+    return kind or ("" if verification else None)
 
 
 def merged(profiles: list[dict[str, Any]]) -> dict[str, Any]:
