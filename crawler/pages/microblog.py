@@ -18,7 +18,7 @@ from crawler.pages.microblog_node import Node, Records
 from crawler.pages.microblog_text import date_text
 from crawler.pages.microblog_timeline import Row, author_node, owner_of, rows_of
 from crawler.pages.microblog_user import FIELDS, merged, profile, screen_name
-from crawler.payload import decode, dig, objects, strings
+from crawler.payload import decode, dig, linked_data, objects, strings
 
 SLOT = "$R["
 """What scripts with data have, and others do not."""
@@ -62,7 +62,8 @@ class ProfilePage(MicroblogPage):
         """
         self.refuse_failures()
         if not self._objects and not self._linked:
-            self._refuse_pages_without_data()
+            self._refuse_by_words(self.response.text)
+            raise missing("The page has no data.", [f"script {SLOT}"], reason="no_data_block")
         self._refuse_unavailable_users()
         self._refuse_broken_literals()
         self.refuse_others(screen_name(self.user) or text(self._linked_profile["screen_name"]))
@@ -87,8 +88,15 @@ class ProfilePage(MicroblogPage):
             self.asked
             or text(self._linked_profile["screen_name"])
             or self._meta.get("profile:username", "")
-            or (owner_of(self.rows))
+            or owner_of(self.rows)
+            or self._only_handle
         )
+
+    @property
+    def _only_handle(self) -> str:
+        """The handle of the only user there is, as on a page without posts."""
+        handles = {screen_name(user).casefold() for user in self._users} - {""}
+        return handles.pop() if len(handles) == 1 else ""
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -166,15 +174,8 @@ class ProfilePage(MicroblogPage):
     @cached_property
     def _linked(self) -> Node:
         """The profile as linked data, for search engines."""
-        for block in _LINKED.finditer(self.response.text):
-            try:
-                data = decode(block[1], what="ld+json")
-            except ExtractionFailed:
-                continue  # it only adds to what the scripts say
-            for each in data if isinstance(data, list) else [data]:
-                if dig(each, "@type") == "ProfilePage":
-                    return Node(each)
-        return Node(None)
+        nodes = linked_data(_LINKED.findall(self.response.text))
+        return Node(next((node for node in nodes if node["@type"] == "ProfilePage"), None))
 
     @cached_property
     def _linked_profile(self) -> dict[str, Any]:
@@ -189,6 +190,7 @@ class ProfilePage(MicroblogPage):
             "screen_name": ("additionalName",),
         }.items():
             found[name] = html.unescape(text(person.get(*path))) or None
+        found["screen_name"] = (found["screen_name"] or "").removeprefix("@") or None
         same = person.get("sameAs")
         found["url"] = text(same) or next(iter(strings(same)), None)
         for statistic in [*person.nodes("interactionStatistic"), *person.nodes("agentInteractionStatistic")]:
@@ -221,32 +223,27 @@ class ProfilePage(MicroblogPage):
 
     def refuse_failures(self) -> None:
         if self.response.status == 404:
-            self.refuse_walls()
+            self._refuse_by_words(self.response.text)
         super().refuse_failures()
 
-    def _refuse_pages_without_data(self) -> None:
-        body, status = self.response.text, self.response.status
-        self.refuse_walls()
-        if any(mark in html.unescape(body) for mark in GONE_MARKS):
+    def _refuse_by_words(self, markup: str) -> None:
+        """What a page without a profile says. Of the account first: the guard's script stands on every page."""
+        words, status = html.unescape(markup), self.response.status
+        if any(mark in words for mark in GONE_MARKS):
             raise TargetNotFound("The platform has no such profile.", upstream_status=status, reason="not_found")
-        if SUSPENDED_MARK in body:
+        if SUSPENDED_MARK in words:
             raise TargetRestricted("The account is suspended.", upstream_status=status, reason="suspended")
-        raise missing("The page has no data.", [f"script {SLOT}"], reason="no_data_block")
+        self.refuse_walls()
 
     def _refuse_unavailable_users(self) -> None:
         status = self.response.status
         if self.user or self._linked:
             return
-        markup = html.unescape(_SCRIPT.sub("", self.response.text))
-        self.refuse_walls()
         for each in self._objects:
             if each.get("__typename") == "UserUnavailable":
                 reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
                 raise TargetRestricted(f"The account is {reason}.", upstream_status=status, reason=reason.lower())
-        if any(mark in markup for mark in GONE_MARKS):
-            raise TargetNotFound("The platform has no such profile.", upstream_status=status, reason="not_found")
-        if SUSPENDED_MARK in markup:
-            raise TargetRestricted("The account is suspended.", upstream_status=status, reason="suspended")
+        self._refuse_by_words(_SCRIPT.sub("", self.response.text))
         seen = [screen_name(user) for user in self._users if screen_name(user)]
         if seen:
             self.refuse_others(seen[0])
@@ -264,6 +261,6 @@ class ProfilePage(MicroblogPage):
     def _refuse_blindness(self) -> None:
         """Posts are there, but no timeline names them: the page's structure is another one."""
         posts = [each for each in self._objects if "details" in each and "counts" in each and "views" in each]
-        if posts and not self._entries:
+        if posts and not any(row.result for row in self.rows):
             raise missing("Posts are there, but no timeline.", ["TimelineTimelineEntry"], reason="blind")
         _ = self.records  # raises for posts that are not understood

@@ -25,7 +25,7 @@ from crawler.normalise import count, retry_after_seconds, text
 from crawler.pages.base import PlatformPage
 from crawler.pages.microblog_base import MicroblogPage, missing
 from crawler.pages.microblog_node import Node
-from crawler.pages.microblog_timeline import Row, kind_of, rows_of_instructions
+from crawler.pages.microblog_timeline import Row, kind_of, owner_of, rows_of_instructions
 from crawler.pages.microblog_user import screen_name
 from crawler.payload import decode, dig, find_all, objects
 
@@ -195,6 +195,8 @@ class UserPage(ApiPage):
         self._refuse_nobody()
         self._refuse_unavailable()
         if not screen_name(self.user):
+            if self._errors:
+                raise self._reported()
             raise missing("The user has no handle.", [*USER_PATHS[0], "core", "screen_name"], reason="blind")
         self.refuse_others(screen_name(self.user))
 
@@ -227,8 +229,14 @@ class TimelinePage(ApiPage):
         self._refuse_nobody()
         self._refuse_unavailable()
         told = self._answered_user
-        if not self._instructions and told and not TIMELINE_KEYS & told.value.keys():
-            raise missing("The answer has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
+        if not self._instructions:
+            if self._errors:
+                raise self._reported()
+            if told and not TIMELINE_KEYS & told.value.keys():
+                raise missing("The answer has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
+        self.refuse_others(screen_name(told))
+        if self._is_blind:
+            raise missing("Entries are there, but no posts.", ["entries", "tweet_results"], reason="blind")
         if self.rows and not any(row.result for row in self.rows if row.result.get("__typename") != "TweetTombstone"):
             raise TargetRestricted("Nothing but posts that are not shown.", reason="tombstone")
         authors = {row.handle.casefold(): row.handle for row in self.rows if row.handle}
@@ -245,8 +253,29 @@ class TimelinePage(ApiPage):
         return "" if found == text(self.page_params.get("cursor")) else found
 
     @cached_property
+    def user(self) -> Node:
+        """The newest client asks for profile and posts in one call."""
+        return self._answered_user if screen_name(self._answered_user) else super().user
+
+    @cached_property
+    def owner(self) -> str:
+        return self.asked or screen_name(self._answered_user) or owner_of(self.rows)
+
+    @cached_property
     def rows(self) -> list[Row]:
         return list(rows_of_instructions(self._instructions))
+
+    @property
+    def _is_blind(self) -> bool:
+        """Whether there are entries that are named after posts, and nothing is found in any."""
+        named = (text(entry.get("entryId")) or text(entry.get("entry_id")) for entry in self._all_entries)
+        return not self.rows and any(each.startswith("tweet-") for each in named)
+
+    @cached_property
+    def _all_entries(self) -> list[Node]:
+        """Those that replace another one first."""
+        replacing = [each.node("entry") for each in self._instructions if kind_of(each) == "TimelineReplaceEntry"]
+        return replacing + [entry for each in self._instructions for entry in each.nodes("entries")]
 
     @cached_property
     def _instructions(self) -> list[Node]:
@@ -256,9 +285,7 @@ class TimelinePage(ApiPage):
     @cached_property
     def _cursors(self) -> list[tuple[str, str]]:
         """Kind and value of each cursor, those that replace another one first."""
-        entries = [each.node("entry") for each in self._instructions if kind_of(each) == "TimelineReplaceEntry"]
-        entries += [entry for each in self._instructions for entry in each.nodes("entries")]
-        found = [entry.node("content", "itemContent") or entry.node("content") for entry in entries]
+        found = [entry.node("content", "itemContent") or entry.node("content") for entry in self._all_entries]
         return [
             (text(each.get("cursorType")) or text(each.get("cursor_type")), text(each.get("value"))) for each in found
         ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any
 
 import attrs
 from web_poet import field
 
-from crawler.errors import Detail, ExtractionFailed, UpstreamBlocked
+from crawler.errors import Detail, ExtractionFailed, UpstreamBlocked, UpstreamRateLimited
 from crawler.normalise import text
 from crawler.pages.base import PlatformPage
 from crawler.pages.microblog_node import Node
@@ -17,7 +18,16 @@ from crawler.pages.microblog_timeline import Row, author_node, owner_of, records
 from crawler.pages.microblog_user import profile, screen_name
 
 LOGIN_PATH = "/i/flow/login"
-CHALLENGE_MARKS = ("/cdn-cgi/challenge-platform/", "<title>Just a moment...</title>", "cf-browser-verification")
+CHALLENGE_MARKS = (
+    "/cdn-cgi/challenge-platform/",
+    "<title>Just a moment...</title>",
+    "cf-browser-verification",
+    "<title>Attention Required! | Cloudflare</title>",
+)
+LIMIT_MARKS = ("Rate limit exceeded", "429 Too Many Requests")
+"""What a limit says that comes as a line of text."""
+
+_LOGIN_TITLE = re.compile(r"<title[^>]*>\s*Log in to X")
 
 
 @attrs.define(slots=False)
@@ -81,11 +91,15 @@ class MicroblogPage(PlatformPage):
     def refuse_walls(self) -> None:
         """Raises where the platform shows a login or asks whether a human is there. Only for pages without data."""
         body = self.response.text
+        if is_limit(body):
+            raise UpstreamRateLimited(
+                "The platform asks for fewer requests.", upstream_status=self.response.status, reason="rate_limited"
+            )
         if any(mark in body for mark in CHALLENGE_MARKS):
             raise UpstreamBlocked(
                 "The platform asks whether a human is there.", upstream_status=self.response.status, reason="challenge"
             )
-        if LOGIN_PATH in str(self.response.url) or "<title>Log in to X" in body:
+        if LOGIN_PATH in str(self.response.url) or _LOGIN_TITLE.search(body):
             raise UpstreamBlocked(
                 "The platform shows its login.", upstream_status=self.response.status, reason="login_wall"
             )
@@ -98,6 +112,11 @@ class MicroblogPage(PlatformPage):
                 details=[{"loc": ["screen_name"], "msg": f"Input should be {self.asked!r}", "type": "literal_error"}],
                 reason="wrong_echo",
             )
+
+
+def is_limit(body: str) -> bool:
+    """Whether a response is nothing but the line that says that a limit is reached."""
+    return body.strip().startswith(LIMIT_MARKS)
 
 
 def missing(message: str, *paths: list[str | int], reason: str) -> ExtractionFailed:

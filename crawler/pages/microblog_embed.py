@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any, ClassVar
 
 import attrs
 
 from crawler.normalise import text
-from crawler.pages.microblog_base import MicroblogPage, missing
+from crawler.pages.microblog_base import MicroblogPage, is_limit, missing
 from crawler.pages.microblog_node import Node
 from crawler.pages.microblog_timeline import Row, owner_of
 from crawler.pages.microblog_user import screen_name
 from crawler.payload import decode, dig, objects, script_block
 
 DATA_SCRIPT = "__NEXT_DATA__"
+_DATA_SCRIPT = re.compile(rf"<script\b[^>]*\b{DATA_SCRIPT}\b")
 ENTRIES = ("props", "pageProps", "timeline", "entries")
 
 
@@ -26,7 +28,8 @@ class EmbedPage(MicroblogPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return DATA_SCRIPT in body or ('"pageProps"' in body and '"entries"' in body)
+        as_json = body.lstrip().startswith("{") and '"pageProps"' in body and '"entries"' in body
+        return as_json or bool(_DATA_SCRIPT.search(body)) or is_limit(body)
 
     def validate_input(self) -> None:
         """Decides whether this is the embed of the profile that was asked for.
@@ -37,11 +40,13 @@ class EmbedPage(MicroblogPage):
             ExtractionFailed: no data, another profile's, or posts that are not understood.
         """
         self.refuse_failures()
-        if DATA_SCRIPT not in self.response.text and not self._is_json:
+        if self._block is None:
             self.refuse_walls()
             raise missing("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         if not isinstance(dig(self._payload, *ENTRIES), list):
             raise missing("The embed has no entries.", list(ENTRIES), reason="no_rows")
+        if self.rows and not any(row.result for row in self.rows):
+            raise missing("The embed's entries have no posts.", [*ENTRIES, 0, "content", "tweet"], reason="blind")
         self.refuse_others(self._told_handle)
         rows = [row.handle for row in self.rows if row.handle]
         if self.asked and rows and not screen_name(self.user):
@@ -57,15 +62,14 @@ class EmbedPage(MicroblogPage):
         """The handle that the embed says it is for."""
         return text(dig(self._payload, "props", "pageProps", "headerProps", "screenName"))
 
-    @property
-    def _is_json(self) -> bool:
-        return self.response.text.lstrip().startswith("{")
+    @cached_property
+    def _block(self) -> bytes | None:
+        body = self.response.body
+        return body if body.lstrip().startswith(b"{") else script_block(body, DATA_SCRIPT)
 
     @cached_property
     def _payload(self) -> Any:
-        body = self.response.body
-        block = body if self._is_json else script_block(body, DATA_SCRIPT)
-        return decode(block or b"", what=DATA_SCRIPT)
+        return decode(self._block or b"", what=DATA_SCRIPT)
 
     @cached_property
     def rows(self) -> list[Row]:

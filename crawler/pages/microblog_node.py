@@ -105,6 +105,8 @@ class Node:
 
     def reference(self, *path: Step) -> str:
         """The id of the record that a path refers to, also where the record itself is missing; "" where none."""
+        if self.records is None:
+            return ""
         value = self.get(*path[:-1])
         value = value.get(path[-1]) if isinstance(value, dict) else None
         ref = value.get("__ref") if isinstance(value, dict) else None

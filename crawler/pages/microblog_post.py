@@ -33,8 +33,7 @@ _NOTE_PATH = ("note_tweet", "note_tweet_results", "result")
 
 def unwrapped(result: Node) -> Node:
     """The post itself: some come with a note on who may see or answer them around them."""
-    inner = result.node("tweet")
-    return inner or result
+    return result.node("tweet") or result
 
 
 def is_withheld(result: Node) -> bool:
@@ -74,7 +73,7 @@ def post_record(post: Node) -> dict[str, Any]:
     media = _media(post) or _media(shown)
     files = qualities(media)
     record = {
-        "caption": _caption(shown),
+        "caption": _caption(shown, media if shown is post else _media(shown)),
         **_counts(post),
         "creator_handle": screen_name(author),
         "hashtags": _hashtags(shown),
@@ -102,7 +101,7 @@ def post_record(post: Node) -> dict[str, Any]:
 def _inner_record(post: Node) -> dict[str, Any]:
     counts = _counts(post)
     return {
-        "caption": _caption(post),
+        "caption": _caption(post, _media(post)),
         "comment_count": counts["comment_count"],
         "creator_handle": screen_name(author_of(post)),
         "creator_name": display_name(author_of(post)),
@@ -142,12 +141,12 @@ def _raw_text(post: Node) -> str | None:
     return note if isinstance(note, str) else None
 
 
-def _caption(post: Node) -> str:
+def _caption(post: Node, media: list[Node]) -> str:
     note = post.node(*_NOTE_PATH)
     if isinstance(note.get("text"), str):
-        return caption(note.get("text"), note.nodes("entity_set", "urls"), _media(post), escaped=False)
+        return caption(note.get("text"), note.nodes("entity_set", "urls"), media, escaped=False)
     links = post.nodes("legacy", "entities", "urls") or post.nodes("url_entities")
-    return caption(_raw_text(post) or "", links, _media(post), escaped=True)
+    return caption(_raw_text(post) or "", links, media, escaped=True)
 
 
 def _media(post: Node) -> list[Node]:

@@ -32,6 +32,11 @@ class Row:
         return unwrapped(self.result)
 
     @cached_property
+    def is_withheld(self) -> bool:
+        """Whether nothing is to be read there."""
+        return is_withheld(self.result)
+
+    @cached_property
     def handle(self) -> str:
         """Its author's handle."""
         return screen_name(author_of(self.post))
@@ -88,7 +93,7 @@ def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
     details: list[Detail] = [
         {"loc": [row.entry_id, name], "msg": "Field required", "type": "missing"}
         for row in rows
-        if not is_withheld(row.result)
+        if not row.is_withheld
         for name in unread(row.post)
     ]
     if details:
@@ -96,7 +101,7 @@ def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
     records: dict[str, dict[str, Any]] = {}
     for row in rows:
         foreign = row.entry_id.startswith(CONVERSATION) and row.handle.casefold() != owner.casefold()
-        if not is_withheld(row.result) and not foreign:
+        if not row.is_withheld and not foreign:
             records.setdefault(post_id(row.post), post_record(row.post))
     return list(records.values())
 

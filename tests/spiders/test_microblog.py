@@ -176,3 +176,17 @@ def test_cursors_that_end_or_are_not_taken(service: Service) -> None:
             same(reply.body["data"], WORLD.truth({"username": handle, "page": 2}))
             assert reply.body["data"]["hasMore"] is False
         assert ask(service, username="quiet_harbor", cursor=cursor).code == "INVALID_REQUEST"
+
+
+def test_a_public_page_that_cannot_be_downloaded(tmp_path: Path) -> None:
+    """Its connection is refused, before any answer: the other sources have their turn all the same."""
+    handle = handle_of("page-off")
+    with sandbox() as origins:
+        roles = {"page": "http://127.0.0.1:9", "embed": origins["microblog"], "api": origins["microblog"]}
+        settings = ("-s", "SANDBOX=0", "-s", f"PLATFORM_ORIGINS={json.dumps({'microblog': roles})}")
+        budgets = json.dumps({"microblog": {"concurrency": 1, "delay": 0}})
+        code, out, failures, log = microblog(
+            tmp_path, *settings, "-s", f"PLATFORM_BUDGETS={budgets}", "-s", "RETRY_TIMES=0", "-a", f"username={handle}"
+        )
+    assert (code, failures, len(out)) == (0, [], 1), log
+    same(out[0], WORLD.truth({"username": handle}))
