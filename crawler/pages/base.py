@@ -3,12 +3,21 @@
 # No "from __future__ import annotations": the inputs' types must be classes, so that they can be injected into
 # subclasses whose modules do not import them.
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import attrs
 from web_poet import HttpResponse, ItemPage, PageParams
 
-from crawler.errors import ScrapeError, TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
+from crawler.errors import (
+    Detail,
+    ExtractionFailed,
+    ScrapeError,
+    TargetNotFound,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
 from crawler.normalise import retry_after_seconds
 
 REFUSALS = frozenset({401, 403, 407, 412, 418, 451, 999})
@@ -81,3 +90,9 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         if status >= 500:
             raise UpstreamError("The platform failed.", upstream_status=status, reason="server_error")
         raise UpstreamError("The platform gave an answer that says nothing.", upstream_status=status, reason="status")
+
+
+def missing(message: str, *paths: Sequence[str | int], reason: str) -> ExtractionFailed:
+    """The error for parts of a payload that must be there: their paths."""
+    details: list[Detail] = [{"loc": list(path), "msg": "Field required", "type": "missing"} for path in paths]
+    return ExtractionFailed(message, details=details, reason=reason)

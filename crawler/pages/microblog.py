@@ -13,7 +13,8 @@ from web_poet import field
 from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted
 from crawler.literals import Literals
 from crawler.normalise import count, text
-from crawler.pages.microblog_base import MicroblogPage, missing
+from crawler.pages.base import missing
+from crawler.pages.microblog_base import MicroblogPage
 from crawler.pages.microblog_node import Node, Records
 from crawler.pages.microblog_text import date_text
 from crawler.pages.microblog_timeline import Row, author_node, owner_of, rows_of

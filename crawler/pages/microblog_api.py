@@ -22,8 +22,8 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.normalise import count, retry_after_seconds, text
-from crawler.pages.base import PlatformPage
-from crawler.pages.microblog_base import MicroblogPage, missing
+from crawler.pages.base import PlatformPage, missing
+from crawler.pages.microblog_base import MicroblogPage
 from crawler.pages.microblog_node import Node
 from crawler.pages.microblog_timeline import Row, kind_of, owner_of, rows_of_instructions
 from crawler.pages.microblog_user import screen_name

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 from web_poet import field
 
-from crawler.errors import Detail, ExtractionFailed, UpstreamBlocked, UpstreamRateLimited
+from crawler.errors import ExtractionFailed, UpstreamBlocked, UpstreamRateLimited
 from crawler.normalise import text
 from crawler.pages.base import PlatformPage
 from crawler.pages.microblog_node import Node
@@ -117,9 +117,3 @@ class MicroblogPage(PlatformPage):
 def is_limit(body: str) -> bool:
     """Whether a response is nothing but the line that says that a limit is reached."""
     return body.strip().startswith(LIMIT_MARKS)
-
-
-def missing(message: str, *paths: list[str | int], reason: str) -> ExtractionFailed:
-    """The error for parts of a payload that must be there."""
-    details: list[Detail] = [{"loc": path, "msg": "Field required", "type": "missing"} for path in paths]
-    return ExtractionFailed(message, details=details, reason=reason)

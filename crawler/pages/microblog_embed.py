@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import attrs
 
 from crawler.normalise import text
-from crawler.pages.microblog_base import MicroblogPage, is_limit, missing
+from crawler.pages.base import missing
+from crawler.pages.microblog_base import MicroblogPage, is_limit
 from crawler.pages.microblog_node import Node
 from crawler.pages.microblog_timeline import Row, owner_of
 from crawler.pages.microblog_user import screen_name

@@ -16,7 +16,7 @@ from crawler.normalise import count, text
 from crawler.pages import professional_gate as gate
 from crawler.pages import professional_history as history
 from crawler.pages import professional_sections as sections
-from crawler.pages.base import PlatformPage
+from crawler.pages.base import PlatformPage, missing
 from crawler.pages.professional_availability import availability
 from crawler.pages.professional_country import country_of_host, country_of_location
 from crawler.pages.professional_markup import (
@@ -30,11 +30,13 @@ from crawler.pages.professional_markup import (
     picture,
     plain,
 )
-from crawler.payload import dig, linked_data
+from crawler.payload import dig, linked_data, objects
 
 NAME = f"h1.{gate.HEADING}"
 CANONICAL = 'link[rel="canonical"]'
 
+NO_PLACE = ":not(.not-first-middot):not(:has(a))"
+"""Neither the counts, in whatever language, nor the link to what only members see."""
 COUNTED = ("follower", "connection")
 """What is beside the place in the head, which may be missing."""
 
@@ -159,7 +161,8 @@ class ProfilePage(PlatformPage):
         told = plain(dig(self._person, "address", "addressCountry"))
         if re.fullmatch(r"[A-Z]{2}", told):
             return told
-        return country_of_host(urlsplit(self._profile_url).netloc) or country_of_location(self._location)
+        host = urlsplit(self._profile_url).netloc
+        return country_of_location(told) or country_of_host(host) or country_of_location(self._location)
 
     @field
     def current_company(self) -> Row:
@@ -201,7 +204,7 @@ class ProfilePage(PlatformPage):
     @field
     def followers(self) -> str:
         told = self._count_text("follower") or line(self._page, 'section[data-section="posts"] > h3')
-        exact = count(dig(self._person, "interactionStatistic", "userInteractionCount"))
+        exact = self._linked_followers
         return told if "follower" in told else f"{exact} followers" if exact else ""
 
     @field
@@ -307,6 +310,13 @@ class ProfilePage(PlatformPage):
         heard = {name for name in linked if not shown[name] and not page.css(sections.SEEN[name])}
         return shown | {name: linked[name] for name in heard}
 
+    @property
+    def _linked_followers(self) -> int | None:
+        """The exact number, of one statistic or of the one among several that counts followers."""
+        told = self._person.get("interactionStatistic")
+        several = (each for each in objects(told) if "FollowAction" in str(each.get("interactionType")))
+        return count(dig(next(several, told), "userInteractionCount"))
+
     @cached_property
     def _name(self) -> str:
         # The heading is in a button, which other texts are taken without.
@@ -321,7 +331,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _location(self) -> str:
-        told = (line(each) for each in self._head.css(".profile-info-subheader > span"))
+        told = (line(each) for each in self._head.css(f".profile-info-subheader > span{NO_PLACE}"))
         places = (each for each in told if each and not any(word in each for word in COUNTED))
         return next(places, "") or plain(dig(self._person, "address", "addressLocality"))
 
@@ -354,8 +364,7 @@ class ProfilePage(PlatformPage):
         return {"logo": image(found), "name": line(found, ".top-card-link__description"), "url": link(found, "a")}
 
     def _count_text(self, word: str) -> str:
-        told = (line(each) for each in self._head.css(".profile-info-subheader span"))
-        return next((each for each in told if word in each), "")
+        return next((told for told in map(line, self._head.css(".profile-info-subheader span")) if word in told), "")
 
     def _meta(self, name: str) -> str:
         found = self._page.css(f'meta[property="{name}"], meta[name="{name}"]').attrib.get("content")
@@ -367,7 +376,7 @@ class ProfilePage(PlatformPage):
         if self._name and self._profile_url:
             return
         gate.refuse_other_pages(self.response)
-        raise _missing("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
+        raise missing("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
     def _refuse_other_members(self) -> None:
         """The page must name one member only. It may be another name than asked for: members change theirs."""
@@ -388,12 +397,4 @@ class ProfilePage(PlatformPage):
         ):
             unread.append("section.core-section-container[data-section]")
         if unread:
-            raise _missing("Lists of the profile are not understood.", unread, reason="blind")
-
-
-def _missing(message: str, places: list[str], *, reason: str) -> ExtractionFailed:
-    return ExtractionFailed(
-        message,
-        details=[{"loc": [place], "msg": "Field required", "type": "missing"} for place in places],
-        reason=reason,
-    )
+            raise missing("Lists of the profile are not understood.", *([css] for css in unread), reason="blind")

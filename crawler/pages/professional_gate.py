@@ -17,10 +17,10 @@ NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
 
 # Each is a wall, whatever its status.
 WALLS = (
-    (re.compile(r"auth_wall_[a-z_]+\"|<title>\s*Sign Up \| "), "login_wall"),
+    (re.compile(r"auth_wall_[a-z_]+[\"']|<title>\s*(?:Sign Up|LinkedIn Login, Sign in) \| "), "login_wall"),
     (re.compile(r"\"/authwall\?trk=\"\s*\+"), "refused_with_script"),
     (re.compile(r"\bccookie="), "challenge"),
-    (re.compile(r"d_homepage-guest-home"), "guest_home"),
+    (re.compile(r"d_homepage-guest-home|<title>\s*LinkedIn: Log In or Sign Up"), "guest_home"),
 )
 WALL_PATHS = {
     "authwall": "login_wall",

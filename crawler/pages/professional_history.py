@@ -112,7 +112,7 @@ def _school(node: Selector, *, in_block: bool) -> Row:
     return {
         "date_range": dates.text,
         "degree": degree,
-        "description": card.description or next(iter(_activities(node)), ""),
+        "description": "\n".join(filter(None, [*_activities(node), card.description])),
         "field_of_study": field,
         "grade": grade,
         "end_date": _year(dates.times[1:2]),
@@ -125,7 +125,9 @@ def _school(node: Selector, *, in_block: bool) -> Row:
 
 
 def _activities(node: Selector) -> list[str]:
-    return [told for told in (line(each) for each in node.css("div.control-transition p")) if told]
+    """The paragraphs before the text, of clubs and societies."""
+    found = node.css("div.control-transition").xpath(".//p[not(ancestor::*[contains(@class, 'show-more-less-text')])]")
+    return [told for told in map(line, found) if told]
 
 
 def _year(times: list[str]) -> int | None:

@@ -246,3 +246,61 @@ def test_removing_a_mandatory_part_fails_with_its_path(gone: str) -> None:
     with pytest.raises(ExtractionFailed) as refused:
         read(body)
     assert refused.value.details[0]["loc"] == ["h1.top-card-layout__title" if "h1" in gone else 'link[rel="canonical"]']
+
+
+# Small pages, each with the one thing that is different from the usual
+
+
+def small(top: str = "", body: str = "", person: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A profile page of almost nothing."""
+    linked = orjson.dumps({"@type": "Person", "name": "Jo Do", **(person or {})}).decode()
+    return read(
+        '<html><head><link rel="canonical" href="https://www.linkedin.com/in/jo-do">'
+        f'<script type="application/ld+json">{linked}</script></head><section class="top-card-layout">'
+        f'<h1 class="top-card-layout__title">Jo Do</h1>{top}</section>{body}</html>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("spans", "location"),
+    [
+        ("<span>Delft</span>", "Delft"),
+        ("<span><a>Contact Info</a></span>", ""),
+        ('<span class="not-first-middot"><span>681 Follower:innen</span><span>500+ Kontakte</span></span>', ""),
+    ],
+)
+def test_what_is_no_place(spans: str, location: str) -> None:
+    assert small(f'<h3><div class="profile-info-subheader">{spans}</div></h3>')["location"] == location
+
+
+def test_several_statistics_and_a_country_by_name() -> None:
+    statistics = [
+        {"interactionType": "https://schema.org/LikeAction", "userInteractionCount": 7},
+        {"interactionType": "https://schema.org/FollowAction", "userInteractionCount": 5},
+    ]
+    found = small(person={"interactionStatistic": statistics, "address": {"addressCountry": "Sweden"}})
+    assert (found["followers"], found["country"]) == ("5 followers", "SE")
+
+
+def test_all_paragraphs_of_a_school() -> None:
+    text = '<div class="show-more-less-text"><p>Thesis<br>on tides</p></div>'
+    school = f'<h3>School</h3><h4>-</h4><div class="control-transition"><p>Activities: Chess</p>{text}</div>'
+    found = small(
+        body=f'<section data-section="educationsDetails"><li class="education__list-item">{school}</li></section>'
+    )
+    assert [row["description"] for row in found["education"]] == ["Activities: Chess\nThesis\non tides"]
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("<meta name='pageKey' content='auth_wall_desktop_profile'>", "login_wall"),
+        ("<title>LinkedIn Login, Sign in | LinkedIn</title>", "login_wall"),
+        ("<title>LinkedIn: Log In or Sign Up</title>", "guest_home"),
+    ],
+)
+def test_walls_by_what_else_they_say(head: str, reason: str) -> None:
+    assert ProfilePage.recognise(head)
+    with pytest.raises(ScrapeError) as refused:
+        read(f"<html><head>{head}</head></html>")
+    assert (refused.value.code, refused.value.reason) == ("UPSTREAM_BLOCKED", reason)
