@@ -19,17 +19,21 @@ SITE = "https://www.linkedin.com/in/"
 
 
 def test_endpoint_crawl_and_extract_agree(service: Service, tmp_path: Path) -> None:
-    for slug in ("mara-lindqvist", "masked-linked", "נועה-בן-עמי"):
-        url = SITE + quote(slug)
+    urls = {slug: SITE + quote(slug) for slug in ("mara-lindqvist", "masked-linked", "נועה-בן-עמי")}
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text("\n".join(json.dumps({"id": slug, "url": url}) for slug, url in urls.items()))
+    _, out, _, log = crawl(tmp_path, "-a", f"targets={targets}", spider="professional")
+    crawled = {line["id"]: json.dumps(line["data"]) for line in out}
+    assert crawled.keys() == urls.keys(), log
+    for slug, url in urls.items():
         reply = call(service.url, PROFILE, {"url": url})
         assert (reply.status, reply.code) == (200, "OK")
-        _, out, _, log = crawl(tmp_path, "-a", f"url={url}", spider="professional")
-        assert [json.dumps(line) for line in out] == [json.dumps(reply.body["data"])], log
-        page = tmp_path / "page.html"
-        page.write_bytes(World().page(Ask(f"/in/{quote(slug)}"))[2])
-        command = [sys.executable, "-m", "scrapy", "extract", "professional-profile", str(page)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-        assert json.dumps(json.loads(done.stdout)) == json.dumps(reply.body["data"])
+        assert json.dumps(reply.body["data"]) == crawled[slug]
+    page = tmp_path / "page.html"
+    page.write_bytes(World().page(Ask(f"/in/{quote(slug)}"))[2])
+    command = [sys.executable, "-m", "scrapy", "extract", "professional-profile", str(page)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    assert json.dumps(json.loads(done.stdout)) == crawled[slug]
 
 
 def test_a_url_of_another_kind_names_what_is_accepted(service: Service) -> None:
