@@ -8,7 +8,7 @@ from collections import defaultdict
 from functools import cached_property
 from typing import Any
 
-from crawler.payload import Step, dig, objects
+from crawler.payload import objects
 
 _HOPS = 8
 """References that lead to a reference: never more than one was seen."""
@@ -77,33 +77,34 @@ class Node:
     def __bool__(self) -> bool:
         return bool(self.value)
 
-    def get(self, *path: Step) -> Any:
-        """The value at a path, None where the path breaks off."""
-        if self.records is None:  # most payloads: nothing to follow
-            return dig(self.value, *path)
+    def get(self, *path: str) -> Any:
+        """The value at a path of keys, None where the path breaks off."""
         value: Any = self.value
-        for step in path:
+        if self.records is None:  # most payloads: nothing to follow
+            for key in path:
+                if type(value) is not dict:
+                    return None
+                value = value.get(key)
+            return value
+        for key in path:
             value = self._follow(value)
-            if isinstance(step, str) and isinstance(value, dict):
-                value = value.get(step)
-            elif isinstance(step, int) and isinstance(value, list) and -len(value) <= step < len(value):
-                value = value[step]
-            else:
+            if not isinstance(value, dict):
                 return None
+            value = value.get(key)
         return self._follow(value)
 
-    def node(self, *path: Step) -> Node:
+    def node(self, *path: str) -> Node:
         """The object at a path; an empty one where there is none."""
         return Node(self.get(*path), self.records)
 
-    def nodes(self, *path: Step) -> list[Node]:
+    def nodes(self, *path: str) -> list[Node]:
         """The objects of the list at a path."""
         value = self.get(*path)
         if isinstance(value, dict) and isinstance(value.get("__refs"), list):
             value = [{"__ref": ref} for ref in value["__refs"]]
         return [Node(each, self.records) for each in objects([self._follow(each) for each in objects(value)])]
 
-    def reference(self, *path: Step) -> str:
+    def reference(self, *path: str) -> str:
         """The id of the record that a path refers to, also where the record itself is missing; "" where none."""
         if self.records is None:
             return ""

@@ -20,14 +20,8 @@ _COUNTS = {
     "save_count": "bookmark_count",
     "share_count": "retweet_count",
 }
-_REPOST_PATHS = (
-    ("legacy", "retweeted_status_result"),
-    ("legacy", "retweeted_status_results"),
-    ("legacy", "repostedStatusResults"),
-    ("retweeted_status_result",),
-    ("repostedStatusResults",),
-)
-_QUOTE_PATHS = (("quoted_status_result",), ("quoted_tweet_results",), ("quotedPostResults",))
+_REPOST_KEYS = ("retweeted_status_result", "retweeted_status_results", "repostedStatusResults")
+_QUOTE_KEYS = ("quoted_status_result", "quoted_tweet_results", "quotedPostResults")
 _NOTE_PATH = ("note_tweet", "note_tweet_results", "result")
 
 
@@ -65,11 +59,12 @@ def unread(post: Node) -> list[str]:
 
 def post_record(post: Node) -> dict[str, Any]:
     """The contract's post object. The post must be one that can be read."""
-    original = _inner(post, _REPOST_PATHS)
-    is_repost = _names_any(post, _REPOST_PATHS)
+    reposts, quotes = _within(post, _REPOST_KEYS), _within(post, _QUOTE_KEYS)
+    is_repost = bool(reposts)
+    original = _first_readable(reposts)
     author = author_of(post)
     shown = original or post
-    quoted = None if is_repost else _inner(post, _QUOTE_PATHS)
+    quoted = None if is_repost else _first_readable(quotes)
     media = _media(post) or _media(shown)
     files = qualities(media)
     record = {
@@ -79,7 +74,7 @@ def post_record(post: Node) -> dict[str, Any]:
         "hashtags": _hashtags(shown),
         "in_reply_to_handle": _reply_handle(post),
         "in_reply_to_post_id": _reply_id(post),
-        "is_quote": not is_repost and _is_quote(post),
+        "is_quote": not is_repost and bool(quotes or post.get("legacy", "quoted_status_id_str")),
         "is_reply": _is_reply(post),
         "is_repost": is_repost,
         "post_id": post_id(post),
@@ -114,10 +109,19 @@ def _inner_record(post: Node) -> dict[str, Any]:
     }
 
 
-def _inner(post: Node, paths: tuple[tuple[str, ...], ...]) -> Node | None:
+def _within(post: Node, keys: tuple[str, ...]) -> list[Node]:
+    """What the post names as posts within it: empty nodes where nothing is left of them."""
+    return [
+        holder.node(key, "result")
+        for holder in (post.node("legacy"), post)
+        for key in keys
+        if isinstance(holder.value.get(key), dict)
+    ]
+
+
+def _first_readable(results: list[Node]) -> Node | None:
     """The post within a post, None where it was deleted, is hidden, or is only named by its id."""
-    for path in paths:
-        result = post.node(*path, "result")
+    for result in results:
         found = unwrapped(result)
         if not is_withheld(result) and not unread(found):
             return found
@@ -125,10 +129,8 @@ def _inner(post: Node, paths: tuple[tuple[str, ...], ...]) -> Node | None:
 
 
 def _counts(post: Node) -> dict[str, int | None]:
-    found = {
-        name: next((n for part in ("legacy", "counts") if (n := count(post.get(part, key))) is not None), None)
-        for name, key in _COUNTS.items()
-    }
+    legacy, counts = post.node("legacy").value, post.node("counts").value
+    found = {name: count(legacy.get(key, counts.get(key))) for name, key in _COUNTS.items()}
     return {**found, "view_count": count(post.get("views", "count"))}
 
 
@@ -168,17 +170,8 @@ def _hashtags(post: Node) -> list[str]:
     return list(dict.fromkeys(name for tag in tags if (name := text(tag.get("text")) or text(tag.get("tag")))))
 
 
-def _names_any(post: Node, paths: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether the post says that it has another one in it, also where nothing is left of that."""
-    return any(isinstance(post.get(*path), dict) or post.reference(*path) for path in paths)
-
-
-def _is_quote(post: Node) -> bool:
-    return _names_any(post, _QUOTE_PATHS) or bool(post.get("legacy", "quoted_status_id_str"))
-
-
 def _is_reply(post: Node) -> bool:
-    return _reply_id(post) is not None or _names_any(post, (("reply_to_results",),))
+    return _reply_id(post) is not None or isinstance(post.value.get("reply_to_results"), dict)
 
 
 def _reply_id(post: Node) -> str | None:

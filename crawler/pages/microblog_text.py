@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from crawler.normalise import count, text
+from crawler.payload import dig
 
 if TYPE_CHECKING:
     from crawler.pages.microblog_node import Node
@@ -97,7 +98,7 @@ def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
     found = []
     for link in links:
         short, long = text(link.get("url")), text(link.get("expanded_url"))
-        place = _place(raw, short, link.get("indices", 0))
+        place = _place(raw, short, dig(link.get("indices"), 0))
         if long and place is not None:
             found.append((place, place + len(short), long))
     return found
@@ -106,7 +107,7 @@ def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
 def _dropped(raw: str, media: list[Node]) -> list[Replacement]:
     """The link of the post's own media, where nothing but space follows it. Some sources tell only its place."""
     for each in media:
-        start, stop = each.get("indices", 0), each.get("indices", 1)
+        start, stop = (dig(each.get("indices"), n) for n in (0, 1))
         short = text(each.get("url"))
         if not short and isinstance(start, int) and isinstance(stop, int) and 0 <= start < stop <= len(raw):
             short = raw[start:stop]
