@@ -111,7 +111,7 @@ class ApiPage(MicroblogPage):
 
     @property
     def _is_markup(self) -> bool:
-        return self.response.text.lstrip().startswith("<")
+        return self.response.body.lstrip().startswith(b"<")
 
     @cached_property
     def payload(self) -> Any:
@@ -120,7 +120,7 @@ class ApiPage(MicroblogPage):
 
     @cached_property
     def _errors(self) -> list[dict[str, Any]]:
-        if not self.response.text.lstrip().startswith("{"):
+        if not self.response.body.lstrip().startswith(b"{"):
             return []
         return objects(dig(self.payload, "errors"))
 
@@ -319,7 +319,7 @@ class GuestTokenPage(PlatformPage):
         if self.response.status in {400, 401, 403, 404}:
             raise self._none()
         self.refuse_failures()
-        if not self.response.text.lstrip().startswith("{") or not self._token:
+        if not self.response.body.lstrip().startswith(b"{") or not self._token:
             raise self._none()
 
     @field

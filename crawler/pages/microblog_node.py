@@ -100,6 +100,8 @@ class Node:
     def nodes(self, *path: str) -> list[Node]:
         """The objects of the list at a path."""
         value = self.get(*path)
+        if self.records is None:
+            return [Node(each) for each in objects(value)]
         if isinstance(value, dict) and isinstance(value.get("__refs"), list):
             value = [{"__ref": ref} for ref in value["__refs"]]
         return [Node(each, self.records) for each in objects([self._follow(each) for each in objects(value)])]

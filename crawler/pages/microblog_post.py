@@ -175,10 +175,12 @@ def _is_reply(post: Node) -> bool:
 
 
 def _reply_id(post: Node) -> str | None:
-    known = text(post.get("legacy", "in_reply_to_status_id_str")) or text(post.get("reply_to_results", "rest_id"))
-    named = post.reference("reply_to_results") or plain_id(text(post.get("reply_to_results", "id")))
-    inner = text(post.get("reply_to_results", "result", "rest_id"))
-    return known or named.rpartition(":")[2] or inner or None
+    known = text(post.get("legacy", "in_reply_to_status_id_str"))
+    reply = post.node("reply_to_results")
+    if known or not (reply or post.reference("reply_to_results")):
+        return known or None
+    named = post.reference("reply_to_results") or plain_id(text(reply.get("id")))
+    return text(reply.get("rest_id")) or named.rpartition(":")[2] or text(reply.get("result", "rest_id")) or None
 
 
 def _reply_handle(post: Node) -> str | None:
