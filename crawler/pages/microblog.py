@@ -74,14 +74,18 @@ class ProfilePage(MicroblogPage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        found = merged([profile(self.user), self._linked_profile, self._meta_profile])
+        found = merged([*map(profile, [*self._named, self.user]), self._linked_profile, self._meta_profile])
         return found if found["screen_name"] else {}
 
     @cached_property
     def user(self) -> Node:
+        return next(iter(self._named), author_node(self.rows, self.owner))
+
+    @cached_property
+    def _named(self) -> list[Node]:
+        """The records of the profile's user, its own first: it is fuller than those that come with its posts."""
         named = [user for user in self._users if screen_name(user).casefold() == self.owner.casefold()]
-        # The profile's own record is fuller than the one that comes with its posts.
-        return max(named, key=lambda user: len(user.value), default=author_node(self.rows, self.owner))
+        return sorted(named, key=lambda user: len(user.value), reverse=True)
 
     @cached_property
     def owner(self) -> str:

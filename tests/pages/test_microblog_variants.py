@@ -134,6 +134,12 @@ def test_the_fullest_record_of_the_user_asked_for(order: tuple[dict[str, Any], .
     assert (shown["screen_name"], shown["followers_count"]) == ("Quiet_Harbor", 5)
 
 
+def test_what_only_a_lesser_record_of_the_user_tells() -> None:
+    lesser = SCRAP | {"relationship_counts": {"followers": 4}, "avatar": {"image_url": "https://p/x_normal.jpg"}}
+    shown = read(literals(lesser, FULL | {"privacy": {}}))["data"]["additional"]["profile_demographics"]
+    assert (shown["followers_count"], shown["profile_image_url_https"]) == (5, "https://p/x_normal.jpg")
+
+
 def test_the_profile_of_a_page_that_does_not_say_whose_it_is() -> None:
     shown = read(literals(FULL, SCRAP))["data"]["additional"]["profile_demographics"]
     assert shown["screen_name"] == "Quiet_Harbor"
