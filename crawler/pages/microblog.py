@@ -149,7 +149,9 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _pinned_ids(self) -> set[str]:
-        return {each for entry in self._objects for each in strings(entry.get("pinned_entry_ids"))}
+        told = {each for entry in self._objects for each in strings(entry.get("pinned_entry_ids"))}
+        pins = (each for each in self._objects if each.get("__typename") == "TimelinePinEntry")
+        return told | {text(Node(each, self._records).get("entry", "entry_id")) for each in pins} - {""}
 
     @cached_property
     def _entry_ids(self) -> list[str]:
@@ -158,12 +160,14 @@ class ProfilePage(MicroblogPage):
             Node(each, self._records) for each in self._objects if each.get("__typename") == "TimelineTimeline"
         ]
         own = [timeline for timeline in timelines if text(timeline.get("id")).startswith(OWN_TIMELINE)]
-        for timeline in own or timelines:
-            refs = dig(timeline.get("entries"), "__refs")
-            if isinstance(refs, list):
-                listed = [ref.rpartition(":")[2] for ref in strings([dig(each, "__ref") or each for each in refs])]
-                return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
-        return list(self._entries)
+        lists = (dig(timeline.value.get("entries"), "__refs") for timeline in own or timelines)
+        refs = next((each for each in lists if isinstance(each, list)), None)
+        listed = self._entries if refs is None else map(self._entry_id, strings(refs))
+        return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
+
+    def _entry_id(self, ref: str) -> str:
+        """The id of an entry that a timeline refers to; where its record is cut off, the end of the reference."""
+        return text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
 
     def _rows_of_entry(self, entry_id: str) -> list[Row]:
         pinned = entry_id in self._pinned_ids

@@ -147,6 +147,42 @@ def test_the_profile_of_a_page_that_does_not_say_whose_it_is() -> None:
     assert read(by_name)["data"]["additional"]["profile_demographics"]["screen_name"] == "other"
 
 
+# The order of a rendered page
+
+
+def rendered(*timeline: dict[str, Any], numbers: range = range(1, 4)) -> list[str]:
+    """The ids of the posts of a page with some entries, whose references do not end in their ids."""
+    entries = [
+        {
+            "__id": f"client:entries:{n}",
+            "entry_id": f"tweet-{n}",
+            "content": {"content": {"tweet_results": {"result": POST | {"rest_id": str(n + 2**60)}}}},
+        }
+        for n in numbers
+    ]
+    posts = read(literals(FULL, *entries, *timeline))["data"]["main"]
+    return [str(int(each["post_id"]) - 2**60) for each in posts]
+
+
+def timeline(*numbers: int, **parts: Any) -> dict[str, Any]:
+    refs = [f"client:entries:{n}" for n in numbers]
+    return {
+        "__typename": "TimelineTimeline",
+        "id": "ProfileOriginalsProduct-Timeline",
+        "entries": {"__refs": refs},
+        **parts,
+    }
+
+
+def test_entries_in_the_order_of_their_timeline() -> None:
+    assert rendered(timeline(2, 1)) == ["2", "1"]
+    assert rendered(timeline()) == [], "an empty one is one"
+    assert rendered() == ["1", "2", "3"]
+    assert rendered(timeline(2, 1, 3, pinned_entry_ids=["tweet-3"])) == ["3", "2", "1"]
+    pin = {"__typename": "TimelinePinEntry", "entry": {"entry_id": "tweet-2"}}
+    assert rendered(pin) == ["2", "1", "3"]
+
+
 # One call with profile and posts
 
 
