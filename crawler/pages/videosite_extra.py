@@ -24,7 +24,7 @@ from crawler.pages.videosite_profile import (
     link_of,
     panel_of,
 )
-from crawler.payload import assigned_text, decode, dig, find_all, objects
+from crawler.payload import assigned_block, dig, find_all, objects
 from crawler.schemas.videosite import CHANNEL_ID
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -181,7 +181,7 @@ class VideoPage(VideositePage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return '"playerMicroformatRenderer"' in body or f"{PLAYER} = " in body
+        return '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
 
     def validate_input(self) -> None:
         """Decides whether these are the video's metadata. Whether it can be played says nothing about them.
@@ -234,10 +234,10 @@ class VideoPage(VideositePage):
         return {**blank(), "display_name": name, "profile_id": channel, "profile_link": link, "username": handle}
 
     @cached_property
-    def data(self) -> Any:
+    def _block(self) -> bytes | None:
         """The player's answer; in a video's page it stands beside the page's own data."""
-        block = assigned_text(self.response.text, PLAYER)
-        return super().data if block is None else decode(block, what=PLAYER)
+        own = assigned_block(self._body, PLAYER)
+        return super()._block if own is None else own
 
     @cached_property
     def _micro(self) -> dict[str, Any]:
