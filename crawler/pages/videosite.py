@@ -23,6 +23,7 @@ from crawler.pages.videosite_base import (
     missing,
 )
 from crawler.pages.videosite_item import Path, node_text, rows_of, token_of
+from crawler.pages.videosite_list import ContinuationPage
 from crawler.pages.videosite_profile import about_of, age_gate, channel_id, panel_of, profile_of
 from crawler.payload import dig, find_all, linked_data, objects, scripts_with, strings
 from crawler.schemas.videosite import CHANNEL_ID, TABS
@@ -52,7 +53,9 @@ class ChannelPage(ListPage):
             return True
         if DATA_MARK.search(body) or CHANNEL_MARK.search(body):
             return True
-        return re.match(r'\s*\{\s*"(error|alerts)"', body) is not None
+        # What says nothing of what it is was meant to be a channel's page: its refusals look so.
+        is_answer = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
+        return is_answer and not ContinuationPage.recognise(body)
 
     def validate_input(self) -> None:
         """Decides whether this is the channel, and the tab, that were asked for.

@@ -181,7 +181,8 @@ class VideoPage(VideositePage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
+        refused = '"playabilityStatus"' in body and body.lstrip().startswith("{") and not CHANNEL_MARK.search(body)
+        return refused or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
 
     def validate_input(self) -> None:
         """Decides whether these are the video's metadata. Whether it can be played says nothing about them.

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from crawler.pages.videosite import ChannelPage
+from crawler.pages.videosite_base import VideositePage
 from crawler.pages.videosite_extra import VideoPage
 from crawler.pages.videosite_item import post
 from crawler.sandbox import videosite_extra as extra
@@ -72,6 +73,26 @@ def test_a_playlist_s_further_page() -> None:
     body = orjson.dumps(data)
     kind = next(page for page in SCRAPER.pages if page.recognise(body.decode()))
     assert [post["content_id"] for post in read(kind, body)["posts"]] == ["aaaaaaaaaaa"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "expected"),
+    [
+        (
+            {"alerts": [{"alertRenderer": {"type": "ERROR", "text": {"simpleText": "Unknown error."}}}]},
+            ChannelPage,
+            "reported_error",
+        ),
+        ({"onResponseReceivedActions": [{"navigateAction": {}}]}, ChannelPage, "no_contents"),
+        ({}, ChannelPage, "no_contents"),
+        ({"playabilityStatus": {"reason": "Sign in to confirm you’re not a bot"}}, VideoPage, "bot_check"),
+        ({"playabilityStatus": {"status": "ERROR"}}, VideoPage, "no_metadata"),
+    ],
+)
+def test_answers_that_say_little(data: dict[str, Any], kind: type[VideositePage], expected: str) -> None:
+    body = orjson.dumps({"responseContext": {"serviceTrackingParams": []}, **data})
+    assert next(page for page in SCRAPER.pages if page.recognise(body.decode())) is kind
+    assert refusal(kind, body)[1] == expected
 
 
 @pytest.mark.parametrize(
