@@ -15,6 +15,7 @@ ORIGIN = PUBLIC_ORIGINS["videosite"]
 VIEWS = "views?"
 Path = tuple[Step, ...]
 
+_ID = re.compile(VIDEO_ID)
 # "#" and "@" begin a tag or a handle only where no word, URL or address goes on.
 _HASHTAG = re.compile(r"(?<![\w&/#])#(\w+)")
 _SPOKEN_VIEWS = re.compile(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", re.IGNORECASE)
@@ -82,7 +83,7 @@ def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
 
 def is_video_id(value: object) -> bool:
     """Whether a value is an item's id."""
-    return isinstance(value, str) and re.fullmatch(VIDEO_ID, value) is not None
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def rows_of(content: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
