@@ -270,6 +270,7 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # 
             # The visit says when the page is there, and the download's time is the limit.
             playwright_page_goto_kwargs={"wait_until": "commit", "timeout": 0},
         )
+        self.stats.inc_value("browser/pages/open")
         try:
             await super().download_request(request)
             await visit.stay(page, end - asyncio.get_running_loop().time())
@@ -278,6 +279,7 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # 
                 raise DownloadFailedError(visit.broken)
             return await self._response(request, visit, page)
         finally:
+            self.stats.inc_value("browser/pages/open", -1)
             del request.meta["playwright_page"]
 
     async def _response(self, request: Request, visit: Visit, page: Page) -> Response:

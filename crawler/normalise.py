@@ -6,6 +6,7 @@ import re
 import time
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 _DURATION = re.compile(
@@ -15,6 +16,7 @@ _PLAIN_PATH = re.compile(r"(?:/[\w%~-][\w%~.-]*)+(?:\?[\w%=&.~-]*)?", re.ASCII)
 _PLAIN_URL = re.compile(
     r"https?://[a-z0-9.-]+(?::\d{1,5})?(?:/[\w%~.,:=+!$'()*@-]+)+/?(?:\?[\w%=&.~,:;/+!$*@-]+)?", re.ASCII
 )
+_CLOCK = re.compile(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
 
@@ -149,9 +151,12 @@ def retry_after_seconds(value: str | None) -> int | None:
 
 
 _SCALES = {"": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6, "b": 10**9, "billion": 10**9}
-_STATED = re.compile(
-    r"(?P<number>\d[\d,]{0,20}(?:\.\d{1,6})?)\s?(?P<scale>k|m|b|thousand|million|billion|)", re.IGNORECASE
-)
+_STATED = r"(?P<number>\d[\d,]{0,20}(?:\.\d{1,6})?)\s?(?P<scale>k|m|b|thousand|million|billion|)"
+
+
+@cache
+def _stating(things: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:{_STATED}|no)\s{things}" if things else _STATED, re.IGNORECASE)
 
 
 def stated_count(text: str | None, things: str = "") -> int | None:
@@ -166,12 +171,11 @@ def stated_count(text: str | None, things: str = "") -> int | None:
     >>> [stated_count(text, "views?") for text in ("8 watching", "20 Tr views", "5 reviews", "views", None)]
     [None, None, None, None, None]
     """
-    stated, noun = (text or "").strip(), rf"\s{things}" if things else ""
-    if noun and re.fullmatch(f"no{noun}", stated, re.IGNORECASE):
-        return 0
-    found = re.fullmatch(_STATED.pattern + noun, stated, re.IGNORECASE)
+    found = _stating(things).fullmatch((text or "").strip())
     if not found:
         return None
+    if found["number"] is None:
+        return 0
     total = round(float(found["number"].replace(",", "")) * _SCALES[found["scale"].lower()])
     exact = count(found["number"]) if not found["scale"] else total
     return exact if exact is not None and exact < 10**18 else None
@@ -183,7 +187,7 @@ def clock_seconds(text: str | None) -> int | None:
     >>> clock_seconds("1:07:34"), clock_seconds("0:09"), clock_seconds("LIVE"), clock_seconds("1:75")
     (4054, 9, None, None)
     """
-    found = re.fullmatch(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", (text or "").strip(), re.ASCII)
+    found = _CLOCK.fullmatch((text or "").strip())
     return (
         sum(int(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
     )

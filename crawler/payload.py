@@ -36,8 +36,9 @@ def _escape_controls(text: re.Match[str]) -> str:
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text[0])
 
 
-def decode(body: str | bytes, *, what: str) -> Any:
+def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
     r"""JSON to Python, of bytes at once: text would be encoded again. ``what`` names the block in the error.
+    ``code_after``: it was cut out of a script, which may go on behind it.
 
     >>> decode(r'{"cut": "so good \ud83d"}', what="block")
     {'cut': 'so good �'}
@@ -45,6 +46,8 @@ def decode(body: str | bytes, *, what: str) -> Any:
     {'cut': 'so good �'}
     >>> decode('{"raw": "two\nlines"}', what="block")
     {'raw': 'two\nlines'}
+    >>> decode('{"a": "é"};var meta = 1', what="block", code_after=True)
+    {'a': 'é'}
 
     Raises:
         ExtractionFailed: truncated, not JSON, or nested deeper than any real payload.
@@ -53,9 +56,11 @@ def decode(body: str | bytes, *, what: str) -> Any:
         try:
             return orjson.loads(bytes(body) if isinstance(body, bytes) else body)  # it takes no subclass of bytes
         except orjson.JSONDecodeError as error:
+            text = body.decode(errors="replace") if isinstance(body, bytes) else body
+            if code_after and "after document" in error.msg:
+                return orjson.loads(text[: error.pos])
             if not any(reason in error.msg for reason in MENDED):
                 raise
-            text = body.decode(errors="replace") if isinstance(body, bytes) else body
             whole = _HALF.sub(lambda found: found["whole"] or r"\ufffd", text)
             return orjson.loads(_TEXT.sub(_escape_controls, whole))
     except orjson.JSONDecodeError as error:
@@ -90,7 +95,7 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
     return None if block is None else block.encode()
 
 
-def linked_data(blocks: Iterable[str]) -> list[dict[str, Any]]:
+def linked_data(blocks: Iterable[str | bytes]) -> list[dict[str, Any]]:
     """The nodes of a page's ``application/ld+json`` blocks, the outermost ones only. A broken block gives none.
 
     >>> [node["@type"] for node in linked_data(['{"@graph": [{"@type": "A", "b": {"@type": "B"}}]}', "{"])]
@@ -110,19 +115,31 @@ def linked_data(blocks: Iterable[str]) -> list[dict[str, Any]]:
     return nodes
 
 
-def assigned_text(html: str, name: str) -> str | None:
+_ASSIGNS = re.compile(rb"(?:[\"']\])?\s*=\s*(?=[\[{])")
+_NAMED = (b"var ", b'window["', b"window['")
+
+
+def assigned_block(body: bytes, name: str) -> bytes | None:
     """What a script of the page assigns to a variable, up to the script's end; None where none does.
 
-    >>> assigned_text('<script>var data = {"a": "};"};</script>', "data")
-    '{"a": "};"}'
-    >>> assigned_text('<script>window["data"] = {};</script>', "data"), assigned_text("<p>data</p>", "data")
-    ('{}', None)
+    >>> assigned_block(b'<script>var data = {"a": "};"};</script>', "data")
+    b'{"a": "};"}'
+    >>> assigned_block(b"<script>window['data'] = {};</script>", "data")
+    b'{}'
+    >>> assigned_block(b"<p>data = {}</p><script>var data = null</script>", "data") is None
+    True
     """
-    found = re.search(rf'(?:\bvar {name}|window\["{name}"\])\s*=\s*(?=[\[{{])', html)
-    if not found:
-        return None
-    end = html.find("</script>", found.end())
-    return html[found.end() : end if end >= 0 else None].rstrip().removesuffix(";")
+    mark = name.encode()
+    at = body.find(mark)
+    while at >= 0:
+        found = _ASSIGNS.match(body, at + len(mark))
+        if found and body[max(at - 8, 0) : at].endswith(_NAMED):
+            end = body.find(b"</script>", found.end())
+            end = end if end >= 0 else len(body)
+            last = body[max(found.end(), end - 80) : end]  # so that the block is copied only once
+            return body[found.end() : end - len(last) + len(last.rstrip().removesuffix(b";"))]
+        at = body.find(mark, at + 1)
+    return None
 
 
 def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
@@ -200,9 +217,9 @@ def find_all(value: Any, key: str) -> Iterator[Any]:
     waiting = deque([value])
     while waiting:
         each = waiting.popleft()
-        if isinstance(each, dict):
+        if type(each) is dict:  # exactly, as JSON decodes: asking for subclasses too takes twice as long
             if key in each:
                 yield each[key]
-            waiting.extend(v for v in each.values() if isinstance(v, dict | list))
-        elif isinstance(each, list):
-            waiting.extend(v for v in each if isinstance(v, dict | list))
+            waiting.extend([v for v in each.values() if type(v) is dict or type(v) is list])
+        elif type(each) is list:
+            waiting.extend([v for v in each if type(v) is dict or type(v) is list])

@@ -11,7 +11,15 @@ from scrapy import Request
 from scrapy.http import Response
 from web_poet import PageParams
 
-from crawler.errors import InvalidRequest, ScrapeError
+from crawler.errors import (
+    BlockedByPolicy,
+    CircuitOpen,
+    InvalidRequest,
+    ScrapeError,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamTimeout,
+)
 from crawler.pages.videosite import ChannelPage
 from crawler.sandbox.faults import COMMON, Ask
 from crawler.sandbox.videosite import FAULTS, World
@@ -123,6 +131,7 @@ def test_faults(name: str, named: str) -> None:
     ("name", "kinds"),
     [
         ("no-page", ["page", "resolve", "browse", "about", "feed", "player"]),
+        ("no-page-here", ["page", "resolve", "browse", "about", "feed", "player"]),
         ("no-page-data", ["page", "page", "resolve", "browse", "about", "feed", "player"]),
         ("no-feed", ["page", "about", "feed", "player"]),
         ("no-player", ["page", "about", "feed", "player"]),
@@ -152,6 +161,28 @@ def test_further_pages_that_fail(name: str, kind: type[ScrapeError], reason: str
     with pytest.raises(kind) as refused:
         visit(Stub(world()), username=name, cursor=first["pagination"]["cursor"])
     assert refused.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("error", "goes_on"),
+    [
+        (UpstreamError("The download failed.", reason="connection"), True),
+        (UpstreamBlocked("Another host.", reason="foreign_redirect"), True),
+        (UpstreamTimeout("Too late.", reason="timeout"), False),
+        (CircuitOpen("Left alone."), False),
+        (BlockedByPolicy("No."), False),
+    ],
+)
+def test_a_page_that_could_not_be_downloaded(error: ScrapeError, *, goes_on: bool) -> None:
+    of = world()
+    asked = {"username": "@harborlights"}
+    target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, asked))
+    made = Visit(Stub(of), target).record_without(error)  # type: ignore[arg-type]  # all that it needs
+    if goes_on:
+        assert comparable(asyncio.run(made)) == of.truth(asked)
+        return
+    with pytest.raises(type(error)):
+        asyncio.run(made)
 
 
 def test_a_list_in_circles_ends() -> None:

@@ -62,6 +62,8 @@ class Stub:
             key = f"{ask.method} {ask.path} {ask.args}"
             self._hits[key] = self._hits.get(key, 0) + 1
             fault = fault.removesuffix("-once") if self._hits[key] == 1 else None
+        if fault == "browser-only":
+            fault = "forbidden"  # all that a plain request sees of it
         if fault in _ANSWERS:
             return _ANSWERS[fault]
         answer = self.world.page(ask) if fault is None else self.world.damaged(fault, ask)

@@ -114,7 +114,7 @@ class ResultsPage(PlatformPage):
 
     @cached_property
     def _answer(self) -> Any:
-        return decode(self.response.text, what="answer")
+        return decode(self.response.body, what="answer")
 
     @cached_property
     def _list(self) -> tuple[Path, list[Any] | None]:
@@ -155,9 +155,9 @@ class ResultsPage(PlatformPage):
     # The gate
 
     def _refuse_markup(self) -> None:
-        body = self.response.text.lstrip()
-        if body[:1] in {"{", "["}:
+        if self.response.body[:100].lstrip().startswith((b"{", b"[")):
             return
+        body = self.response.text
         if any(mark in body for mark in CAPTCHA_MARKS):
             raise UpstreamBlocked("The platform asks whether a human is there.", reason="captcha")
         raise UpstreamError("The answer of the search's call is no JSON.", reason="not_json")
@@ -212,7 +212,8 @@ class AppResultsPage(ResultsPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return super().recognise(body) and any(mark in body for mark in APP_MARKS)
+        keys = body.replace('\\"', "")  # texts may hold JSON of the platform's own, with keys of the app's
+        return super().recognise(body) and any(mark in keys for mark in APP_MARKS)
 
     is_photo = staticmethod(shortvideo_app.is_photo)
     is_other = staticmethod(shortvideo_app.is_other)

@@ -6,7 +6,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crawler.normalise import count, flag, text
-from crawler.pages.shortvideo_image import PHOTO_POST, Path, created, image, missing, photo_url, required, slide
+from crawler.pages.shortvideo_image import (
+    PHOTO_POST,
+    Path,
+    created,
+    image,
+    is_empty,
+    missing,
+    photo_url,
+    required,
+    slide,
+)
 from crawler.payload import dig, strings
 
 STATISTICS = (
@@ -17,10 +27,9 @@ STATISTICS = (
 
 def is_photo(item: dict[str, Any]) -> bool:
     """Whether an item is a photo post. One without pictures is none: only one whose pictures are not found is."""
-    if count(item.get("aweme_type")) == PHOTO_POST or item.get("content_type") == "multi_photo":
-        return bool(dig(item, "image_post_info", "images") != [])
     post = item.get("image_post_info")
-    return bool(post) and not (isinstance(post, dict) and post.get("images") == [])
+    is_told = count(item.get("aweme_type")) == PHOTO_POST or item.get("content_type") == "multi_photo"
+    return (is_told or bool(post)) and not is_empty(post)
 
 
 def is_other(item: dict[str, Any]) -> bool:

@@ -57,6 +57,15 @@ def _prefix(value: dict[str, Any]) -> str | None:
     return text(value.get("url_prefix")) or None
 
 
+def is_empty(post: object) -> bool:
+    """Whether what should hold a post's pictures says that there are none: not that they are not found in it.
+
+    >>> [is_empty(post) for post in ({"images": []}, {"images": None}, {"images": [{}]}, {"pictures": [{}]}, None)]
+    [True, True, False, False, False]
+    """
+    return isinstance(post, dict) and "images" in post and not post["images"]
+
+
 def slide(display: object, watermarked: object = None) -> dict[str, Any]:
     """A picture as shown, and as its owner marked it."""
     return {"display_image": image(display), "owner_watermark_image": image(watermarked)}

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from crawler.normalise import count, flag, text
-from crawler.pages.shortvideo_image import PHOTO_POST, Path, created, image, missing, photo_url, required, slide
+from crawler.pages.shortvideo_image import (
+    PHOTO_POST,
+    Path,
+    created,
+    image,
+    is_empty,
+    missing,
+    photo_url,
+    required,
+    slide,
+)
 from crawler.payload import dig, objects
 
 STATISTICS = ("collect", "comment", "digg", "play", "repost", "share")
@@ -23,7 +33,7 @@ COMMERCE = (
 def is_photo(item: dict[str, Any]) -> bool:
     """Whether an item is a photo post. One without pictures is none: only one whose pictures are not found is."""
     post = item.get("imagePost")
-    return bool(post) and not (isinstance(post, dict) and post.get("images") == [])
+    return bool(post) and not is_empty(post)
 
 
 def is_other(item: dict[str, Any]) -> bool:

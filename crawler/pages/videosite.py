@@ -16,23 +16,23 @@ from crawler.pages.videosite_base import (
     CHANNEL_MARK,
     CONSENT_MARKS,
     CONTENTS,
-    DATA,
+    DATA_MARK,
     NOT_FOUND_MARK,
     TRAFFIC_MARKS,
     ListPage,
     missing,
 )
 from crawler.pages.videosite_item import Path, node_text, rows_of, token_of
+from crawler.pages.videosite_list import ContinuationPage
 from crawler.pages.videosite_profile import about_of, age_gate, channel_id, panel_of, profile_of
-from crawler.payload import dig, find_all, linked_data, objects
+from crawler.payload import dig, find_all, linked_data, objects, scripts_with, strings
 from crawler.schemas.videosite import CHANNEL_ID, TABS
 
-_STRUCTURED = re.compile(r'<script type="application/ld\+json"[^>]*>(.*?)</script>', re.DOTALL)
-_VERSION = re.compile(r'"INNERTUBE_(?:CONTEXT_)?CLIENT_VERSION":"([0-9.]{5,40})"')
+_VERSION = re.compile(rb'"INNERTUBE_(?:CONTEXT_)?CLIENT_VERSION":"([0-9.]{5,40})"')
 
 ALERTS = (
-    (re.compile(r"does not exist|isn't available|not available$", re.IGNORECASE), TargetNotFound, "not_found"),
     (re.compile(r"in your country", re.IGNORECASE), TargetRestricted, "region"),
+    (re.compile(r"does not exist|isn't available|not available$", re.IGNORECASE), TargetNotFound, "not_found"),
     (re.compile(r"terminated|suspended", re.IGNORECASE), TargetNotFound, "terminated"),
     (re.compile(r"removed|deleted|closed", re.IGNORECASE), TargetNotFound, "removed"),
     (re.compile(r"error|try again|something went wrong", re.IGNORECASE), UpstreamError, "reported_error"),
@@ -48,10 +48,14 @@ class ChannelPage(ListPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        marks = (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK, f"{DATA} = ", '"ProfilePage"')
-        if any(mark in body for mark in marks) or CHANNEL_MARK.search(body):
+        walls = (mark.decode() for mark in (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK))
+        if any(mark in body for mark in (*walls, '"ProfilePage"')):
             return True
-        return re.match(r'\s*\{\s*"(error|alerts)"', body) is not None
+        if DATA_MARK.search(body) or CHANNEL_MARK.search(body):
+            return True
+        # What says nothing of what it is was meant to be a channel's page: its refusals look so.
+        is_answer = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
+        return is_answer and not ContinuationPage.recognise(body)
 
     def validate_input(self) -> None:
         """Decides whether this is the channel, and the tab, that were asked for.
@@ -72,7 +76,7 @@ class ChannelPage(ListPage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        return {**profile_of(self.data, self._person), **self._about}
+        return self._profile
 
     @field
     def tab(self) -> str:
@@ -93,6 +97,11 @@ class ChannelPage(ListPage):
         return ""
 
     @field
+    def links(self) -> list[str]:
+        """The channel's links as search engines are told them: the about panel's own."""
+        return list(dict.fromkeys(strings(dig(self._person, "sameAs"))))
+
+    @field
     def has_about(self) -> bool:
         return bool(self._about)
 
@@ -102,8 +111,8 @@ class ChannelPage(ListPage):
 
     @field
     def client_version(self) -> str:
-        found = _VERSION.search(self.response.text)
-        return found[1] if found else ""
+        found = _VERSION.search(self._body)
+        return found[1].decode() if found else ""
 
     @field
     def moved_to(self) -> str:
@@ -115,15 +124,19 @@ class ChannelPage(ListPage):
     @cached_property
     def data(self) -> Any:
         """The page's data; {} where only what search engines read was saved."""
-        saved_part = DATA not in self.response.text and self._person is not None
+        saved_part = self._block is None and self._person is not None
         return {} if saved_part else super().data
 
     @cached_property
     def _person(self) -> Any:
         """The channel as the page describes it to search engines, None where it does not."""
-        body = self.response.text
-        nodes = linked_data(_STRUCTURED.findall(body)) if "ld+json" in body else []
+        is_page = self._block is not self._body
+        nodes = linked_data(scripts_with(self._body, b'"ProfilePage"')) if is_page else []
         return next((node.get("mainEntity") for node in nodes if node["@type"] == "ProfilePage"), None)
+
+    @cached_property
+    def _profile(self) -> dict[str, Any]:
+        return {**profile_of(self.data, self._person), **self._about}
 
     @cached_property
     def _about(self) -> dict[str, Any]:
@@ -175,15 +188,15 @@ class ChannelPage(ListPage):
             raise TargetNotFound("The page is no channel.", upstream_status=status, reason="wrong_page_kind")
         if not known or (self.wanted and not self._tabs):
             raise missing("The answer has no contents.", CONTENTS, reason="no_contents")
-        if not self.profile["profile_id"]:
+        if not self._profile["profile_id"]:
             path: Path = ("metadata", "channelMetadataRenderer", "externalId")
             raise missing("The page does not tell the channel's id.", path, reason="no_channel")
-        if not self.profile["display_name"]:
+        if not self._profile["display_name"]:
             path = ("metadata", "channelMetadataRenderer", "title")
             raise missing("The page does not tell the channel's name.", path, reason="no_channel")
 
     def _refuse_other_channels(self) -> None:
-        for asked, told in (("channel", self.profile["profile_id"]), ("handle", self.profile["username"])):
+        for asked, told in (("channel", self._profile["profile_id"]), ("handle", self._profile["username"])):
             wanted = text(self.page_params.get(asked))
             if (
                 wanted
@@ -205,8 +218,9 @@ class ChannelPage(ListPage):
                 reason="wrong_tab",
             )
         content = self._tabs[self._selected][1].get("content") if self._tabs else None
-        empty = any(True for _ in find_all(content, "messageRenderer"))
-        if self.wanted and self.wanted == self.tab and not self.rows and not empty:
+        if not self.wanted or self.wanted != self.tab or self.rows:
+            return
+        if not any(True for _ in find_all(content, "messageRenderer")):
             before: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
             raise missing("The tab has no list to read.", before, reason="no_list")
 

@@ -21,19 +21,20 @@ from crawler.errors import (
 from crawler.normalise import text
 from crawler.pages.base import REFUSALS, PlatformPage
 from crawler.pages.videosite_item import Path, read_row, token_of
-from crawler.payload import assigned_text, decode, dig
+from crawler.payload import assigned_block, decode, dig
 from crawler.schemas.videosite import TABS
 
 DATA = "ytInitialData"
 CONTENTS: Path = ("contents", "twoColumnBrowseResultsRenderer", "tabs")
+DATA_MARK = re.compile(rf"{DATA}(?:[\"']\])?\s*=\s*\{{")
 CHANNEL_MARK = re.compile(
     r'"(?:channelMetadataRenderer|c4TabbedHeaderRenderer|pageHeaderRenderer|carouselHeaderRenderer'
     r'|interactiveTabbedHeaderRenderer|channelAgeGateRenderer)"\s*:'
 )
 """Parts of channel pages. As keys: further pages name some of them as what to load before."""
-CONSENT_MARKS = ("consent.youtube.com/save", "Before you continue to YouTube")
-TRAFFIC_MARKS = ('id="captcha-form"', "unusual traffic")
-NOT_FOUND_MARK = "<title>Error 404 (Not Found)"
+CONSENT_MARKS = (b"consent.youtube.com/save", b"Before you continue to YouTube")
+TRAFFIC_MARKS = (b'id="captcha-form"', b"unusual traffic")
+NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 
 
 def missing(message: str, *paths: Path, reason: str) -> ExtractionFailed:
@@ -69,22 +70,31 @@ class VideositePage(PlatformPage):
     @cached_property
     def data(self) -> Any:
         """The answer's data."""
-        body = self.response.text.strip()
-        block = body if body.startswith(("{", "[")) else assigned_text(body, DATA)
-        if block is None:
+        if self._block is None:
             raise missing("The page has no data block.", (f"script:{DATA}",), reason="no_data_block")
-        return decode(block, what=DATA)
+        return decode(self._block, what=DATA, code_after=True)
+
+    @cached_property
+    def _body(self) -> bytes:
+        """The answer as plain bytes: to search in their subclass copies them each time."""
+        return bytes(self.response.body)
+
+    @cached_property
+    def _block(self) -> bytes | None:
+        """The data as they were sent: alone, or in the page."""
+        is_json = self._body[:100].lstrip().startswith((b"{", b"["))
+        return self._body if is_json else assigned_block(self._body, DATA)
 
     @property
     def _error_code(self) -> Any:
         """The status that the body reports, where it was saved without one."""
-        is_error = self.response.text.lstrip()[:200].replace(" ", "").replace("\n", "").startswith('{"error":')
+        is_error = re.match(rb'\s*\{\s*"error"\s*:', self._body)
         return dig(self.data, "error", "code") if is_error else None
 
     def _refuse_walls(self) -> None:
-        body = self.response.text
-        if f"{DATA} = " in body or body.lstrip().startswith("{"):
+        if self._block is not None:
             return
+        body = self._body
         status = self.response.status
         if any(mark in body for mark in CONSENT_MARKS):
             raise UpstreamBlocked("The platform asks for consent first.", upstream_status=status, reason="consent")
@@ -97,9 +107,13 @@ class VideositePage(PlatformPage):
         code = self._error_code
         if code is None:
             return
-        known: dict[int, type[ScrapeError]] = {404: TargetNotFound, 429: UpstreamRateLimited}
-        kind = UpstreamBlocked if code in REFUSALS else known.get(code if isinstance(code, int) else 0, UpstreamError)
-        raise kind(f"The platform reports an error: {code}.", reason="reported_error")
+        known: dict[str, tuple[type[ScrapeError], str]] = {
+            "404": (TargetNotFound, "not_found"),
+            "429": (UpstreamRateLimited, "rate_limited"),
+            **dict.fromkeys(map(str, REFUSALS), (UpstreamBlocked, "refused")),
+        }
+        kind, reason = known.get(text(code), (UpstreamError, "reported_error"))
+        raise kind(f"The platform reports an error: {code}.", reason=reason)
 
     @property
     def wanted(self) -> str:
@@ -121,24 +135,31 @@ class ListPage(VideositePage):
         """The tab whose items these are."""
         return self.wanted
 
+    @cached_property
+    def read(self) -> list[tuple[Path, dict[str, Any], dict[str, Any] | None, Path | None]]:
+        """Every row with its item, or with the place in it that is not understood."""
+        kind = self.kind
+        return [(path, row, *read_row(row, kind)) for path, row in self.rows]
+
     @field
     def posts(self) -> list[dict[str, Any]]:
-        found = (read_row(row, self.kind)[0] for _, row in self.rows)
-        return list({each["content_id"]: each for each in found if each is not None}.values())
+        return list({item["content_id"]: item for _, _, item, _ in self.read if item is not None}.values())
 
     @field
     def continuation(self) -> str:
-        # Other tokens (sort orders, the about panel) stand elsewhere in the answer; this one ends the list.
-        return token_of(self.rows[-1][1]) if self.rows else ""
+        # Other tokens (sort orders, the about panel, what else might be watched) stand elsewhere in the answer; this
+        # one ends the list that has the items, or else all of them.
+        lists = [path[:-1] for path, _, item, _ in self.read if item is not None]
+        ends = [row for path, row in self.rows if path[:-1] in lists[-1:]][-1:] + [row for _, row in self.rows[-1:]]
+        return next(filter(None, map(token_of, ends)), "")
 
     def refuse_blindness(self) -> None:
         """Raises for rows that are seen and not understood: that is no empty list, nor a shorter one."""
         if self.kind and self.kind not in TABS.values():
             return  # albums, posts: tabs of other things
-        read = [(path, row, *read_row(row, self.kind)) for path, row in self.rows]
-        unread = [(*path, *place) for path, _, _, place in read if place]
+        unread = [(*path, *place) for path, _, _, place in self.read if place]
         if unread:
             raise missing("Items of the list are not understood.", *unread[:10], reason="blind")
-        rich = [(*path, "richItemRenderer", "content") for path, row, _, _ in read if "richItemRenderer" in row]
-        if rich and not any(item for _, _, item, _ in read):
+        rich = [(*path, "richItemRenderer", "content") for path, row, _, _ in self.read if "richItemRenderer" in row]
+        if rich and not any(item for _, _, item, _ in self.read):
             raise missing("None of the list's items is of a kind that is known.", *rich[:10], reason="blind")

@@ -24,7 +24,7 @@ from crawler.pages.videosite_profile import (
     link_of,
     panel_of,
 )
-from crawler.payload import assigned_text, decode, dig, find_all, objects
+from crawler.payload import assigned_block, dig, find_all, objects
 from crawler.schemas.videosite import CHANNEL_ID
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -109,7 +109,7 @@ class FeedPage(VideositePage):
             raise UpstreamError("The platform has no feed.", upstream_status=self.response.status, reason="no_feed")
         self.refuse_failures()
         self._refuse_walls()
-        if not self._feed:
+        if self._feed is None:
             raise missing("The answer is no feed.", ("feed",), reason="no_data_block")
         asked = text(self.page_params.get("channel"))
         if asked and self.channel and self.channel != asked:
@@ -118,7 +118,7 @@ class FeedPage(VideositePage):
     @field
     def channel(self) -> str:
         ids = [self._one("yt:channelId"), self._one("a:author/a:uri").rpartition("/")[2]]
-        ids += self._feed.xpath("a:entry/yt:channelId/text()", namespaces=_NAMESPACES).getall()
+        ids += [text(each.text) for each in self._all("a:entry/yt:channelId")]
         # The feed's own id lacks the beginning that all channel ids have.
         whole = (each if each.startswith("UC") else f"UC{each}" for each in ids)
         return next((each for each in whole if re.fullmatch(CHANNEL_ID, each)), "")
@@ -136,21 +136,20 @@ class FeedPage(VideositePage):
     def created(self) -> dict[str, Any]:
         """Both fields of the channel's beginning; {} in the feed of a playlist, which has a beginning of its own."""
         moment = unix_time(self._one("a:published"))
-        is_channels = "playlist_id=" not in self._one("a:link[@rel='self']/@href", own=True)
+        is_channels = "playlist_id=" not in self._one("a:link[@rel='self']/@href")
         return creation(datetime.fromtimestamp(moment, UTC)) if moment and is_channels else {}
 
     @field
     def posts(self) -> list[dict[str, Any]]:
-        entries = self._feed.xpath("a:entry", namespaces=_NAMESPACES)
-        found = (self._post(entry) for entry in entries)
+        found = (self._post(entry) for entry in self._all("a:entry"))
         return list({each["content_id"]: each for each in found if each is not None}.values())
 
-    def _post(self, entry: Selector) -> dict[str, Any] | None:
+    def _post(self, entry: Any) -> dict[str, Any] | None:
         video = self._one("yt:videoId", entry)
         if not is_video_id(video):
             return None
-        likes = count(self._one("media:group/media:community/media:starRating/@count", entry, own=True))
-        short = "/shorts/" in self._one("a:link[@rel='alternate']/@href", entry, own=True)
+        likes = count(self._one("media:group/media:community/media:starRating/@count", entry))
+        short = "/shorts/" in self._one("a:link[@rel='alternate']/@href", entry)
         return post(
             video,
             kind="short" if short else "live" if self.wanted == "streams" else "video",
@@ -158,19 +157,26 @@ class FeedPage(VideositePage):
             description=self._one("media:group/media:description", entry),
             like_count=likes or None,  # 0 also stands for hidden ones
             published_date=unix_time(self._one("a:published", entry)),
-            thumbnail_image=self._one("media:group/media:thumbnail/@url", entry, own=True),
-            view_count=count(self._one("media:group/media:community/media:statistics/@views", entry, own=True)),
+            thumbnail_image=self._one("media:group/media:thumbnail/@url", entry),
+            view_count=count(self._one("media:group/media:community/media:statistics/@views", entry)),
         )
 
     @cached_property
     def _feed(self) -> Any:
-        text_ = self.response.text.strip()
-        return Selector(text_, type="xml").xpath("/a:feed", namespaces=_NAMESPACES) if text_.startswith("<") else []
+        """The feed's element, None where the answer is none."""
+        body = self._body.strip()
+        root = Selector(body=body, type="xml").root if body.startswith(b"<") else None
+        return root if getattr(root, "tag", None) == f"{{{ATOM}}}feed" else None
 
-    def _one(self, path: str, node: Any = None, *, own: bool = False) -> str:
-        """The first text at a path; ``own``: of an attribute."""
-        found = (node or self._feed).xpath(path if own else f"{path}/text()", namespaces=_NAMESPACES)
-        return str(found.get(default=""))
+    def _all(self, path: str) -> list[Any]:
+        return [] if self._feed is None else self._feed.findall(path, _NAMESPACES)
+
+    def _one(self, path: str, node: Any = None) -> str:
+        """The first text, or attribute, at a path below a node or the feed."""
+        place, _, name = path.partition("/@")
+        below = self._feed if node is None else node
+        found = None if below is None else below.find(place, _NAMESPACES)
+        return "" if found is None else text(found.get(name) if name else found.text)
 
 
 @attrs.define(slots=False)
@@ -181,7 +187,8 @@ class VideoPage(VideositePage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return '"playerMicroformatRenderer"' in body or f"{PLAYER} = " in body
+        refused = '"playabilityStatus"' in body and body.lstrip().startswith("{") and not CHANNEL_MARK.search(body)
+        return refused or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
 
     def validate_input(self) -> None:
         """Decides whether these are the video's metadata. Whether it can be played says nothing about them.
@@ -234,10 +241,10 @@ class VideoPage(VideositePage):
         return {**blank(), "display_name": name, "profile_id": channel, "profile_link": link, "username": handle}
 
     @cached_property
-    def data(self) -> Any:
+    def _block(self) -> bytes | None:
         """The player's answer; in a video's page it stands beside the page's own data."""
-        block = assigned_text(self.response.text, PLAYER)
-        return super().data if block is None else decode(block, what=PLAYER)
+        own = assigned_block(self._body, PLAYER)
+        return super()._block if own is None else own
 
     @cached_property
     def _micro(self) -> dict[str, Any]:

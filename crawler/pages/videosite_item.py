@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from crawler.normalise import clock_seconds, count, stated_count, text
-from crawler.payload import Step, dig, find_all, objects
+from crawler.payload import Step, dig, objects
 from crawler.platforms import PUBLIC_ORIGINS
 from crawler.schemas.videosite import VIDEO_ID
 
@@ -15,6 +15,7 @@ ORIGIN = PUBLIC_ORIGINS["videosite"]
 VIEWS = "views?"
 Path = tuple[Step, ...]
 
+_ID = re.compile(VIDEO_ID)
 # "#" and "@" begin a tag or a handle only where no word, URL or address goes on.
 _HASHTAG = re.compile(r"(?<![\w&/#])#(\w+)")
 _SPOKEN_VIEWS = re.compile(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", re.IGNORECASE)
@@ -46,6 +47,7 @@ def node_text(node: Any) -> str:
 def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
     """An item with what is known of it; the rest is null or empty. Its author is added where the channel is known."""
     title = known.get("caption", "")
+    picture = known.pop("thumbnail_image", "")
     words = f"{title}\n{known.pop('description', '')}"
     return {
         "age_restriction_status": None,
@@ -68,7 +70,9 @@ def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
         "published_date": None,
         "slideshow_status": False,
         "subtitles": None,
-        "thumbnail_image": known.pop("thumbnail_image", "") or f"https://i.ytimg.com/vi/{video}/hqdefault.jpg",
+        "thumbnail_image": f"https:{picture}"
+        if picture.startswith("//")
+        else picture or f"https://i.ytimg.com/vi/{video}/hqdefault.jpg",
         "transcript": None,
         "video_duration_seconds": None,
         "video_link": None,
@@ -79,7 +83,7 @@ def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
 
 def is_video_id(value: object) -> bool:
     """Whether a value is an item's id."""
-    return isinstance(value, str) and re.fullmatch(VIDEO_ID, value) is not None
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def rows_of(content: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -147,7 +151,7 @@ def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
     rows = objects(dig(about, "metadata", "contentMetadataViewModel", "metadataRows"))
     parts = [node_text(part.get("text")) for row in reversed(rows) for part in objects(row.get("metadataParts"))]
     image = dig(shape, "contentImage", "thumbnailViewModel")
-    badges = [text(dig(badge, "text")) for badge in find_all(dig(image, "overlays"), "thumbnailBadgeViewModel")]
+    badges = list(_badges(dig(image, "overlays")))
     link = _url_in(dig(shape, "rendererContext", "commandContext", "onTap", "innertubeCommand"))
     return post(
         video,
@@ -159,9 +163,17 @@ def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
     )
 
 
+def _badges(overlays: Any) -> Iterator[str]:
+    """The words on an item's picture. They stand in different overlays, under different names."""
+    for overlay in objects(overlays):
+        lists = (each for shape in overlay.values() if isinstance(shape, dict) for each in shape.values())
+        for badge in (badge for each in lists for badge in objects(each)):
+            yield text(dig(badge, "thumbnailBadgeViewModel", "text"))
+
+
 def _video(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
     """The older shapes, of grids, rich grids and playlists."""
-    overlays = list(find_all(shape.get("thumbnailOverlays"), "thumbnailOverlayTimeStatusRenderer"))
+    overlays = [each.get("thumbnailOverlayTimeStatusRenderer") for each in objects(shape.get("thumbnailOverlays"))]
     lengths = [shape.get("lengthText"), *(dig(each, "text") for each in overlays)]
     info = node_text(shape.get("videoInfo")).split("•")
     views = [node_text(shape.get("viewCountText")), *info, node_text(shape.get("shortViewCountText"))]

@@ -140,6 +140,6 @@ class PlaylistPage(ContinuationPage):
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The rows of the only tab."""
+        """The rows of the only tab; those that the answer brings, where it is a further page."""
         before: Path = (*CONTENTS, 0, "tabRenderer", "content")
-        return [((*before, *path), row) for path, row in rows_of(dig(self.data, *before))]
+        return [((*before, *path), row) for path, row in rows_of(dig(self.data, *before))] or super().rows

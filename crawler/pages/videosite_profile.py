@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from crawler.normalise import absolute_url, count, flag, stated_count, text
-from crawler.pages.videosite_item import ORIGIN, VIEWS, node_text
+from crawler.pages.videosite_item import ORIGIN, VIEWS, node_text, rows_of
 from crawler.payload import dig, find_all, objects, strings
 from crawler.schemas.videosite import CHANNEL_ID
 
@@ -112,7 +112,7 @@ def handle_in(url: str) -> str:
 
 def link_of(handle: str, channel: str) -> str:
     """The channel's URL, by its handle where it has one."""
-    return f"{ORIGIN}/@{handle}" if handle else f"{ORIGIN}/channel/{channel}" if channel else ""
+    return f"{ORIGIN}/@{quote(handle)}" if handle else f"{ORIGIN}/channel/{channel}" if channel else ""
 
 
 def first(*values: Any) -> Any:
@@ -136,11 +136,12 @@ def _page_header(page: dict[str, Any]) -> dict[str, Any]:
     title = dig(page, "title", "dynamicTextViewModel", "text")
     rows = objects(dig(page, "metadata", "contentMetadataViewModel", "metadataRows"))
     parts = [[node_text(part.get("text")) for part in objects(row.get("metadataParts"))] for row in rows]
-    handles = [row[0] for row in parts if row and row[0].startswith("@")]
-    figures = [part for row in parts if row and not row[0].startswith("@") for part in row]
-    videos = [part for part in figures if re.search(r"\bvideos?\b", part, re.IGNORECASE)]
-    # Beside the number of videos stands that of subscribers, in whatever language.
-    subscribers = [part for part in figures if part not in videos] if videos or _named(figures) else []
+    handles = [part for row in parts for part in row if part.startswith("@")]
+    videos = [part for row in parts for part in row if re.search(r"\bvideos?\b", part, re.IGNORECASE)]
+    named = [part for row in parts for part in row if stated_count(part, SUBSCRIBERS) is not None]
+    # Where it is not named in English, the number of subscribers is what stands beside that of videos.
+    beside = [row for row in parts if handles[:1] != row[:1] and set(row) & set(videos)]
+    subscribers = named or [part for row in beside for part in row if part not in videos]
     pictures = [text(dig(each, "imageName")) for each in find_all(dig(title, "attachmentRuns"), "clientResource")]
     return {
         "username": handle_in(handles[0]) if handles else "",
@@ -152,10 +153,6 @@ def _page_header(page: dict[str, Any]) -> dict[str, Any]:
         "content_count": stated_count(videos[0], VIDEOS) if videos else None,
         "verified": bool(BADGES.intersection(pictures)),
     }
-
-
-def _named(figures: list[str]) -> bool:
-    return any(stated_count(part, SUBSCRIBERS) is not None for part in figures)
 
 
 def _tabbed_header(tabbed: dict[str, Any]) -> dict[str, Any]:
@@ -210,11 +207,8 @@ def _url(image: Any) -> str:
 
 # The about panel
 
-_PANELS = {
-    "aboutChannelViewModel": ("onResponseReceivedEndpoints", "onResponseReceivedActions"),
-    "channelAboutFullMetadataRenderer": ("contents",),
-}
-"""Layout -> where it comes in an answer: today's by a call or with its own page, the older one as a tab."""
+_OLDER_PANEL = "channelAboutFullMetadataRenderer"
+"""The panel until 2023: the only row of a tab of its own."""
 
 
 def panel_of(data: Any) -> dict[str, Any]:
@@ -222,13 +216,14 @@ def panel_of(data: Any) -> dict[str, Any]:
 
     It is looked for in what the answer brings, not in its contents: shelves there open panels of other channels.
     """
-    for key, places in _PANELS.items():
-        for place in places:
-            panel = next((each for each in find_all(dig(data, place), key) if isinstance(each, dict)), None)
-            if panel is not None:
-                return panel
-    alone = dig(data, "aboutChannelViewModel")
-    return alone if isinstance(alone, dict) else {}
+    brought = [dig(data, "onResponseReceivedEndpoints"), dig(data, "onResponseReceivedActions")]
+    tabs = objects(dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs"))
+    panels = (
+        *find_all(brought, "aboutChannelViewModel"),
+        *(row.get(_OLDER_PANEL) for tab in tabs for _, row in rows_of(dig(tab, "tabRenderer", "content"))),
+        dig(data, "aboutChannelViewModel"),
+    )
+    return next((panel for panel in panels if isinstance(panel, dict)), {})
 
 
 def about_of(panel: dict[str, Any]) -> dict[str, Any]:

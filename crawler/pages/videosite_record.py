@@ -105,6 +105,8 @@ def joined(parts: dict[str, Item], asked: Mapping[str, Any]) -> Item:
     own = {profile["profile_id"], *(part["channel"] for part in parts.values() if part.get("channel"))} - {""}
     if len(own) > 1:
         raise ExtractionFailed(f"The files are of different channels: {', '.join(sorted(own))}.", reason="wrong_echo")
+    if asked.get("include_about") and not profile["external_links"]:
+        profile["external_links"] = parts.get("channel", {}).get("links", [])
     if "about" in parts:
         profile = with_about(profile, parts["about"]["about"], parts.get("feed", {}).get("created", {}))
     profile["profile_id"] = profile["profile_id"] or next(iter(own), "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from crawler.sandbox.videosite_about import subscribers, videos
 from crawler.sandbox.videosite_extra import feed_picture, in_feed
@@ -119,7 +120,7 @@ def profile(channel: Channel, *, about: bool) -> Record:
         "privacy_status": "public",
         "profile_id": channel.id,
         "profile_image": channel.avatar,
-        "profile_link": f"{PUBLIC}/@{handle}" if handle else f"{PUBLIC}/channel/{channel.id}",
+        "profile_link": f"{PUBLIC}/@{quote(handle)}" if handle else f"{PUBLIC}/channel/{channel.id}",
         "subscriber_count_text": words if channel.kind not in {"gated", "game"} else "",
         "total_views": None,
         "username": handle,
@@ -137,7 +138,10 @@ def profile(channel: Channel, *, about: bool) -> Record:
             "location": channel.country,
             "total_views": channel.views,
         }
-    elif channel.kind not in {"game", "sport"}:  # the feed tells the second
+        return record
+    if shown:
+        record["external_links"] = list(channel.links)  # as search engines are told them
+    if channel.kind not in {"game", "sport"}:  # the feed tells the second
         record["account_creation_date"] = channel.created
         record["account_creation_date_text"] = datetime.fromtimestamp(channel.created, UTC).date().isoformat()
     return record

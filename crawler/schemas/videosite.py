@@ -22,7 +22,7 @@ ContentType = Literal["video", "short", "live"]
 _SWITCH = {"true": True, "false": False, "1": True, "0": False}
 
 
-def _switch(value: Any) -> Any:
+def switch(value: Any) -> Any:
     """The specification's "boolean-type switch": a boolean, 1 or 0, or one of them as text."""
     return _SWITCH.get(str(value).lower(), value) if isinstance(value, bool | int | str) else value
 
@@ -52,7 +52,7 @@ class ProfileParams(Params):
     type: Literal["all", "video", "short", "live"] = "video"
     """Which items: of one kind, or of all kinds, one kind after the other."""
     include_about: Annotated[
-        bool, BeforeValidator(_switch), WithJsonSchema({"enum": [True, False, 1, 0, "true", "false", "1", "0"]})
+        bool, BeforeValidator(switch), WithJsonSchema({"enum": [True, False, 1, 0, "true", "false", "1", "0"]})
     ] = False
     """Whether to add the parts of the about panel: links, location, joining date, total views."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
@@ -162,7 +162,8 @@ class ContentItem(Model):
     transcript: None
     """Always null."""
     video_duration_seconds: int | None
-    """Length in seconds; null for what is live or announced, and for shorts unless another source tells it."""
+    """Length in seconds; null for what is live or announced (but for premieres, whose length is told), and for shorts
+    unless another source tells it."""
     video_link: str | None
     """Always null: see ``media_links``."""
     view_count: int | None

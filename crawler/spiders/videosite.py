@@ -8,14 +8,17 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+from twisted.python.failure import Failure
 
+from crawler.errors import ScrapeError, ServiceError
 from crawler.items import Record
+from crawler.outcomes import as_scrape_error
 from crawler.pages.base import PlatformPage
 from crawler.pages.videosite import ChannelPage
 from crawler.pages.videosite_extra import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
 from crawler.pages.videosite_list import ContinuationPage, PlaylistPage
 from crawler.pages.videosite_record import joined
-from crawler.schemas.videosite import TABS, ChannelRecord, ProfileParams
+from crawler.schemas.videosite import TABS, ChannelRecord, ProfileParams, switch
 from crawler.spiders.base import CrawlArguments, PlatformSpider
 from crawler.spiders.videosite_visit import Visit
 from crawler.targets import Entries, Scraper, Target
@@ -64,13 +67,15 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
     args: VideositeArguments
 
     def request(self, target: Target) -> Request:
-        return Visit(self, target).request.replace(callback=self.parse_channel)
+        return Visit(self, target).request.replace(callback=self.parse_channel, errback=self.without_page)
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
         asked = super().page_params(scraper, arguments)
         known = upstream.asked_for(upstream.addresses(asked["username"])[0]) if "username" in asked else {}
-        return asked | known | ({"tab": TABS[asked["type"]]} if asked.get("type") in TABS else {})
+        tab = {"tab": TABS[asked["type"]]} if asked.get("type") in TABS else {}
+        about = {"include_about": switch(asked["include_about"])} if "include_about" in asked else {}
+        return asked | known | tab | about
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
@@ -81,8 +86,23 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
         request = response.request
         assert request is not None
         target: Target = request.meta["target"]
-        data = await Visit(self, target).record(page)
+        yield self._end(target, await Visit(self, target).record(page))
+
+    async def without_page(self, failed: Failure) -> AsyncIterator[Record]:
+        """The same, where the channel's page could not be downloaded."""
+        target: Target = failed.request.meta["target"]  # type: ignore[attr-defined]  # set by Scrapy's scraper
+        error = as_scrape_error(failed.value)
+        if type(error) is ServiceError:
+            self.accounting.failed(failed)
+            return
+        try:
+            yield self._end(target, await Visit(self, target).record_without(error))
+        except ScrapeError as end:
+            self.accounting.settle(target, error=end)
+
+    def _end(self, target: Target, data: dict[str, Any]) -> Record:
+        """The target's record; where a crawl follows pages, the next one becomes a target of its own."""
         cursor = data["pagination"]["cursor"]
         if cursor:
             self.follow(target, data, cursor=cursor)
-        yield self.record(target, data)
+        return self.record(target, data)

@@ -72,6 +72,16 @@ class Visit:
         """
         return await self._record(await self._channel(page))
 
+    async def record_without(self, error: ScrapeError) -> Item:
+        """The record of a channel whose page could not be downloaded: by the calls that it makes itself.
+
+        Raises:
+            ScrapeError: ``error``, where these say no more, or where it is nothing that they could mend.
+        """
+        if type(error) not in {UpstreamError, UpstreamBlocked}:
+            raise error
+        return await self._record(await self._by_calls(error))
+
     # The channel
 
     async def _channel(self, page: VideositePage) -> Item:
@@ -222,19 +232,21 @@ class Visit:
         return listing["posts"], listing["continuation"]
 
     async def _with_about(self, page: Item) -> Item:
-        """The channel with its about panel: the page's own, by its call, by its own page; else the feed's beginning."""
+        """The channel with its about panel: the page's own, by its call, by its own page; else the feed's beginning,
+        and the links that the page tells search engines.
+        """
         profile, token = page["profile"], page["about_token"]
         channel = profile["profile_id"]
         if page["has_about"]:
             return dict(profile)
+        about: Item = {"external_links": page["links"]}
         requests = [upstream.about_page_request(self.origin, channel)]
         if token:
             requests.insert(0, upstream.about_request(self.origin, token, channel=channel, version=self.version))
-        about: Item = {}
         for request in requests:
             found = await self._attempt(AboutPage, request)
             if found is not None:
-                about = found["about"]
+                about |= found["about"]
                 break
         if "account_creation_date" not in about:
             feed = await self._attempt(FeedPage, upstream.feed_request(self.origin, channel))

@@ -160,6 +160,25 @@ def test_a_photo_post_whose_pictures_have_a_new_name_is_seen() -> None:
     assert refused.value.details[0]["loc"] == ["item_list", 0, "imagePost", "images"]
 
 
+@pytest.mark.parametrize("nothing", [[], None])
+@pytest.mark.parametrize("words", ["whales", "app-shape"])
+def test_a_post_that_has_no_pictures_is_left_out(words: str, nothing: object) -> None:
+    found = answer(words)
+    app = words == "app-shape"
+    whole = len(read(orjson.dumps(found))["search_item_list"])
+    row = found["search_item_list"][0]["aweme_info"] if app else found["item_list"][0]
+    row["image_post_info" if app else "imagePost"]["images"] = nothing
+    assert len(read(orjson.dumps(found))["search_item_list"]) == whole - 1
+
+
+def test_what_stands_in_texts_does_not_make_it_the_app_s() -> None:
+    found = answer()
+    found["item_list"][0]["anchors"] = [{"logExtra": '{"aweme_id": "1"}'}]
+    body = orjson.dumps(found)
+    assert not AppResultsPage.recognise(body.decode())
+    assert read(body)["search_item_list"]
+
+
 MANDATORY = {
     "ResultsPage": {("id",), ("author",), ("createTime",)},
     "AppResultsPage": {("aweme_id",), ("author",), ("create_time",)},

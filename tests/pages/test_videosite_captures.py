@@ -16,6 +16,7 @@ from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
 from crawler.pages.videosite_list import PlaylistPage
 from crawler.registry import scrapers
 from crawler.schemas.videosite import continuation_of
+from crawler.spiders.videosite import VideositeSpider
 
 CAPTURES = Path(__file__).parents[3] / "shared" / "captures" / "videosite"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not here")
@@ -192,6 +193,15 @@ def test_the_about_panel() -> None:
     assert (profile["display_name"], profile["username"]) == ("Rick Astley", "RickAstleyYT")
 
 
+def test_search_engines_are_told_the_same_links() -> None:
+    panel, page = "about_panel_rickastley_202607_TRIMMED.json", "page_ldjson_profilepage_rickastley_202608.html"
+    links = read(panel, page)["profile"]["external_links"]
+    assert read(page)["profile"]["external_links"] == []
+    asked = VideositeSpider.page_params(scrapers()["videosite-profile-v3"], {"include_about": "false"})
+    assert read(page, **asked)["profile"]["external_links"] == []
+    assert read(page, include_about=True)["profile"]["external_links"] == links
+
+
 def test_a_header_in_another_language_gives_no_wrong_numbers() -> None:
     profile = read("page_header_bbcnews_VIETNAMESE_202608_TRIMMED.json")["profile"]
     assert (profile["follower_count"], profile["content_count"]) == (None, None)
@@ -235,7 +245,7 @@ FAILURES = {
     "does not exist": (TargetNotFound, "not_found"),
     "terminated: copyright": (TargetNotFound, "terminated"),
     "browseId malformed -> HTTP 400": (TargetNotFound, "invalid_id"),
-    "resolve_url of an unknown handle -> HTTP 404": (TargetNotFound, "reported_error"),
+    "resolve_url of an unknown handle -> HTTP 404": (TargetNotFound, "not_found"),
 }
 
 

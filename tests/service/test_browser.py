@@ -20,6 +20,7 @@ from crawler.sandbox.shortvideo import LONG, World
 from tests.browsers import alive, chromium_tree, memory, require_chromium
 from tests.service.client import CATEGORY, HEADERS, Reply, call, many
 from tests.service.conftest import Service, running
+from tests.service.metrics_of import becomes
 
 SEARCH = "/v1/scrapers/shortvideo-photo-search-v4"
 PATIENT = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=20", "BROWSER_PAGES=4")
@@ -97,6 +98,14 @@ def test_a_target_whose_time_is_over_leaves_no_context(browsing: Service) -> Non
     assert "open_contexts=0" in pages(browsing)[-1]
 
 
+def test_open_pages_are_counted(browsing: Service) -> None:
+    waiting = threading.Thread(target=search, args=(browsing, "results-hang"), kwargs={"wait": 8})
+    waiting.start()
+    assert becomes(browsing.url, 1, "crawler_browser_pages", platform="shortvideo")
+    waiting.join()
+    assert becomes(browsing.url, 0, "crawler_browser_pages", platform="shortvideo")
+
+
 def test_a_browser_that_is_killed_is_replaced(browsing: Service) -> None:
     assert search(browsing, "before the kill").status == 200
     browser = chromium_tree(browsing.process.pid)[0]
@@ -105,10 +114,8 @@ def test_a_browser_that_is_killed_is_replaced(browsing: Service) -> None:
     calls = threading.Thread(
         target=lambda: replies.extend(asyncio.run(many(browsing.url, [(SEARCH, params) for params in waiting])))
     )
-    began = time.monotonic()
     calls.start()
-    while browsing.logged().count("results-hang") < 1 and time.monotonic() - began < 3:
-        time.sleep(0.1)
+    assert becomes(browsing.url, 4, "crawler_browser_pages", platform="shortvideo")
     os.kill(browser, signal.SIGKILL)
     calls.join(timeout=60)
     assert [(reply.code, reply.body["status"]["retryable"]) for reply in replies] == [("UPSTREAM_ERROR", True)] * 4
