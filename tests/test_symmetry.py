@@ -17,6 +17,7 @@ ROOMS = (
     "crawler/sandbox/{}.py",
     "tests/pages/test_{}.py",
     "tests/upstream/test_{}.py",
+    "tests/spiders/test_{}.py",
     "tests/sandbox/test_{}.py",
     "docs/platforms/{}.md",
 )

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.professional import World
+from tests.crawls import crawl
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service, running
-from tests.test_crawl import crawl
 
 PROFILE = "/v1/scrapers/professional-profile"
 SITE = "https://www.linkedin.com/in/"

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from crawler.sandbox.microblog import FAULTS, PLANS, World
+from tests.crawls import ROOT, crawl
 from tests.microblog_pages import same
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
-from tests.test_crawl import ROOT, crawl
 
 WORLD = World()
 PATH = "/v1/scrapers/microblog-profile"

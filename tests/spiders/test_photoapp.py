@@ -20,9 +20,9 @@ from crawler.sandbox.faults import Ask
 from crawler.sandbox.photoapp import EXAMPLE, FAULTS, World
 from crawler.spiders.photoapp import PhotoappSpider
 from crawler.upstream.photoapp import post_request
+from tests.crawls import crawl
 from tests.service.client import call
 from tests.service.conftest import running
-from tests.test_crawl import crawl
 from tests.test_extract import Extract
 
 HOME = "https://www.instagram.com"

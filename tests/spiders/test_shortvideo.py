@@ -24,7 +24,7 @@ from crawler.sandbox.shortvideo import FAULTS, World
 from crawler.visits import HANDLER
 from tests.browsers import require_chromium
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=150", "BROWSER_QUIET=20", "BREAKER_THRESHOLD=1000")
 LEFT_BY_TIME = {"hang"}
 """Faults that end only when a download's time is over: a test of their own."""

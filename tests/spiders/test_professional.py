@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from crawler.sandbox.professional import FAULTS, World
-from tests.test_crawl import crawl
+from tests.crawls import crawl
 
 SITE = "https://www.linkedin.com/in/"
 NO_BREAKER = ("-s", "BREAKER_THRESHOLD=0")

@@ -3,45 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crawler.sandbox.retail import FAULTS, World
-
-ROOT = Path(__file__).parents[1]
-QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=2", "-s", "BREAKER_THRESHOLD=0")
-
-
-def crawl(
-    tmp_path: Path, *arguments: str, cwd: Path = ROOT, spider: str = "retail"
-) -> tuple[int, list[Any], list[Any], str]:
-    """Runs a crawl: its exit code, the lines of its feed, those of its failures feed, and what it logged."""
-    out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
-    run = subprocess.run(
-        [
-            *(sys.executable, "-m", "scrapy", "crawl", spider, "-s", "SANDBOX=1", "-s", f"FAILURES_FEED={failures}"),
-            *QUICK,
-            *("-O", str(out)),
-            *arguments,
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "PYTHONWARNINGS": "default"},
-        timeout=900,
-    )
-    return run.returncode, _lines(out), _lines(failures), run.stderr
-
-
-def _lines(file: Path) -> list[Any]:
-    # Not splitlines(): a post may hold a line separator, which ends no line of JSON Lines.
-    return [json.loads(line) for line in file.read_text().split("\n") if line] if file.exists() else []
+from tests.crawls import crawl
 
 
 def fault_id(name: str) -> str:
