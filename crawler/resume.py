@@ -167,7 +167,10 @@ class Resume:
     def _announce(self, *, failures: bool) -> None:
         assert self.ledger is not None
         self._slots[failures] = [
-            slot for exporter, of_failures in exporters(self.crawler) if of_failures == failures for slot in exporter.slots
+            slot
+            for exporter, of_failures in exporters(self.crawler)
+            if of_failures == failures
+            for slot in exporter.slots
         ]
         for slot in self._slots[failures]:
             where = place(slot)

@@ -97,8 +97,8 @@ class Queue:
                     files.add(place(slot))
                 elif slot.file:
                     slot.file.flush()
-        except OSError as error:
-            logger.error("feed_not_written", error=str(error), id=outcome.target.id)
+        except OSError:
+            logger.exception("feed_not_written", id=outcome.target.id)
             return None
         return files
 

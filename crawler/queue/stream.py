@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -169,23 +169,23 @@ class TargetStream:
 
     async def read(self) -> list[Entry]:
         """Entries that nobody has taken yet; none after ``BLOCK`` without any."""
-        answer = await self.redis.xreadgroup(GROUP, self.me, {self.key: ">"}, count=READ, block=BLOCK)
+        answer: Any = await self.redis.xreadgroup(GROUP, self.me, {self.key: ">"}, count=READ, block=BLOCK)
         streams = answer.values() if isinstance(answer, dict) else (entries for _, entries in answer or ())
         return [_entry(each) for entries in streams for each in entries]
 
     async def claim(self) -> list[Entry]:
         """Entries of workers that gave no sign of life for ``idle``, or that gave them back."""
-        cursor, entries, *_ = await self.redis.xautoclaim(
+        answer: Any = await self.redis.xautoclaim(
             self.key, GROUP, self.me, self.idle, start_id=self._cursor, count=READ
         )
-        self._cursor = cursor.decode()
+        self._cursor = answer[0].decode()
         taken = []
-        for each in map(_entry, entries):
-            (pending,) = await self.redis.xpending_range(self.key, GROUP, each.id, each.id, 1) or ({},)
-            taken.append(Entry(each.id, each.text, pending.get("times_delivered", 1)))
+        for each in map(_entry, answer[1]):
+            pending: Any = await self.redis.xpending_range(self.key, GROUP, each.id, each.id, 1)
+            taken += [Entry(each.id, each.text, found["times_delivered"]) for found in pending]
         return taken
 
-    async def keep(self, entries: Sequence[str], *, filed: bool = False) -> None:
+    async def keep(self, entries: list[str], *, filed: bool = False) -> None:
         """A sign of life for entries that were taken; ``filed``: they have outcomes, in files that are not closed."""
         for start in range(0, len(entries), 1_000):
             name = self.me + FILED if filed else self.me
@@ -216,7 +216,8 @@ class TargetStream:
     async def status(self) -> Status:
         """How far it is."""
         length, pending = await self._pending()
-        counts = {code.decode(): int(count) for code, count in (await self.redis.hgetall(self.counts)).items()}
+        found: Any = await self.redis.hgetall(self.counts)
+        counts = {code.decode(): int(count) for code, count in found.items()}
         filed = sum(count for name, count in pending.items() if name.endswith(FILED))
         running = sum(pending.values()) - filed
         return Status(
@@ -232,10 +233,8 @@ class TargetStream:
 
     async def dead_letters(self) -> list[dict[str, Any]]:
         """The targets whose workers died too often, with the reason."""
-        return [
-            {"reason": fields[b"reason"].decode(), "target": fields[b"target"]}
-            for _, fields in await self.redis.xrange(self.dead)
-        ]
+        found: Any = await self.redis.xrange(self.dead)
+        return [{"reason": fields[b"reason"].decode(), "target": fields[b"target"]} for _, fields in found]
 
     async def _pending(self) -> tuple[int, dict[str, int]]:
         async with self.redis.pipeline(transaction=True) as pipe:
