@@ -187,9 +187,10 @@ class TargetStream:
 
     async def keep(self, entries: list[str], *, filed: bool = False) -> None:
         """A sign of life for entries that were taken; ``filed``: they have outcomes, in files that are not closed."""
+        name = self.me + FILED if filed else self.me
         for start in range(0, len(entries), 1_000):
-            name = self.me + FILED if filed else self.me
-            await self.redis.xclaim(self.key, GROUP, name, 0, entries[start : start + 1_000], justid=True)
+            part: list[Any] = entries[start : start + 1_000]
+            await self.redis.xclaim(self.key, GROUP, name, 0, part, justid=True)
 
     async def settle(self, outcomes: Iterable[Settled]) -> None:
         """The entries are finished, and what they led to is in the queue: both at once, and once."""
