@@ -88,7 +88,11 @@ class Resume:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Resume:
         resume = cls(crawler)
-        crawler.signals.connect(resume.spider_opened, signals.spider_opened)
+        connect = crawler.signals.connect  # here: what is connected once the spider is open comes after the exporters
+        connect(resume.spider_opened, signals.spider_opened)
+        connect(resume.item_scraped, signals.item_scraped)
+        connect(resume.target_settled, target_settled)
+        connect(resume.slot_closed, signals.feed_slot_closed)
         return resume
 
     def spider_opened(self, spider: PlatformSpider) -> None:
@@ -110,10 +114,6 @@ class Resume:
             raise CloseSpider(f"cannot resume: {error}") from error
         self.ledger = ledger
         self._go_on(spider, ledger)
-        connect = self.crawler.signals.connect
-        connect(self.item_scraped, signals.item_scraped)
-        connect(self.target_settled, target_settled)
-        connect(self.slot_closed, signals.feed_slot_closed)
 
     def _go_on(self, spider: PlatformSpider, ledger: Ledger) -> None:
         assert self.crawler.stats is not None
@@ -165,7 +165,8 @@ class Resume:
         )
 
     def _announce(self, *, failures: bool) -> None:
-        assert self.ledger is not None
+        if self.ledger is None:
+            return
         self._slots[failures] = [
             slot
             for exporter, of_failures in exporters(self.crawler)

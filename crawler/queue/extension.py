@@ -40,7 +40,13 @@ class Queue:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Queue:
         queue = cls(crawler)
-        crawler.signals.connect(queue.spider_opened, signals.spider_opened)
+        connect = crawler.signals.connect  # here: what is connected once the spider is open comes after the exporters
+        connect(queue.spider_opened, signals.spider_opened)
+        connect(queue.item_scraped, signals.item_scraped)
+        connect(queue.target_settled, target_settled)
+        connect(queue.slot_closed, signals.feed_slot_closed)
+        connect(queue.spider_closed, signals.spider_closed)
+        connect(queue.engine_stopped, signals.engine_stopped)
         return queue
 
     def spider_opened(self, spider: PlatformSpider) -> None:
@@ -70,12 +76,6 @@ class Queue:
         spider.source = self.source
         cast("Accounting", self.crawler.get_spider_middleware(Accounting)).unfinished_stays = True
         self._count()
-        connect = self.crawler.signals.connect
-        connect(self.item_scraped, signals.item_scraped)
-        connect(self.target_settled, target_settled)
-        connect(self.slot_closed, signals.feed_slot_closed)
-        connect(self.spider_closed, signals.spider_closed)
-        connect(self.engine_stopped, signals.engine_stopped)
 
     def item_scraped(self) -> None:
         """A line of data is about to be written."""
@@ -109,12 +109,13 @@ class Queue:
 
     def spider_closed(self) -> None:
         """The closing count."""
-        self._count()
+        if self.source:
+            self._count()
 
     async def engine_stopped(self) -> None:
         """The worker goes: all files are closed by now."""
-        assert self.source is not None
-        await self.source.close()
+        if self.source:
+            await self.source.close()
 
     def _count(self) -> None:
         assert self.crawler.stats is not None
@@ -122,6 +123,8 @@ class Queue:
         self.crawler.stats.set_value("queue/taken", self.source.taken)
 
     def _look(self, *, failures: bool) -> None:
+        if self.source is None:
+            return
         found = [each for each, of_failures in exporters(self.crawler) if of_failures == failures]
         self._slots[failures] = [slot for exporter in found for slot in exporter.slots]
 

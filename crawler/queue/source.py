@@ -193,9 +193,10 @@ class StreamSource(TargetSource):
             try:
                 while self._settled:
                     await self._tell_some()
-                fresh = self._filed.keys() - known
-                await self.stream.keep(sorted(fresh), filed=True)
-                known = set(self._filed)
+                fresh = {entry: told for entry, (told, _) in self._filed.items() if entry not in known}
+                if fresh:
+                    await self.stream.file(fresh.values())
+                known = (known | fresh.keys()) & self._filed.keys()
             except RedisError as error:
                 logger.warning("queue_away", error=str(error), not_told=len(self._settled))
                 await asyncio.sleep(AWAY)

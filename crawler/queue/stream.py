@@ -35,19 +35,31 @@ FREE = "free"
 FORGOTTEN = 24 * 3_600 * 1_000
 """Milliseconds after which a worker without entries is no longer listed."""
 
-# KEYS: stream, counts, dead letters, bucket. ARGV: group, entry, code, why it is a dead letter or "", further targets.
+# KEYS: stream, led, counts, dead letters, bucket. ARGV: group, entry, code, why it is a dead letter or "", further targets.
 # One that somebody else has settled meanwhile (this worker was taken for dead) counts once, and leads on once.
 SETTLE = """
 if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 if ARGV[4] ~= '' then
   local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])[1]
-  if entry then redis.call('XADD', KEYS[3], '*', 'reason', ARGV[4], unpack(entry[2])) end
+  if entry then redis.call('XADD', KEYS[4], '*', 'reason', ARGV[4], unpack(entry[2])) end
 end
 redis.call('XDEL', KEYS[1], ARGV[2])
-redis.call('HINCRBY', KEYS[2], ARGV[3], 1)
-redis.call('INCR', KEYS[4])
-redis.call('EXPIRE', KEYS[4], 120)
-for i = 5, #ARGV do redis.call('XADD', KEYS[1], '*', 'target', ARGV[i]) end
+redis.call('HINCRBY', KEYS[3], ARGV[3], 1)
+redis.call('INCR', KEYS[5])
+redis.call('EXPIRE', KEYS[5], 120)
+if redis.call('HDEL', KEYS[2], ARGV[2]) == 0 then
+  for i = 5, #ARGV do redis.call('XADD', KEYS[1], '*', 'target', ARGV[i]) end
+end
+return 1
+"""
+
+# KEYS: stream, led. ARGV: group, name, entry, further targets. What an outcome leads to does not wait for its file to
+# be closed; where the file is lost with its worker, the target is done again, and must not lead there again.
+FILE = """
+if #redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[3], 'JUSTID') == 0 then return 0 end
+if #ARGV > 3 and redis.call('HSETNX', KEYS[2], ARGV[3], 1) == 1 then
+  for i = 4, #ARGV do redis.call('XADD', KEYS[1], '*', 'target', ARGV[i]) end
+end
 return 1
 """
 
@@ -128,8 +140,10 @@ class TargetStream:
         self.key = f"crawler:queue:{{{queue}:{platform}}}"  # in braces: all keys on the same node of a cluster
         self.counts = f"{self.key}:counts"
         self.dead = f"{self.key}:dead"
+        self.led = f"{self.key}:led"
         self.pushes = f"{self.key}:pushes"
         self._settle = self.redis.register_script(SETTLE)
+        self._file = self.redis.register_script(FILE)
         self._tidy = self.redis.register_script(TIDY)
         self._cursor = "0-0"
 
@@ -192,9 +206,17 @@ class TargetStream:
             part: list[Any] = entries[start : start + 1_000]
             await self.redis.xclaim(self.key, GROUP, name, 0, part, justid=True)
 
+    async def file(self, outcomes: Iterable[Settled]) -> None:
+        """The entries have outcomes, in files that are not closed; what they led to is in the queue."""
+        async with self.redis.pipeline(transaction=False) as pipe:
+            for each in outcomes:
+                args = [GROUP, self.me + FILED, each.entry, *each.further]
+                await self._file([self.key, self.led], args, client=pipe)
+            await pipe.execute()
+
     async def settle(self, outcomes: Iterable[Settled]) -> None:
         """The entries are finished, and what they led to is in the queue: both at once, and once."""
-        keys = [self.key, self.counts, self.dead, self._bucket(int(time.time()) // BUCKET)]
+        keys = [self.key, self.led, self.counts, self.dead, self._bucket(int(time.time()) // BUCKET)]
         async with self.redis.pipeline(transaction=False) as pipe:
             for each in outcomes:
                 await self._settle(keys, [GROUP, each.entry, each.code, each.dead, *each.further], client=pipe)
