@@ -35,8 +35,8 @@ FREE = "free"
 FORGOTTEN = 24 * 3_600 * 1_000
 """Milliseconds after which a worker without entries is no longer listed."""
 
-# KEYS: stream, led, counts, dead letters, bucket. ARGV: group, entry, code, why it is a dead letter or "", further targets.
-# One that somebody else has settled meanwhile (this worker was taken for dead) counts once, and leads on once.
+# KEYS: stream, led, counts, dead letters, bucket.
+# ARGV: group, entry, code, why it is a dead letter or "", further targets. One that somebody else has settled meanwhile (this worker was taken for dead) counts once, and leads on once.
 SETTLE = """
 if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 if ARGV[4] ~= '' then
@@ -210,7 +210,7 @@ class TargetStream:
         """The entries have outcomes, in files that are not closed; what they led to is in the queue."""
         async with self.redis.pipeline(transaction=False) as pipe:
             for each in outcomes:
-                args = [GROUP, self.me + FILED, each.entry, *each.further]
+                args: list[str | bytes] = [GROUP, self.me + FILED, each.entry, *each.further]
                 await self._file([self.key, self.led], args, client=pipe)
             await pipe.execute()
 
