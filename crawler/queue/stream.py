@@ -36,7 +36,8 @@ FORGOTTEN = 24 * 3_600 * 1_000
 """Milliseconds after which a worker without entries is no longer listed."""
 
 # KEYS: stream, led, counts, dead letters, bucket.
-# ARGV: group, entry, code, why it is a dead letter or "", further targets. One that somebody else has settled meanwhile (this worker was taken for dead) counts once, and leads on once.
+# ARGV: group, entry, code, why it is a dead letter or "", further targets.
+# One that somebody else has settled meanwhile (this worker was taken for dead) counts once, and leads on once.
 SETTLE = """
 if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 if ARGV[4] ~= '' then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import signal
@@ -14,7 +15,7 @@ import pytest
 import redis
 import sqlalchemy as sa
 
-from tests.crawls import lines
+from tests.crawls import command, lines
 from tests.queue.conftest import Shop, expected, start, targets, tell
 
 KEY = "crawler:queue:{default:retail}"
@@ -102,8 +103,6 @@ def test_a_stopped_worker_gives_back_what_it_has_no_outcome_for(
         second = start(processes, shop.worker(redis_url, "-O", str(outs[1]), QUEUE_IDLE=60), tmp_path / "log")
         assert second.wait() == 4, (tmp_path / "log").read_text()[-3_000:]
         assert settled(client) == expected(200)
-    import gzip  # noqa: PLC0415
-
     found: Counter[str] = Counter()
     for out in outs:
         with gzip.open(out, "rt") as file:
@@ -141,8 +140,6 @@ def test_workers_end_together_whose_files_are_still_open(
 def test_what_cannot_be_is_said_at_once(
     arguments: dict[str, str], settings: dict[str, str], said: str, tmp_path: Path, processes: ExitStack
 ) -> None:
-    from tests.crawls import command  # noqa: PLC0415
-
     log = tmp_path / "log"
     run = start(processes, command("retail", arguments, {"FAILURES_FEED": "", **settings}), log)
     assert run.wait() == 1
