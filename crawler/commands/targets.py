@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from rich import box
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -167,9 +168,9 @@ async def show_status(streams: dict[str, TargetStream], queue: str) -> int:
 
 def status_table(platforms: dict[str, Status], queue: str) -> Table:
     """Status as people read it."""
-    table = Table(title=f"queue {queue}", caption="Ctrl-C ends this view, not the workers")
-    for head in ("platform", "waiting", "running", "workers", "done", "failed", "dead", "per second", "left"):
-        table.add_column(head, justify="left" if head in {"platform", "failed"} else "right")
+    table = Table(box=box.SIMPLE, title=f"queue {queue}", caption="Ctrl-C ends this view, not the workers")
+    for head in ("platform", "waiting", "running", "workers", "done", "failed", "dead", "per s", "left"):
+        table.add_column(head, justify="left" if head in {"platform", "failed"} else "right", no_wrap=True)
     for platform, each in platforms.items():
         left = each.seconds_left
         table.add_row(

@@ -7,6 +7,7 @@ import json
 import random
 import signal
 import time
+from bisect import bisect
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 import redis
 import sqlalchemy as sa
 
+from crawler.commands.crawl import argument_problems
+from crawler.spiders.retail import RetailSpider
 from tests.crawls import command, lines
 from tests.queue.conftest import Shop, expected, start, targets, tell
 
@@ -26,8 +29,13 @@ def settled(client: redis.Redis) -> Counter[str]:
     return Counter({code.decode(): int(count) for code, count in found.items()})  # type: ignore[union-attr]
 
 
+def busiest(moments: list[float], seconds: float) -> int:
+    """The most that came within so many seconds."""
+    return max(bisect(moments, moment + seconds) - number for number, moment in enumerate(moments))
+
+
 @pytest.mark.parametrize(
-    ("count", "kills", "delay", "idle"), [(300, 3, 0.02, 2), pytest.param(30_000, 10, 0.004, 5, marks=pytest.mark.soak)]
+    ("count", "kills", "delay", "idle"), [(300, 3, 0.02, 2), pytest.param(30_000, 10, 0.01, 5, marks=pytest.mark.soak)]
 )
 def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of the same
     tmp_path: Path,
@@ -65,6 +73,7 @@ def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of 
     assert killed == kills, "a worker was done before it was killed"
     took = shop.asked[-1] - shop.asked[0]
     figures = f"{dict(outcomes)} dead={dead} requests={len(shop.asked)} in {took:.1f} s"
+    figures += f", at most {busiest(shop.asked, 10.0)} within 10 s"
     (tmp_path / "figures").write_text(figures)
     assert outcomes.total() == want.total()
     assert outcomes == want, f"{dead} dead letters: each of them was out in more workers than may die with a target"
@@ -78,6 +87,7 @@ def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of 
     assert listings == different == products == want["OK"]
     ids = {line["id"] for line in lines(*tmp_path.glob("failed-*.jsonl"))}
     assert len(ids) == want["TARGET_NOT_FOUND"]
+    assert busiest(shop.asked, 10.0) <= 1.1 * 10 / delay + 32
     assert took >= 0.9 * delay * (len(shop.asked) - 1), "three workers ask no more often than one may"
 
 
@@ -126,21 +136,30 @@ def test_workers_end_together_whose_files_are_still_open(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "settings", "said"),
+    ("arguments", "said"),
     [
-        ({"queue": "a", "targets": "t.jsonl"}, {}, "a queue knows by itself what is finished"),
-        ({"queue": "a b"}, {}, "should match pattern"),
-        ({"wait": "true", "cat_id": "1"}, {}, "only a queue can be waited for"),
-        ({"queue": "a", "exhaustive": "true"}, {}, "leave out exhaustive, or resume and queue"),
-        ({"queue": "a"}, {}, "name it with REDIS_URL"),
-        ({"queue": "a"}, {"REDIS_URL": "http://x", "SANDBOX": "1"}, "REDIS_URL is none"),
-        ({"queue": "a"}, {"REDIS_URL": "redis://127.0.0.1:1"}, "the queue cannot be used"),
+        ({"queue": "a", "targets": "t.jsonl"}, "a queue knows by itself what is finished"),
+        ({"queue": "a b"}, "should match pattern"),
+        ({"wait": "true", "cat_id": "1"}, "only a queue can be waited for"),
+        ({"queue": "a", "exhaustive": "true"}, "leave out exhaustive, or resume and queue"),
+    ],
+)
+def test_arguments_that_contradict_one_another(arguments: dict[str, str], said: str) -> None:
+    assert said in " ".join(argument_problems(RetailSpider, arguments).values())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "name it with REDIS_URL"),
+        ({"REDIS_URL": "http://x", "SANDBOX": "1"}, "REDIS_URL is none"),
+        ({"REDIS_URL": "redis://127.0.0.1:1"}, "the queue cannot be used"),
     ],
 )
 def test_what_cannot_be_is_said_at_once(
-    arguments: dict[str, str], settings: dict[str, str], said: str, tmp_path: Path, processes: ExitStack
+    settings: dict[str, str], said: str, tmp_path: Path, processes: ExitStack
 ) -> None:
     log = tmp_path / "log"
-    run = start(processes, command("retail", arguments, {"FAILURES_FEED": "", **settings}), log)
+    run = start(processes, command("retail", {"queue": "a"}, {"FAILURES_FEED": "", **settings}), log)
     assert run.wait() == 1
     assert said in log.read_text()
