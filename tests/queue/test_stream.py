@@ -74,6 +74,8 @@ def test_a_file_that_is_lost_leads_on_once(redis_url: str) -> None:
         assert await one.finished(), "but for a file that its worker closes in the end"
         assert await two.claim(), "which it did not"
         assert not await one.finished()
+        await two.file([Settled(entry.id, "OK", further=(b"{}",))])
+        assert await one.finished(), "and nothing more is there to do"
         await two.settle([Settled(entry.id, "OK", further=(b"{}",))])
         assert await one.finished()
         assert (await one.status()).done == 2
