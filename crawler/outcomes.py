@@ -172,6 +172,8 @@ class Accounting:
         parent = self._out.get(target.parent or "")
         if parent:
             parent.further.append(target)
+        if self._source is not None and self._source.keeps_further:
+            return
         self._further.append(target)
         self._changed.set()
 

@@ -88,7 +88,11 @@ class Resume:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Resume:
         resume = cls(crawler)
-        crawler.signals.connect(resume.spider_opened, signals.spider_opened)
+        connect = crawler.signals.connect  # here: what is connected once the spider is open comes after the exporters
+        connect(resume.spider_opened, signals.spider_opened)
+        connect(resume.item_scraped, signals.item_scraped)
+        connect(resume.target_settled, target_settled)
+        connect(resume.slot_closed, signals.feed_slot_closed)
         return resume
 
     def spider_opened(self, spider: PlatformSpider) -> None:
@@ -103,17 +107,13 @@ class Resume:
         self.crawler.signals.connect(ledger.close, signals.engine_stopped)
         try:
             ledger.open()
-            for exporter, _ in self._exporters():
+            for exporter, _ in exporters(self.crawler):
                 _check_feeds(exporter)
         except CannotResumeError as error:
             self._keep_feeds()
             raise CloseSpider(f"cannot resume: {error}") from error
         self.ledger = ledger
         self._go_on(spider, ledger)
-        connect = self.crawler.signals.connect
-        connect(self.item_scraped, signals.item_scraped)
-        connect(self.target_settled, target_settled)
-        connect(self.slot_closed, signals.feed_slot_closed)
 
     def _go_on(self, spider: PlatformSpider, ledger: Ledger) -> None:
         assert self.crawler.stats is not None
@@ -127,7 +127,7 @@ class Resume:
 
     def _keep_feeds(self) -> None:
         """Also with ``-O`` the lines of earlier starts stay, and those of another run that is still writing."""
-        for exporter, _ in self._exporters():
+        for exporter, _ in exporters(self.crawler):
             for options in exporter.feeds.values():
                 options["overwrite"] = False
 
@@ -142,8 +142,8 @@ class Resume:
 
     def slot_closed(self, slot: FeedSlot) -> None:
         """A file is complete. Whether one that was sent somewhere has arrived is looked up at the next start."""
-        if self.ledger and isinstance(slot.storage, FileFeedStorage) and not _by_line(slot):
-            self.ledger.closed(_place(slot))
+        if self.ledger and isinstance(slot.storage, FileFeedStorage) and not by_line(slot):
+            self.ledger.closed(place(slot))
 
     def finish(self, outcome: Outcome) -> None:
         """Notes that a target is finished: its line is in the feeds by now."""
@@ -151,11 +151,11 @@ class Resume:
         sizes: dict[str, int] = {}
         held: list[str] = []
         for slot in self._slots[outcome.error is not None]:
-            if not _by_line(slot):
-                held.append(_place(slot))
+            if not by_line(slot):
+                held.append(place(slot))
             elif slot.file:
                 slot.file.flush()
-                sizes[_place(slot)] = slot.file.tell()
+                sizes[place(slot)] = slot.file.tell()
         target = outcome.target
         further = [
             {**each.as_dict(), "parent": each.parent, "hop": each.hop, "batch": each.batch} for each in outcome.further
@@ -165,28 +165,34 @@ class Resume:
         )
 
     def _announce(self, *, failures: bool) -> None:
-        assert self.ledger is not None
+        if self.ledger is None:
+            return
         self._slots[failures] = [
-            slot for exporter, of_failures in self._exporters() if of_failures == failures for slot in exporter.slots
+            slot
+            for exporter, of_failures in exporters(self.crawler)
+            if of_failures == failures
+            for slot in exporter.slots
         ]
         for slot in self._slots[failures]:
-            place = _place(slot)
-            if place in self._known:
+            where = place(slot)
+            if where in self._known:
                 continue
-            self._known.add(place)
+            self._known.add(where)
             if isinstance(slot.storage, FileFeedStorage):
-                path = Path(place)
+                path = Path(where)
                 kept = path.is_file() and slot.storage.write_mode == "ab"
-                self.ledger.feed(place, path.stat().st_size if kept else 0)
-            elif place in self.ledger.stored:
+                self.ledger.feed(where, path.stat().st_size if kept else 0)
+            elif where in self.ledger.stored:
                 logger.error(
-                    "feed_overwritten", uri=place, hint="put %(time)s into its name: an earlier start stored it"
+                    "feed_overwritten", uri=where, hint="put %(time)s into its name: an earlier start stored it"
                 )
 
-    def _exporters(self) -> list[tuple[FeedExporter, bool]]:
-        assert self.crawler.extensions is not None
-        found = [each for each in self.crawler.extensions.middlewares if isinstance(each, FeedExporter)]
-        return [(each, isinstance(each, FailuresFeed)) for each in found]
+
+def exporters(crawler: Crawler) -> list[tuple[FeedExporter, bool]]:
+    """A crawl's feed exporters, and whether each is that of the failures."""
+    assert crawler.extensions is not None
+    found = [each for each in crawler.extensions.middlewares if isinstance(each, FeedExporter)]
+    return [(each, isinstance(each, FailuresFeed)) for each in found]
 
 
 def _check_feeds(exporter: FeedExporter) -> None:
@@ -213,11 +219,11 @@ def _by_line_options(uri: str, options: dict[str, Any]) -> bool:
     return _on_this_machine(uri) and options["format"] in LINES and "postprocessing" not in options
 
 
-def _by_line(slot: FeedSlot) -> bool:
+def by_line(slot: FeedSlot) -> bool:
     """Whether each line of a feed counts as soon as it is flushed."""
     return _by_line_options(slot.uri, slot.feed_options)
 
 
-def _place(slot: FeedSlot) -> str:
+def place(slot: FeedSlot) -> str:
     """A local feed's path, from anywhere; else its URI."""
     return str(Path(slot.storage.path).absolute()) if isinstance(slot.storage, FileFeedStorage) else slot.uri

@@ -58,6 +58,11 @@ COOKIES_ENABLED = False  # default True: targets share one crawler, and must not
 
 TARGETS_IN_FLIGHT = 32
 """How many targets are out at once in a crawl."""
+QUEUE_IDLE = 60.0
+"""Seconds without a sign of life after which a worker of a queue is taken for dead, and others do its targets."""
+QUEUE_TRIES = 5
+"""Workers that may die with a target before it is given up as a dead letter. It need not be the target's fault: a
+worker takes along all that it has out."""
 TARGET_TIMEOUT = 0.0
 """Seconds after which a target of a crawl is given up; 0: only its downloads have a limit (DOWNLOAD_TIMEOUT)."""
 SOURCE_TIMEOUT = 10.0
@@ -134,6 +139,7 @@ EXTENSIONS: dict[str, int | None] = {
     "crawler.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
     "crawler.monitors.extension.Monitors": 500,
     "crawler.resume.Resume": -100,  # before the feed exporters: it notes a feed's size before its first line
+    "crawler.queue.extension.Queue": -100,  # likewise: it looks where a line goes before it is written
     "crawler.feeds.FailuresFeed": 500,
     "crawler.progress.Progress": 600,
     "scrapy.extensions.logstats.LogStats": None,  # Progress says it by targets

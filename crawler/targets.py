@@ -12,7 +12,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -206,6 +206,9 @@ class TargetsUnavailableError(Exception):
 
 class TargetSource:
     """Where targets come from."""
+
+    keeps_further: ClassVar[bool] = False
+    """Whether what a target led to comes back through the source, which learns of it with the target's outcome."""
 
     async def open(self) -> None:
         """Makes ready, before the first target is asked for.

@@ -45,6 +45,7 @@ FLOORS = {
     "progress": 6,
     "seen": 6,
     "zyte": 6,
+    "queue": 8,
     "resume": 7,
     "spiders": 7,
     "registry": 8,

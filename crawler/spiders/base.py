@@ -63,6 +63,10 @@ class CrawlArguments(BaseModel):
     """Only a part of the targets: 3/16 is the third of sixteen."""
     resume: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """A folder that remembers what is finished: a run that was ended goes on from there."""
+    queue: str | None = Field(default=None, pattern=r"^[\w.-]{1,64}$", json_schema_extra={"group": "crawl"})
+    """A queue in Redis instead of params, filled by ``scrapy targets push``: any number of workers take from it."""
+    wait: bool = Field(default=False, json_schema_extra={"group": "crawl"})
+    """Whether a worker stays when its queue is finished, for what comes later."""
     max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
     """How many pages to follow from the one asked for."""
     since: Literal["last"] | None = Field(default=None, json_schema_extra={"group": "crawl"})
@@ -74,6 +78,15 @@ class CrawlArguments(BaseModel):
             Shard.parse(self.shard)
             if self.targets is None:
                 raise ValueError("a shard is a part of targets files: name them with targets=")
+        return self
+
+    @model_validator(mode="after")
+    def _a_queue_stands_alone(self) -> Self:
+        if self.queue is None:
+            if self.wait:
+                raise ValueError("only a queue can be waited for: name it with queue=")
+        elif self.targets or self.resume or self.since:
+            raise ValueError("a queue knows by itself what is finished: leave out targets, resume and since")
         return self
 
 

@@ -45,8 +45,10 @@ class RetailArguments(CrawlArguments):
 
     @model_validator(mode="after")
     def _a_sweep_is_not_resumed(self) -> Self:
-        if self.exhaustive and self.resume:
-            raise ValueError("what an exhaustive crawl has found is not kept on disk: leave out exhaustive or resume")
+        if self.exhaustive and (self.resume or self.queue):
+            raise ValueError(
+                "what an exhaustive crawl has found is kept in memory: leave out exhaustive, or resume and queue"
+            )
         return self
 
 

@@ -1,0 +1,198 @@
+"""``scrapy targets``: fills a queue of targets in Redis, and tells how far its workers are."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from rich import box
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
+from crawler.feeds import failure_line
+from crawler.outcomes import Outcome
+from crawler.progress import clock
+from crawler.registry import spiders
+from crawler.target_files import FileSource
+from crawler.targets import Admission, Rejected, Target, TargetsUnavailableError
+
+if TYPE_CHECKING:
+    from crawler.queue.stream import Status, TargetStream
+
+CHUNK = 500
+"""Targets that are sent at once."""
+REDRAWN = 1.0
+"""Seconds between two drawings of the status."""
+
+
+class Command(ScrapyCommand):
+    """Exits 0, or 4 where lines of a file are no targets, or 1 where Redis or the file cannot be used."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "push <file> | status | dead  [--queue NAME]"
+
+    def short_desc(self) -> str:
+        return "Fill a queue of targets in Redis, and see how far its workers are"
+
+    def long_desc(self) -> str:
+        return (
+            "push: adds the targets of a file (path, glob or URL, as -a targets= takes them) to the queue. One that "
+            "was interrupted goes on where it was. Lines that are no targets are printed, as a failures feed has them. "
+            "status: waiting, running, done, failed; refreshed on a terminal, else one line of JSON. "
+            "dead: the dead letters as a targets file, with the reasons on stderr."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--queue", default="default", help="the name that workers have in -a queue= (default: default)"
+        )
+        parser.add_argument("--scraper", help="push: the scraper of targets that name none")
+        parser.add_argument("--json", action="store_true", help="status: one line of JSON, also on a terminal")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        url = self.settings["REDIS_URL"]
+        if not url:
+            raise UsageError("A queue is in Redis: name it with -s REDIS_URL=redis://...")
+        try:
+            from redis.exceptions import RedisError  # noqa: PLC0415  # an extra
+
+            from crawler.queue.stream import TargetStream  # noqa: PLC0415  # likewise
+        except ImportError:
+            raise UsageError("A queue needs a client for Redis: install the extra 'redis'.") from None
+        streams = {name: TargetStream(url, opts.queue, name) for name in spiders()}
+        work: Coroutine[Any, Any, int]
+        match args:
+            case ["push", location]:
+                work = push(streams, location, opts.scraper)
+            case ["status"]:
+                as_json = opts.json or not sys.stdout.isatty()
+                work = print_status(streams, opts.queue) if as_json else show_status(streams, opts.queue)
+            case ["dead"]:
+                work = print_dead(streams)
+            case _:
+                raise UsageError(f"Use: scrapy targets {self.syntax()}")
+        try:
+            with contextlib.suppress(KeyboardInterrupt):
+                self.exitcode = asyncio.run(_closing(streams, work))
+        except (RedisError, TargetsUnavailableError) as error:
+            print(error, file=sys.stderr)
+            self.exitcode = RUN_BROKE
+
+
+async def _closing(streams: dict[str, TargetStream], work: Coroutine[Any, Any, int]) -> int:
+    try:
+        return await work
+    finally:
+        for stream in streams.values():
+            await stream.close()
+
+
+async def push(streams: dict[str, TargetStream], location: str, scraper: str | None) -> int:
+    """Adds a file's targets, each to its platform's part of the queue, and prints the lines that are none."""
+    from crawler.queue.stream import as_json  # noqa: PLC0415  # an extra
+
+    every = tuple(each for spider in spiders().values() for each in spider.scrapers)
+    source = FileSource(Admission(every, scraper), location)
+    await source.open()
+    name = hashlib.sha256(orjson.dumps([source.identity, scraper], option=orjson.OPT_SORT_KEYS)).hexdigest()
+    done = {platform: await stream.pushed(name) for platform, stream in streams.items()}
+    pushed, rejected = dict.fromkeys(streams, 0), 0
+    async for chunk in _chunks(source):
+        parts: dict[str, list[Target]] = {}
+        for each in chunk:
+            if isinstance(each, Rejected):
+                rejected += 1
+                print(orjson.dumps(failure_line(Outcome(each, None, each.error, 0))).decode())
+            elif each.row is not None and each.row >= done[each.scraper.platform]:
+                parts.setdefault(each.scraper.platform, []).append(each)
+        for platform, targets in parts.items():
+            if not pushed[platform]:
+                await streams[platform].open()
+            await streams[platform].push(map(as_json, targets), (name, (targets[-1].row or 0) + 1))
+            pushed[platform] += len(targets)
+    for platform, stream in streams.items():
+        if pushed[platform] or done[platform]:
+            await stream.forget_push(name)
+            before = " (an interrupted push had begun it)" if done[platform] else ""
+            print(f"{platform}: {pushed[platform]:,} targets pushed{before}", file=sys.stderr)
+    if rejected:
+        print(f"{rejected:,} lines are no targets", file=sys.stderr)
+    return SOME_FAILED if rejected else ALL_HAVE_DATA
+
+
+async def _chunks(source: FileSource) -> AsyncIterator[list[Target | Rejected]]:
+    chunk: list[Target | Rejected] = []
+    async for each in source:
+        chunk.append(each)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    yield chunk
+
+
+async def _all(streams: dict[str, TargetStream]) -> dict[str, Status]:
+    """The status of each platform that has one."""
+    found = {platform: await stream.status() for platform, stream in streams.items()}
+    return {platform: each for platform, each in found.items() if each.waiting + each.running + each.filed + each.done}
+
+
+async def print_status(streams: dict[str, TargetStream], queue: str) -> int:
+    """One line of JSON."""
+    platforms = {platform: each.as_dict() for platform, each in (await _all(streams)).items()}
+    print(orjson.dumps({"queue": queue, "platforms": platforms}).decode())
+    return ALL_HAVE_DATA
+
+
+async def show_status(streams: dict[str, TargetStream], queue: str) -> int:
+    """A table that is drawn anew until Ctrl-C."""
+    with Live(console=Console(), auto_refresh=False) as live:
+        while True:
+            live.update(status_table(await _all(streams), queue), refresh=True)
+            await asyncio.sleep(REDRAWN)
+
+
+def status_table(platforms: dict[str, Status], queue: str) -> Table:
+    """Status as people read it."""
+    table = Table(box=box.SIMPLE, title=f"queue {queue}", caption="Ctrl-C ends this view, not the workers")
+    for head in ("platform", "waiting", "running", "workers", "done", "failed", "dead", "per s", "left"):
+        table.add_column(head, justify="left" if head in {"platform", "failed"} else "right", no_wrap=True)
+    for platform, each in platforms.items():
+        left = each.seconds_left
+        table.add_row(
+            platform,
+            f"{each.waiting:,}",
+            f"{each.running:,}",
+            f"{each.workers:,}",
+            f"{each.done:,}" + (f" ({each.filed:,} in open files)" if each.filed else ""),
+            "\n".join(f"{code} {count:,}" for code, count in each.failed.items()),
+            f"{each.dead:,}",
+            f"{each.per_second:,.1f}",
+            "?" if left is None else clock(left),
+        )
+    return table
+
+
+async def print_dead(streams: dict[str, TargetStream]) -> int:
+    """Dead letters as lines of a targets file, so that they can be pushed again; the reasons on stderr."""
+    for stream in streams.values():
+        for letter in await stream.dead_letters():
+            target = orjson.loads(letter["target"])
+            line = {"id": target["id"], "scraper": target["scraper"], **target["params"]}
+            print(orjson.dumps(line).decode())
+            print(f"{target['id']}: {letter['reason']}", file=sys.stderr)
+    return ALL_HAVE_DATA
