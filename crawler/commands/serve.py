@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
-from scrapy.utils.project import data_path
 from scrapy.utils.reactor import install_reactor
 
+from crawler.data_files import data_file
 from crawler.logs import structure_everything
 from crawler.platforms import PUBLIC_ORIGINS
 
@@ -40,7 +40,7 @@ SETTLED = 1.0
 
 def keys_file(settings: Settings) -> Path:
     """Where the API keys are."""
-    return Path(settings["KEYS_FILE"] or data_path("keys.sqlite", createdir=True))
+    return Path(settings["KEYS_FILE"] or data_file("keys.sqlite"))
 
 
 class Command(ScrapyCommand):

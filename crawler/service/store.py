@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapy.utils.project import data_path
+from crawler.data_files import data_file
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 def store_of(settings: BaseSettings) -> str:
     """Where the service's memory is: ``SERVICE_STORE``, else a file in the project's ``.scrapy`` folder."""
-    return str(settings["SERVICE_STORE"] or data_path("service.sqlite3", createdir=True))
+    return str(settings["SERVICE_STORE"] or data_file("service.sqlite3"))
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
-from scrapy.utils.project import data_path
 
 from crawler import platforms
+from crawler.data_files import data_file
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.items import Record
 from crawler.outcomes import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
@@ -124,7 +124,7 @@ class PlatformSpider(Spider):
         spider.use_origins(platforms.origins(cls.name, crawler.settings))
         crawler.signals.connect(spider.target_settled, target_settled)
         if spider.args.since:
-            file = crawler.settings["SEEN_FILE"] or data_path("seen.sqlite", createdir=True)
+            file = crawler.settings["SEEN_FILE"] or data_file("seen.sqlite")
             spider.seen = Seen(SeenFile(Path(file)))
         return spider
 
