@@ -14,6 +14,7 @@ from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_poet.api import DummyResponse
 from scrapy_poet.injection import DynamicDeps
+from scrapy_poet.page_input_providers import PageObjectInputProvider
 from web_poet import HttpResponse, PageParams, WebPage
 
 from crawler.injection import PlannedInjection
@@ -44,9 +45,9 @@ def needs_dynamic(self: Spider, response: Any, dynamic: DynamicDeps) -> None:
     pass
 
 
-def injection(callback: Any) -> tuple[PlannedInjection, Any]:
+def injection(callback: Any, **settings: Any) -> tuple[PlannedInjection, Any]:
     spider = spider_with(callback)
-    crawler = Crawler(type(spider), Settings({"SCRAPY_POET_DISCOVER": []}))
+    crawler = Crawler(type(spider), Settings({"SCRAPY_POET_DISCOVER": [], **settings}))
     crawler.spider = spider
     crawler.stats = MemoryStatsCollector(crawler)
     middleware = PlannedInjection(crawler)
@@ -99,3 +100,15 @@ def test_only_what_is_read_is_downloaded(callback: Any, downloaded: bool) -> Non
     for _ in range(2):
         answer = middleware.process_request(Request("https://a.example/", callback=bound))
         assert (answer is None) is downloaded
+
+
+def test_providers_of_the_project_are_asked() -> None:
+    class Provider(PageObjectInputProvider):
+        provided_classes = {HttpResponse}  # noqa: RUF012  # scrapy-poet's own form
+
+        def __call__(self, to_provide: set[Any]) -> list[Any]:
+            return [HttpResponse("https://theirs.example/", b"theirs")]
+
+    middleware, callback = injection(needs_page, SCRAPY_POET_PROVIDERS={Provider: 1})
+    page = injected(middleware, Request("https://a.example/", callback=callback))["page"]
+    assert bytes(page.response.body) == b"theirs"
