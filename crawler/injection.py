@@ -67,7 +67,8 @@ class PlannedInjector(Injector):
         """What every page object takes, made at once. All else comes from the providers, and so does this where a
         project or an add-on has providers of its own, or keeps responses.
         """
-        needed = [kind for kind, _ in plan.dependencies if self.is_class_provided_by_any_provider(kind)]
+        kinds: list[Any] = [kind for kind, _ in plan.dependencies]
+        needed = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]
         if self.cache or self._own_providers or not all(kind in INPUTS for kind in needed):
             instances: dict[Any, Any]
             instances = await super().build_instances_from_providers(request, response, plan)
