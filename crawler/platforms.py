@@ -34,11 +34,24 @@ BUDGETS: dict[str, dict[str, float]] = {
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
     """A platform's origins: those of ``PLATFORM_ORIGINS``, else the public ones."""
-    found: str | dict[str, str] | None = settings.getdict("PLATFORM_ORIGINS").get(name)
+    found: str | dict[str, str] | None = _given("PLATFORM_ORIGINS", name, settings)
     return found or {"page": PUBLIC_ORIGINS[name], **FURTHER_ORIGINS.get(name, {})}
 
 
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
     """A platform's budget, with what ``PLATFORM_BUDGETS`` says otherwise."""
-    other: dict[str, Any] = settings.getdict("PLATFORM_BUDGETS").get(name, {})
-    return BUDGETS.get(name, {}) | other
+    return BUDGETS.get(name, {}) | (_given("PLATFORM_BUDGETS", name, settings) or {})
+
+
+def _given(setting: str, name: str, settings: BaseSettings) -> Any:
+    """What a setting says of a platform, None where it says nothing.
+
+    Raises:
+        ValueError: it names a platform that there is not: the real one would be asked, and at full speed.
+    """
+    given = settings.getdict(setting)
+    unknown = given.keys() - PUBLIC_ORIGINS.keys() - {name}
+    if unknown:
+        known = ", ".join(PUBLIC_ORIGINS)
+        raise ValueError(f"{setting}: no platform is called {', '.join(unknown)}; there are {known}")
+    return given.get(name)

@@ -209,6 +209,9 @@ def _check_feeds(exporter: FeedExporter) -> None:
             raise CannotResumeError(f"{uri} would be overwritten by the next start: put %(time)s into its name")
     if len(kinds) > 1 and not all(kinds.values()):
         raise CannotResumeError("there may be several feeds of JSON Lines in files, or one feed of another kind")
+    for uri, options in exporter.feeds.items():
+        if options["format"] == "parquet" and "%(time)s" not in uri and "%(batch_time)s" not in uri:
+            raise CannotResumeError(f"nothing can be added to a Parquet file: put %(time)s into its name, {uri}")
 
 
 def _on_this_machine(uri: str) -> bool:

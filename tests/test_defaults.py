@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,48 @@ def test_what_the_last_run_has_seen(project: Path) -> None:
     (record,) = lines(project / "out.jsonl")
     assert json.dumps(record)
     assert (project / ".scrapy" / "seen.sqlite").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["crawl", "nope"], 2, "there are microblog"),
+        (["crawl", "retail", "-a", "query=mustard", "-a", "exhaustive=true"], 1, "only a category can be collected"),
+        (
+            ["crawl", "retail", "-a", "query=a", "-s", 'PLATFORM_ORIGINS={"origins": {}}'],
+            1,
+            "no platform is called origins",
+        ),
+        (
+            ["crawl", "retail", "-a", "query=a", "-s", 'PLATFORM_BUDGETS={"retial": {}}'],
+            1,
+            "no platform is called retial",
+        ),
+        (["serve", "--sandbox", "--port", "99999"], 2, "a number up to 65535"),
+        (["serve", "--sandbox", "--workers", "0"], 2, "at least 1"),
+        (["keys", "create", "acme", "--rate", "600/fortnight"], 2, "invalid rate value"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_use_is_told(project: Path, arguments: list[str], code: int, says: str) -> None:
+    done = run(project, *arguments)
+    assert says in done.stdout + done.stderr
+    assert done.returncode == code
+
+
+def test_nothing_to_do_is_no_failure(project: Path) -> None:
+    (project / "empty.jsonl").write_text("")
+    done = run(project, "crawl", "retail", "-a", "targets=empty.jsonl", "-s", "SANDBOX=1")
+    assert "total=0" in done.stderr
+    assert done.returncode == 0
+
+
+def test_a_parquet_file_cannot_be_gone_on_with(project: Path) -> None:
+    (project / "targets.jsonl").write_text('{"query": "mustard"}\n')
+    arguments = ("crawl", "retail", "-a", "targets=targets.jsonl", "-a", "resume=state", "-s", "SANDBOX=1")
+    refused = run(project, *arguments, "-O", "out.parquet")
+    assert "nothing can be added to a Parquet file" in refused.stderr
+    assert refused.returncode == 1
+    for _ in range(2):
+        assert run(project, *arguments, "-O", "out-%(time)s.parquet").returncode == 0
+        time.sleep(1.1)  # the name's time is one of seconds

@@ -28,6 +28,9 @@ class Command(CrawlCommand):
         if len(args) != 1:
             raise UsageError("Name one spider: scrapy crawl <spider>")
         assert self.crawler_process is not None
+        known = self.crawler_process.spider_loader.list()
+        if args[0] not in known:
+            raise UsageError(f"There is no spider {args[0]!r}; there are {', '.join(sorted(known))}")
         crawler = self._create_crawler(args[0])
         problems = argument_problems(crawler.spidercls, opts.spargs)
         if problems:
@@ -58,6 +61,6 @@ def exit_code(crawler: Crawler) -> int:
     if stats.get("finish_reason") != "finished" or any(key.startswith("feedexport/failed_count/") for key in stats):
         return RUN_BROKE
     codes = {key.removeprefix("targets/") for key in stats if key.startswith("targets/")}
-    if not codes and "queue/taken" not in stats:  # a worker may find that others have done it all
+    if not codes and stats.get("log_count/ERROR"):  # without: an empty file or shard, a queue that others have done
         return RUN_BROKE
     return ALL_HAVE_DATA if codes <= {"OK"} else SOME_FAILED

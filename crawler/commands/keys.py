@@ -35,8 +35,8 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         limits = parser.add_argument_group("limits of the key to create")
-        limits.add_argument("--rate", type=_rate, help="calls in a time, as 60/minute (default: the setting KEY_RATE)")
-        limits.add_argument("--concurrency", type=_places, help="calls at once (default: the setting KEY_CONCURRENCY)")
+        limits.add_argument("--rate", type=rate, help="calls in a time, as 60/minute (default: the setting KEY_RATE)")
+        limits.add_argument("--concurrency", type=places, help="calls at once (default: the setting KEY_CONCURRENCY)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -74,13 +74,15 @@ class Command(ScrapyCommand):
                 )
 
 
-def _rate(text: str) -> str:
+def rate(text: str) -> str:
+    """Calls in a time, as ``60/minute``."""
     parse(text)  # ValueError: argparse says which option it was
     return text
 
 
-def _places(text: str) -> int:
-    places = int(text)
-    if places < 1:
+def places(text: str) -> int:
+    """At least one."""
+    number = int(text)
+    if number < 1:
         raise argparse.ArgumentTypeError("it must be at least 1")
-    return places
+    return number

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Command(ScrapyCommand):
-    """Prints one line of JSON, ``{"origins": {platform: origin}}``: a value for ``PLATFORM_ORIGINS``."""
+    """Prints one line of JSON, ``{"origins": {platform: origin}}``; the inner object is a ``PLATFORM_ORIGINS``."""
 
     requires_project = True
     requires_crawler_process = False

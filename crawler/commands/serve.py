@@ -55,9 +55,9 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-        parser.add_argument("--port", type=int, default=8000, help="port, 0 for any that is free (default 8000)")
+        parser.add_argument("--port", type=port, default=8000, help="port, 0 for any that is free (default 8000)")
         parser.add_argument(
-            "--workers", type=int, default=1, metavar="N", help="processes that serve the port (default 1)"
+            "--workers", type=workers, default=1, metavar="N", help="processes that serve the port (default 1)"
         )
         parser.add_argument(
             "--sandbox", action="store_true", help="serve the simulated platforms, with the key 'sandbox'"
@@ -154,6 +154,22 @@ class Command(ScrapyCommand):
     def _refuse(self, why: str, code: int = REFUSED) -> None:
         print(why, file=sys.stderr)
         self.exitcode = code
+
+
+def port(text: str) -> int:
+    """A port that there can be."""
+    number = int(text)
+    if not 0 <= number < 2**16:
+        raise argparse.ArgumentTypeError("a port is a number up to 65535")
+    return number
+
+
+def workers(text: str) -> int:
+    """At least one."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("there must be at least 1")
+    return number
 
 
 def _listen(host: str, port: int) -> socket.socket:

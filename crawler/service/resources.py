@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from datetime import date
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -241,7 +242,7 @@ def _invalid(name: str, message: str) -> InvalidRequest:
 def _send(request: Request, answer: Answer) -> None:
     if request.finished or request._disconnected:  # noqa: SLF001  # Twisted has no other way to ask
         return
-    request.setResponseCode(answer.status)
+    request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
     request.responseHeaders.removeHeader(b"Server")  # nobody needs to know which version of what to attack
     for name, value in answer.headers.items():
         request.setHeader(name, value)

@@ -49,6 +49,8 @@ class RetailArguments(CrawlArguments):
             raise ValueError(
                 "what an exhaustive crawl has found is kept in memory: leave out exhaustive, or resume and queue"
             )
+        if self.exhaustive and self.query:
+            raise ValueError("only a category can be collected whole: leave out exhaustive, or give cat_id")
         return self
 
 

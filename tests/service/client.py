@@ -24,6 +24,7 @@ class Reply:
     status: int
     headers: dict[str, str]
     body: Any
+    reason: str | None = None
 
     @property
     def code(self) -> str:
@@ -48,7 +49,7 @@ def call(  # noqa: PLR0913  # what a call can differ in, by name
     raw = response.read()
     connection.close()
     found = {name.lower(): value for name, value in response.getheaders()}
-    return Reply(response.status, found, json.loads(raw) if raw else None)
+    return Reply(response.status, found, json.loads(raw) if raw else None, response.reason)
 
 
 def wait_for_draining(url: str) -> None:

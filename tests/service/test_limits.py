@@ -122,6 +122,7 @@ def test_the_answers_say_where_the_key_stands(tmp_path: Path) -> None:
     assert replies[0].headers["ratelimit-policy"] == '"key";q=2;w=60'
     refused = replies[2]
     assert refused.status == 429
+    assert refused.reason == "Too Many Requests"
     assert refused.headers["retry-after"] == str(refused.body["error"]["retry_after"])
     assert 0 < refused.body["error"]["retry_after"] <= 60
 
