@@ -41,8 +41,8 @@ from web_poet.testing import Fixture
 
 from benchmarks.stack import BIN, ROOT
 from crawler.errors import ExtractionFailed, ScrapeError
-from crawler.items import validated
 from crawler.pages.base import PlatformPage
+from crawler.pipelines import validated
 from crawler.registry import scrapers
 from crawler.targets import Scraper
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from scrapyrt.resources import AdaptedScrapyJSONEncoder, CrawlResource
 
-from crawler.items import Record
+from crawler.targets import Record
 
 
 class RecordEncoder(AdaptedScrapyJSONEncoder):  # type: ignore[misc]  # scrapyrt is untyped

@@ -12,6 +12,7 @@
     │   ├── PayloadTooLarge           PAYLOAD_TOO_LARGE          413
     │   ├── UnsupportedMediaType      UNSUPPORTED_MEDIA_TYPE     415
     │   ├── BlockedByPolicy           BLOCKED_BY_POLICY          422
+    │   ├── ItemDropped               ITEM_DROPPED               422
     │   ├── IdempotencyMismatch       IDEMPOTENCY_MISMATCH       422
     │   ├── RateLimited               RATE_LIMITED               429  retryable
     │   └── ConcurrencyLimited        CONCURRENCY_LIMITED        429  retryable
@@ -154,6 +155,13 @@ class BlockedByPolicy(RequestError):
     """Raised when the operator's own policy (robots.txt, allowed origins) forbids the download."""
 
     code = "BLOCKED_BY_POLICY"
+    http_status = 422
+
+
+class ItemDropped(RequestError):
+    """Raised when an item pipeline dropped the target's item: the message holds the pipeline's reason."""
+
+    code = "ITEM_DROPPED"
     http_status = 422
 
 

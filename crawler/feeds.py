@@ -8,23 +8,25 @@ from __future__ import annotations
 import asyncio
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 import orjson
+from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.exceptions import CloseSpider, NotConfigured
-from scrapy.exporters import BaseItemExporter
+from scrapy.exporters import BaseItemExporter, CsvItemExporter
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 
-from crawler.items import Record
-from crawler.outcomes import Outcome, target_settled
-from crawler.targets import Rejected
+from crawler.outcomes import Outcome, target_of, target_settled
+from crawler.shapes import Fields, shape_of_models
+from crawler.targets import Record, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scrapy import Spider
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from scrapy.settings import Settings
 
     from crawler.shapes import Place
@@ -38,35 +40,49 @@ FAILED = "feedexport/failed_count/{}"
 class JsonLinesExporter(BaseItemExporter):
     """JSON Lines as UTF-8, the same bytes for ``data`` as the endpoint's (Scrapy's own escapes what is not ASCII)."""
 
-    def __init__(self, file: IO[bytes], *, place: Place | None = None, **kwargs: Any) -> None:
+    def __init__(self, file: IO[bytes], **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         self.file = file
-        self.place = place
+
+    def export_item(self, item: Any) -> None:
+        line = item if isinstance(item, dict) else ItemAdapter(item).asdict()
+        self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+class CsvExporter(CsvItemExporter):
+    """CSV whose columns come from the data model, not from the first item; lists and objects are cells of JSON."""
+
+    def __init__(self, file: Any, *, fields: Fields | None = None, **kwargs: Any) -> None:
+        super().__init__(file, **kwargs)
+        self.fields = fields
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> JsonLinesExporter:
-        return cls(file, place=cast("PlatformSpider", crawler.spider).exploded, **kwargs)
+    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> CsvExporter:
+        spider = cast("PlatformSpider", crawler.spider)
+        place = spider.exploded
+        fields = place.fields if place else shape_of_models([scraper.data for scraper in spider.scrapers])
+        return cls(file, fields=fields, **kwargs)
 
-    def export_item(self, item: Record | dict[str, Any]) -> None:
-        if not isinstance(item, Record):
-            lines = [item]
-        elif self.place is None:
-            lines = [item.feed_line()]
-        else:
-            lines = list(exploded_lines(item, self.place))
-        for line in lines:
-            self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+    def export_item(self, item: Any) -> None:
+        if not self.fields_to_export and self.fields and not (isinstance(item, Record) and item.is_line):
+            self.fields_to_export = list(dict.fromkeys([*item, *self.fields.of]))
+        super().export_item(item)
+
+    def serialize_field(self, field: Any, name: str, value: Any) -> Any:
+        if isinstance(value, dict | list | bool):
+            return orjson.dumps(value).decode()
+        return super().serialize_field(field, name, value)
 
 
-def exploded_lines(record: Record, place: Place) -> Iterator[dict[str, Any]]:
-    """One line for each row of a list in the record's data, with what it is joined to its target by."""
+def exploded_rows(record: Record, place: Place) -> Iterator[dict[str, Any]]:
+    """One row for each row of a list in the record's data, with what joins it to its target."""
     target = record.target.as_dict()
     for position, row in enumerate(place.rows(record.data)):
         yield {
             "target_id": target["id"],
             "scraper": target["scraper"],
             "params": target["params"],
-            "fetched_at": record.fetched_at,
+            "fetched_at": record.fetched_at.isoformat(),
             "position": position,
             **row,
         }
@@ -103,7 +119,26 @@ class Feeds(FeedExporter):
                 self.slots.remove(slot)  # an empty feed would be written in the end
                 raise CloseSpider(problem)
 
-    def item_scraped(self, item: Any, spider: Spider) -> None:
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        feeds = super().from_crawler(crawler)
+        crawler.signals.connect(feeds.target_settled, target_settled)
+        return feeds
+
+    def target_settled(self, outcome: Outcome, spider: PlatformSpider) -> None:
+        """Writes a target's record, as one item or as the rows that ``-a explode=`` names."""
+        if outcome.record is None:
+            return
+        rows = [outcome.record] if spider.exploded is None else exploded_rows(outcome.record, spider.exploded)
+        for row in rows:
+            self._export(row, spider)
+
+    def item_scraped(self, item: Any, spider: Spider, response: Response | None = None) -> None:
+        """Writes an item of a spider that has no targets. A target's record is written when its outcome is known."""
+        if target_of(response) is None:
+            self._export(item, spider)
+
+    def _export(self, item: Any, spider: Spider) -> None:
         try:
             super().item_scraped(item, spider)
         except OSError as error:  # no space, no right: it would be the same with all that come
@@ -171,7 +206,7 @@ class FailuresFeed(Feeds):
     def target_settled(self, outcome: Outcome, spider: Spider) -> None:
         """Writes the line of a failed target."""
         if outcome.error is not None:
-            self.item_scraped(failure_line(outcome), spider)
+            self._export(failure_line(outcome), spider)
 
 
 def failure_line(outcome: Outcome) -> dict[str, Any]:

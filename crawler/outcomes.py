@@ -10,11 +10,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -22,6 +24,7 @@ from scrapy.exceptions import (
     DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
+    DropItem,
     IgnoreRequest,
     NotConfigured,
     ResponseDataLossError,
@@ -32,14 +35,14 @@ from crawler.errors import (
     BlockedByPolicy,
     ExtractionFailed,
     InvalidRequest,
+    ItemDropped,
     ScrapeError,
     ServiceError,
     ShuttingDown,
     UpstreamError,
     UpstreamTimeout,
 )
-from crawler.items import Record
-from crawler.targets import Rejected, Target, TargetSource, TargetsUnavailableError
+from crawler.targets import Record, Rejected, Target, TargetSource, TargetsUnavailableError
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -68,15 +71,20 @@ DOWNLOAD_FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a target ended: its data, or its error."""
+    """How a target ended: its record, or its error."""
 
     target: Target | Rejected
-    data: dict[str, Any] | None
+    record: Record | None
+    """The item as the pipelines returned it."""
     error: ScrapeError | None
     duration_ms: int
-    fetched_at: datetime | None = None
     further: tuple[Target, ...] = ()
     """The targets that it led to: the next page, the slices of a listing."""
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        """The data in the shape of the scraper's data model, None where the target failed."""
+        return None if self.record is None else self.record.data
 
     @property
     def code(self) -> str:
@@ -86,12 +94,34 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Open:
-    """A target that is out: when it was released, and the timer of its deadline."""
+    """A target that is out: when it was released, the timer of its deadline, and when it was read."""
 
     target: Target
     since: float
     timer: asyncio.TimerHandle | None
+    fetched_at: datetime | None = None
     further: list[Target] = field(default_factory=list)
+
+
+_in_progress: ContextVar[_Open] = ContextVar("in_progress")
+"""The target whose callback or pipelines are running: Scrapy runs each of them in a task of the target's own."""
+
+
+def record_in_progress(item: Any) -> Record:
+    """Return an item as the record of the target in progress, whatever class another pipeline has made of it.
+
+    Raises:
+        ServiceError: the object is not an item.
+    """
+    return item if isinstance(item, Record) else _as_record(item, _in_progress.get(), is_line=False)
+
+
+def _as_record(item: Any, entry: _Open, *, is_line: bool) -> Record:
+    if not ItemAdapter.is_item(item):
+        kind = type(item).__name__
+        raise ServiceError(f"An item pipeline returned {kind}, which is not an item.", reason="not_an_item")
+    fetched_at = entry.fetched_at or datetime.now(UTC)
+    return entry.target.scraper.item_class(ItemAdapter(item).asdict(), entry.target, fetched_at, is_line=is_line)
 
 
 class Accounting:
@@ -203,9 +233,8 @@ class Accounting:
     def settle(
         self,
         target: Target,
-        data: dict[str, Any] | None = None,
+        record: Record | None = None,
         error: ScrapeError | None = None,
-        fetched_at: datetime | None = None,
     ) -> None:
         """Records how a target ended, if it is not known yet."""
         entry = self._out.get(target.id)
@@ -215,7 +244,7 @@ class Accounting:
         if entry.timer:
             entry.timer.cancel()
         duration = round((time.monotonic() - entry.since) * 1000)
-        self._report(Outcome(target, data, error, duration, fetched_at, tuple(entry.further)))
+        self._report(Outcome(target, record, error, duration, tuple(entry.further)))
         self._changed.set()
 
     def _report(self, outcome: Outcome) -> None:
@@ -240,13 +269,22 @@ class Accounting:
 
     # Spider middleware
 
+    def process_spider_input(self, response: Response) -> None:
+        """Notes which target the callback and the pipelines after it work on."""
+        entry = self._entry(response)
+        if entry is not None:
+            _in_progress.set(entry)
+
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Passes on what is not too late, and settles a target whose callback ended with nothing."""
         items = 0
         async for item in result:
             items += 1
-            if isinstance(item, Record) and item.target.id not in self._out:
-                continue  # it has its outcome already, the deadline's: no feed may show it as well
+            if isinstance(item, Record):
+                entry = self._out.get(item.target.id)
+                if entry is None:
+                    continue  # it has its outcome already, the deadline's: no feed may show it as well
+                entry.fetched_at = item.fetched_at
             yield item
         if not items:
             self._settle_response(
@@ -263,19 +301,27 @@ class Accounting:
     # Signals
 
     def item_scraped(self, item: object, response: Response) -> None:
-        """The pipelines let the item through."""
+        """The pipelines returned an item: the target's data, whatever its class."""
+        entry = self._entry(response)
+        if entry is None:
+            return
         if isinstance(item, Record):
-            self.settle(item.target, data=item.data, fetched_at=item.fetched_at)
+            self.settle(entry.target, record=item)
+            return
+        try:
+            record = _as_record(item, entry, is_line=entry.target.batch)
+        except ServiceError as error:
+            self.settle(entry.target, error=error)
+        else:
+            self.settle(entry.target, record=record)
 
     def item_dropped(self, item: object, exception: Exception, response: Response) -> None:
         """A pipeline dropped the item."""
-        if isinstance(item, Record):
-            self.settle(item.target, error=as_scrape_error(exception))
+        self._settle_response(response, error=as_scrape_error(exception))
 
     def item_error(self, item: object, failure: Failure, response: Response) -> None:
-        """A pipeline broke on the item."""
-        if isinstance(item, Record):
-            self.settle(item.target, error=as_scrape_error(failure.value))
+        """A pipeline raised an exception."""
+        self._settle_response(response, error=as_scrape_error(failure.value))
 
     def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
         """A callback raised what is no typed error."""
@@ -300,23 +346,38 @@ class Accounting:
             left = self._further.popleft()
             self._report(Outcome(left, None, ShuttingDown(f"The crawl ended ({reason}) before its turn came."), 0))
 
+    def _entry(self, response: Response | Failure | None) -> _Open | None:
+        target = target_of(response)
+        return None if target is None else self._out.get(target.id)
+
     def _settle_response(self, response: Response | Failure, error: ScrapeError) -> None:
-        request: Request | None = response.request  # type: ignore[union-attr]  # Scrapy sets it on failures too
-        target = request.meta.get("target") if request else None
+        target = target_of(response)
         if target is not None:
             self.settle(target, error=error)
+
+
+def target_of(response: Response | Failure | None) -> Target | None:
+    """The target whose request a response, or a failed download, belongs to; None for another spider's."""
+    request: Request | None = getattr(response, "request", None)  # Scrapy sets it on failures, too
+    return request.meta.get("target") if request else None
 
 
 def as_scrape_error(error: BaseException | None) -> ScrapeError:
     """Any exception as a typed one: downloads that failed are the platform's, the rest is a bug of ours."""
     if isinstance(error, ScrapeError):
         return error
-    if isinstance(error, IgnoreRequest):
-        if "robots.txt" in str(error):  # all that Scrapy tells of it
-            return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
-        return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirects in a circle, a bomb
+    if isinstance(error, DropItem):
+        return ItemDropped(f"The item was dropped: {error}", reason="dropped")
+    if isinstance(error, (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES)):
+        return _download_error(error)
+    return ServiceError("Something broke on our side; the log has it under this request's id.")
+
+
+def _download_error(error: Exception) -> ScrapeError:
     if isinstance(error, DownloadTimeoutError):
         return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
-    if isinstance(error, DOWNLOAD_FAILURES):
+    if not isinstance(error, IgnoreRequest):
         return UpstreamError(f"The download failed: {type(error).__name__}.", reason="connection")
-    return ServiceError("Something broke on our side; the log has it under this request's id.")
+    if "robots.txt" in str(error):  # all that Scrapy tells of it
+        return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
+    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirects in a circle, a bomb

@@ -6,20 +6,19 @@ that may be killed writes batches (``FEED_EXPORT_BATCH_ITEM_COUNT``) or JSON Lin
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import orjson
 from scrapy.exporters import BaseItemExporter
 
 from crawler.shapes import Fields, Many, Place, Scalar, Shape, fit, shape_of_models
+from crawler.targets import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
     from scrapy.crawler import Crawler
 
-    from crawler.items import Record
     from crawler.spiders.base import PlatformSpider
 
 CONVERTED_AT_ONCE = 1_000
@@ -62,6 +61,10 @@ def arrow_schema(fields: Fields, place: Place | None) -> pa.Schema:
     return pa.schema([*columns, *(pa.field(name, arrow_type(each)) for name, each in shown.of.items())])
 
 
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
 class ParquetExporter(BaseItemExporter):
     """Writes records as the rows of one Parquet file, compressed column by column."""
 
@@ -83,8 +86,9 @@ class ParquetExporter(BaseItemExporter):
         fields = shape_of_models([scraper.data for scraper in spider.scrapers])
         return cls(file, fields=fields, place=spider.exploded, **kwargs)
 
-    def export_item(self, item: Record) -> None:
-        self._rows += self._rows_of(item)
+    def export_item(self, item: Record | dict[str, Any]) -> None:
+        """Adds a record, or a row of ``feeds.exploded_rows``."""
+        self._rows.append(self._row(item))
         if len(self._rows) >= CONVERTED_AT_ONCE:
             self._convert()
             if self._held >= ROW_GROUP_BYTES:
@@ -95,19 +99,15 @@ class ParquetExporter(BaseItemExporter):
         self._write()
         self._writer.close()
 
-    def _rows_of(self, record: Record) -> Iterator[dict[str, Any]]:
-        named = record.target.as_dict()
-        target = {
-            "target_id": named["id"],
-            "scraper": named["scraper"],
-            "params": orjson.dumps(named["params"]).decode(),
-            "fetched_at": record.fetched_at,
-        }
-        if self.place is None:
-            yield target | fit(record.data, self.fields)
-            return
-        for position, row in enumerate(self.place.rows(record.data)):
-            yield target | {"position": position} | fit(row, self.place.fields)
+    def _row(self, item: Record | dict[str, Any]) -> dict[str, Any]:
+        if isinstance(item, Record):
+            target = item.target.as_dict()
+            joined = {"target_id": target["id"], "scraper": target["scraper"], "fetched_at": item.fetched_at}
+            return {**joined, "params": _json(target["params"]), **fit(item.data, self.fields)}
+        assert self.place is not None
+        joined = {"target_id": item["target_id"], "scraper": item["scraper"], "position": item["position"]}
+        joined["fetched_at"] = datetime.fromisoformat(item["fetched_at"])
+        return {**joined, "params": _json(item["params"]), **fit(item, self.place.fields)}
 
     def _convert(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  # an extra

@@ -1,23 +1,58 @@
-"""What must happen to every item. Knows no platform: the target's scraper names the schema."""
+"""The item pipelines: validation against the scraper's schema, and the line of a target that is one of many."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
 from scrapy.exceptions import DropItem
 
 from crawler.errors import ExtractionFailed
-from crawler.items import Record, validated
+from crawler.models import validation_details
+from crawler.outcomes import record_in_progress
+from crawler.targets import Record
 
 
 class InvalidItem(ExtractionFailed, DropItem):
-    """Raised when page and schema disagree. Scrapy drops the item; the accounting sees the typed error."""
+    """Raised when an item does not fit its schema. Scrapy drops the item; its target fails with the paths."""
 
 
 class ValidationPipeline:
-    """Passes on exactly what the scraper's data model validated, or drops the item with the paths that do not fit."""
+    """Replaces an item by what its scraper's data model validated, or drops it with the paths that do not fit."""
 
-    def process_item(self, item: Record) -> Record:
+    def process_item(self, item: Any) -> Record:
+        record = record_in_progress(item)
         try:
-            data = validated(item.target.scraper.data, item.data)
+            data = validated(record.target.scraper.data, record.data)
         except ExtractionFailed as error:
             raise InvalidItem(error.message, details=error.details, reason=error.reason) from error
-        return Record(item.target, data, item.fetched_at)
+        return type(record)(data, record.target, record.fetched_at)
+
+
+class BatchLinePipeline:
+    """The last pipeline: wraps the data of a target of a list in its line, with the target's id and params.
+
+    The data of a single target (spider arguments, an HTTP call) is passed on as it is.
+    """
+
+    def process_item(self, item: Any) -> Record:
+        record = record_in_progress(item)
+        return record.as_line() if record.target.batch else record
+
+
+def validated(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
+    """Validate data against a model, and return it ready for JSON.
+
+    Raises:
+        ExtractionFailed: with the path of each value that does not fit.
+    """
+    try:
+        return model.model_validate(data).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    except ValidationError as error:
+        details = validation_details(error)
+        where = ".".join(map(str, details[0]["loc"]))
+        raise ExtractionFailed(
+            f"The page's data does not fit the contract: {where}: {details[0]['msg']}",
+            details=details,
+            reason="invalid_data",
+        ) from error

@@ -90,7 +90,6 @@ class Resume:
         resume = cls(crawler)
         connect = crawler.signals.connect  # here: what is connected once the spider is open comes after the exporters
         connect(resume.spider_opened, signals.spider_opened)
-        connect(resume.item_scraped, signals.item_scraped)
         connect(resume.target_settled, target_settled)
         connect(resume.slot_closed, signals.feed_slot_closed)
         return resume
@@ -131,14 +130,9 @@ class Resume:
             for options in exporter.feeds.values():
                 options["overwrite"] = False
 
-    def item_scraped(self) -> None:
-        """A line of data is about to be written."""
-        self._announce(failures=False)
-
     def target_settled(self, outcome: Outcome) -> None:
-        """A line of a failure may be about to be written."""
-        if outcome.error:
-            self._announce(failures=True)
+        """A line is about to be written."""
+        self._announce(failures=outcome.error is not None)
 
     def slot_closed(self, slot: FeedSlot) -> None:
         """A file is complete. Whether one that was sent somewhere has arrived is looked up at the next start."""

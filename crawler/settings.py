@@ -132,7 +132,8 @@ SPIDER_MIDDLEWARES: dict[str, int | None] = {
 }
 ITEM_PIPELINES = {
     "crawler.pipelines.ValidationPipeline": 300,
-    "crawler.sql.pipeline.SqlPipeline": 800,  # last: what it writes is what the feeds get
+    "crawler.sql.pipeline.SqlPipeline": 800,  # after those that change the data: what it writes is what the feeds get
+    "crawler.pipelines.BatchLinePipeline": 900,  # last: the others see the data alone
 }
 EXTENSIONS: dict[str, int | None] = {
     "scrapy.extensions.feedexport.FeedExporter": None,
@@ -181,6 +182,7 @@ PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
 # Feeds
 
 FEED_URI_PARAMS = "crawler.feeds.uri_params"
+FEED_EXPORT_ENCODING = "utf-8"  # default None: JSON with all but ASCII escaped
 FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
 """Feed URI for one line a failed target; no file where none failed. None: no such feed."""
 FEED_EXPORTERS = {
@@ -189,8 +191,7 @@ FEED_EXPORTERS = {
     "jl": "crawler.feeds.JsonLinesExporter",
     "gz": "crawler.feeds.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
     "parquet": "crawler.parquet.ParquetExporter",
-    # Scrapy's others know no records of ours: they would write Python's names, or nothing.
-    **dict.fromkeys(("json", "csv", "xml", "marshal", "pickle")),
+    "csv": "crawler.feeds.CsvExporter",
 }
 
 SQL_SINK: str | None = None

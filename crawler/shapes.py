@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import orjson
 from pydantic import BaseModel
 
-from crawler.items import Entity, Model
+from crawler.models import Entity, Model
 
 Scalar = Literal["text", "integer", "number", "boolean", "json"]
 

@@ -12,12 +12,14 @@ import uuid
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
-from crawler.items import validation_details
+from crawler.models import validation_details
 
 if TYPE_CHECKING:
     from crawler.outcomes import Outcome
@@ -47,6 +49,17 @@ class Scraper:
     """The page classes that read this scraper's responses, in the order in which they are asked for."""
     entries: Entries | None = None
     """What ``since=last`` goes by; None where the listing has no newest entry."""
+
+    @property
+    def class_name(self) -> str:
+        """The name in the spelling of classes: ``RetailCategoryV4`` for ``retail-category-v4``."""
+        return "".join(word.capitalize() for word in self.name.split("-"))
+
+    @cached_property
+    def item_class(self) -> type[Record]:
+        """The class of this scraper's items, so that rules by item class can tell scrapers apart."""
+        doc = f"An item of {self.name}."
+        return type(f"{self.class_name}Item", (Record,), {"__doc__": doc, "__module__": "crawler.items"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,33 @@ class Target:
             "scraper": self.scraper.name,
             "params": self.params.model_dump(mode="json", exclude_none=True),
         }
+
+
+class Record(dict[str, Any]):
+    """A target's data as a Scrapy item: a mapping that any pipeline can read and change and any exporter can write.
+
+    The attributes are for this project's own pipelines. A copy of the mapping (``dict(record)``, ``record.copy()``)
+    does not have them; ``outcomes.record_in_progress`` gives them back.
+    """
+
+    def __init__(self, data: Mapping[str, Any], target: Target, fetched_at: datetime, *, is_line: bool = False) -> None:
+        super().__init__(data)
+        self.target = target
+        self.fetched_at = fetched_at
+        """When the scraper had read the target (UTC)."""
+        self.is_line = is_line
+        """Whether the mapping is the target's line in a batch feed, with the data under the key ``data``."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The data in the shape of the scraper's data model."""
+        data: dict[str, Any] = self["data"] if self.is_line else self
+        return data
+
+    def as_line(self) -> Record:
+        """The line of one of many targets: ``id``, ``scraper``, ``params``, ``fetched_at`` (ISO 8601) and ``data``."""
+        line = {**self.target.as_dict(), "fetched_at": self.fetched_at.isoformat(), "data": dict(self)}
+        return type(self)(line, self.target, self.fetched_at, is_line=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 from web_poet import HttpResponse, PageParams
 
-from crawler.items import validated
 from crawler.pages.microblog import ProfilePage
 from crawler.pages.microblog_api import TimelinePage, UserPage
 from crawler.pages.microblog_base import MicroblogPage
 from crawler.pages.microblog_embed import EmbedPage
+from crawler.pipelines import validated
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.microblog import World
 from crawler.schemas.microblog import Profile

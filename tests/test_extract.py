@@ -16,7 +16,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.commands.extract import Command
-from crawler.items import validated
+from crawler.pipelines import validated
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.retail import World
 from crawler.schemas.retail import Listing, SearchListing

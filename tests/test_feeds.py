@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crawler.items import Record
+from crawler.feeds import exploded_rows
 from crawler.parquet import ParquetExporter, arrow_schema
 from crawler.registry import scrapers, spiders
 from crawler.shapes import rows_named, shape_of_models
-from crawler.targets import Target
+from crawler.targets import Record, Target
 from tests.shop import ROOT, Shop, open_shop
 
 CATEGORY = scrapers()["retail-category-v4"]
@@ -151,7 +151,9 @@ def test_row_groups_hold_what_memory_may(tmp_path: Path, monkeypatch: pytest.Mon
         exporter = ParquetExporter(file, fields=shape_of_models([CATEGORY.data]), place=PRODUCTS)
         for number in range(7):
             data = {"products": [{"item_id": f"{number}-{n}"} for n in range(4)]}
-            exporter.export_item(Record(Target(str(number), CATEGORY, params), data, datetime.now(UTC)))
+            record = Record(data, Target(str(number), CATEGORY, params), datetime.now(UTC))
+            for row in exploded_rows(record, PRODUCTS):
+                exporter.export_item(row)
         exporter.finish_exporting()
     read = pq.ParquetFile(tmp_path / "out.parquet")
     assert read.metadata.num_row_groups > 1

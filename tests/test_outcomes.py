@@ -21,10 +21,9 @@ from scrapy.statscollectors import MemoryStatsCollector
 from twisted.python.failure import Failure
 
 from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
-from crawler.items import Record
 from crawler.outcomes import Accounting, Outcome, as_scrape_error
 from crawler.registry import scrapers
-from crawler.targets import Rejected, Target, TargetSource, TargetsUnavailableError
+from crawler.targets import Record, Rejected, Target, TargetSource, TargetsUnavailableError
 
 SCRAPER = scrapers()["retail-search-v4"]
 
@@ -70,7 +69,7 @@ def failure_of(target: Target, error: Exception) -> Failure:
 
 
 def record(target: Target) -> Record:
-    return Record(target, {"name": target.id}, datetime.now(UTC))
+    return Record({"name": target.id}, target, datetime.now(UTC))
 
 
 async def callback(*items: Any) -> AsyncIterator[Any]:
@@ -111,7 +110,7 @@ async def happen(accounting: Accounting, target: Target, event: str) -> None:
 EVENTS = ["item", "dropped", "item error", "typed error", "bug", "download failed", "nothing", "deadline", "scheduler"]
 CODES = {
     "item": "OK",
-    "dropped": "INTERNAL_ERROR",
+    "dropped": "ITEM_DROPPED",
     "item error": "INTERNAL_ERROR",
     "typed error": "TARGET_NOT_FOUND",
     "bug": "INTERNAL_ERROR",
@@ -198,7 +197,7 @@ def test_a_source_that_breaks_off_is_told_of_when_all_it_gave_is_settled() -> No
     async def scenario() -> None:
         accounting = make_accounting()
         async for each in accounting.release(source):
-            asyncio.get_running_loop().call_later(0.01, accounting.settle, each, {})
+            asyncio.get_running_loop().call_later(0.01, accounting.settle, each, record(each))
 
     with pytest.raises(TargetsUnavailableError, match="torn"):
         asyncio.run(scenario())
@@ -213,7 +212,7 @@ def test_further_targets_go_out_before_the_release_ends() -> None:
             seen.append(each.id)
             if len(each.id) < 3:
                 accounting.push(make_target(each.id + "+"))
-            accounting.settle(each, data={})
+            accounting.settle(each, record(each))
         return seen
 
     assert asyncio.run(scenario()) == ["1", "1+", "1++", "2", "2+", "2++"]
@@ -242,7 +241,7 @@ def test_two_targets_with_one_id_are_told_apart() -> None:
         accounting = make_accounting()
         source = Source([make_target("1"), make_target("1")])
         async for each in accounting.release(source):
-            asyncio.get_running_loop().call_soon(accounting.settle, each, {})
+            asyncio.get_running_loop().call_soon(accounting.settle, each, record(each))
         return source.outcomes
 
     assert sorted(outcome.code for outcome in asyncio.run(scenario())) == ["INVALID_REQUEST", "OK"]

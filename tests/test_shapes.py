@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from crawler.items import Entity, Model
+from crawler.models import Entity, Model
 from crawler.registry import scrapers, spiders
 from crawler.shapes import Fields, Many, Shape, fit, places, rows_named, shape_of, shape_of_models
 from crawler.sql.rows import tables_of

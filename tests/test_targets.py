@@ -326,6 +326,6 @@ def test_a_renewed_queue_goes_on_where_it_was() -> None:
 def test_the_queue_forwards_outcomes() -> None:
     heard: list[Outcome] = []
     source = QueueSource(on_outcome=heard.append)
-    outcome = Outcome(target(1), {}, None, 5)
+    outcome = Outcome(target(1), None, None, 5)
     source.settled(outcome)
     assert heard == [outcome]

@@ -14,8 +14,8 @@ from scrapy_poet.utils import scrapy_response_to_http_response as http_response
 from web_poet import PageParams
 
 import crawler.settings
-from crawler.items import validated
 from crawler.pages.videosite import ChannelPage
+from crawler.pipelines import validated
 from crawler.registry import scrapers
 from crawler.sandbox.faults import _ANSWERS, Answer, Ask
 from crawler.sandbox.videosite import World

@@ -11,7 +11,6 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
-from crawler.items import Record
 from crawler.monitors.compare import Report, compare
 from crawler.monitors.run import History, Run
 from crawler.outcomes import Outcome, target_settled
@@ -45,20 +44,16 @@ class Monitors:
         except ImportError as error:
             raise RuntimeError(f"MONITORS needs the extra 'monitors': {error}") from error
         extension = cls(crawler, suite)
-        crawler.signals.connect(extension.item_scraped, signals.item_scraped)
         crawler.signals.connect(extension.target_settled, target_settled)
         crawler.signals.connect(extension.spider_closed, signals.spider_closed)
         # Targets that are still out when the spider is closed are settled only then.
         crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
         return extension
 
-    def item_scraped(self, item: object) -> None:
-        """Counts a record's fields."""
-        if isinstance(item, Record):
-            self.run.add_record(item)
-
     def target_settled(self, outcome: Outcome) -> None:
-        """Counts an outcome."""
+        """Counts an outcome, and the fields of its data."""
+        if outcome.record is not None:
+            self.run.add_record(outcome.record)
         self.run.add_outcome(outcome)
 
     def spider_closed(self, spider: Spider, reason: str) -> None:

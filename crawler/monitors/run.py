@@ -13,8 +13,8 @@ from crawler.coverage import FieldCount, count_fields
 from crawler.shapes import shape_of_models
 
 if TYPE_CHECKING:
-    from crawler.items import Record
     from crawler.outcomes import Outcome
+    from crawler.targets import Record
 
 NOT_UNDERSTOOD = "EXTRACTION_FAILED"
 KEPT = 100

@@ -42,7 +42,6 @@ class Queue:
         queue = cls(crawler)
         connect = crawler.signals.connect  # here: what is connected once the spider is open comes after the exporters
         connect(queue.spider_opened, signals.spider_opened)
-        connect(queue.item_scraped, signals.item_scraped)
         connect(queue.target_settled, target_settled)
         connect(queue.slot_closed, signals.feed_slot_closed)
         connect(queue.spider_closed, signals.spider_closed)
@@ -77,14 +76,9 @@ class Queue:
         cast("Accounting", self.crawler.get_spider_middleware(Accounting)).unfinished_stays = True
         self._count()
 
-    def item_scraped(self) -> None:
-        """A line of data is about to be written."""
-        self._look(failures=False)
-
     def target_settled(self, outcome: Outcome) -> None:
-        """A line of a failure may be about to be written."""
-        if outcome.error:
-            self._look(failures=True)
+        """A line is about to be written."""
+        self._look(failures=outcome.error is not None)
 
     def stored_in(self, outcome: Outcome) -> set[str] | None:
         """The files that must be closed before the outcome's line is safe. None: it was not written, so it is not."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from crawler import cursors
-from crawler.items import Entity, Model, Params
+from crawler.models import Entity, Model, Params
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""

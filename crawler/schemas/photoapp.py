@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from crawler.items import Model, Params
+from crawler.models import Model, Params
 from crawler.schemas.photoapp_link import Link, link_of_url
 
 

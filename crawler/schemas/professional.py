@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from pydantic import Field, field_validator
 
-from crawler.items import Entity, Model, Params
+from crawler.models import Entity, Model, Params
 from crawler.platforms import PUBLIC_ORIGINS
 from crawler.schemas.professional_rows import (
     Activity,

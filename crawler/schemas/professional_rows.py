@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from crawler.items import Model
+from crawler.models import Model
 
 
 class Activity(Model):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from crawler.items import Entity, Model, Params
+from crawler.models import Entity, Model, Params
 from crawler.platforms import PUBLIC_ORIGINS
 
 CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"

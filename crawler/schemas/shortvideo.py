@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from crawler.items import Model, Params
+from crawler.models import Model, Params
 
 MOST_ROWS = 30
 """The most rows that one call gives."""

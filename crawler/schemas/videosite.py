@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from crawler import cursors
-from crawler.items import Model, Params
+from crawler.models import Model, Params
 
 CHANNEL_ID = r"^UC[A-Za-z0-9_-]{22}$"
 VIDEO_ID = r"^[A-Za-z0-9_-]{11}$"

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import Field
 
 from crawler.errors import ErrorType, documented
-from crawler.items import Model
+from crawler.models import Model
 
 DataT = TypeVar("DataT")
 

@@ -15,7 +15,6 @@ from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
 from crawler import platforms
 from crawler.data_files import data_file
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamBlocked, UpstreamRateLimited
-from crawler.items import Record
 from crawler.outcomes import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
 from crawler.pages.base import PlatformPage
 from crawler.politeness import platform_state
@@ -26,6 +25,7 @@ from crawler.targets import (
     Admission,
     ArgumentSource,
     QueueSource,
+    Record,
     Scraper,
     Target,
     TargetSource,
@@ -268,7 +268,7 @@ class PlatformSpider(Spider):
 
     def record(self, target: Target, data: dict[str, Any]) -> Record:
         """What the spider yields for a target."""
-        return Record(target, data, datetime.now(UTC))
+        return target.scraper.item_class(data, target, datetime.now(UTC))
 
     def target_settled(self, outcome: Outcome) -> None:
         """Tells the platform's circuit breaker how it went, and ``since=last`` what was seen."""

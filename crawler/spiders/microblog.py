@@ -14,7 +14,6 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from twisted.python.failure import Failure
 
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, ServiceError, TargetError, UpstreamBlocked
-from crawler.items import Record
 from crawler.outcomes import DOWNLOAD_FAILURES, as_scrape_error
 from crawler.pages.base import PlatformPage
 from crawler.pages.microblog import ProfilePage
@@ -32,7 +31,7 @@ from crawler.pages.microblog_merge import Part, failure, profile_of, record, use
 from crawler.pages.microblog_user import FIELDS
 from crawler.schemas.microblog import Profile, ProfileParams
 from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Entries, Scraper, Target
+from crawler.targets import Entries, Record, Scraper, Target
 from crawler.tokens import SharedToken, shared_token
 from crawler.upstream.microblog import (
     TIMELINE_QUERIES,

@@ -11,13 +11,12 @@ from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import ExtractionFailed, ScrapeError
-from crawler.items import Record
 from crawler.pages.base import PlatformPage
 from crawler.pages.photoapp import EmbedPage, GraphPage, PostPage, ReelsPage, SharePage, WebInfoPage
 from crawler.schemas.photoapp import PostData, PostParams
 from crawler.schemas.photoapp_link import link_of_url
 from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Scraper, Target
+from crawler.targets import Record, Scraper, Target
 from crawler.upstream.photoapp import embed_request, post_request, reels_request, share_request
 
 logger = structlog.get_logger(__name__)

@@ -10,11 +10,10 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.items import Record
 from crawler.pages.professional import ProfilePage
 from crawler.schemas.professional import Profile, ProfileParams, slug_of_url
 from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Scraper, Target
+from crawler.targets import Record, Scraper, Target
 from crawler.upstream.professional import edition_origins, profile_request
 
 

@@ -11,13 +11,12 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.items import Record
 from crawler.outcomes import Outcome
 from crawler.pages.retail import ListingPage, SearchPage
 from crawler.schemas.retail import CategoryParams, Listing, SearchListing, SearchParams, category_of_url
 from crawler.spiders.base import CrawlArguments, PlatformSpider
 from crawler.sweep import Slice, Sweep
-from crawler.targets import Scraper, Target
+from crawler.targets import Record, Scraper, Target
 from crawler.upstream.retail import listing_request
 
 logger = structlog.get_logger(__name__)

@@ -12,11 +12,10 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError, UpstreamRateLimited
-from crawler.items import Record
 from crawler.pages.shortvideo import AppResultsPage, ResultsPage, SearchPage
 from crawler.schemas.shortvideo import PhotoSearch, PhotoSearchParams
 from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Scraper, Target
+from crawler.targets import Record, Scraper, Target
 from crawler.upstream.shortvideo import RESULTS_PATH, SIGNS, search_request
 from crawler.visits import Heard, Listening, in_browser
 

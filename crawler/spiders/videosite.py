@@ -11,7 +11,6 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from twisted.python.failure import Failure
 
 from crawler.errors import ScrapeError, ServiceError
-from crawler.items import Record
 from crawler.outcomes import as_scrape_error
 from crawler.pages.base import PlatformPage
 from crawler.pages.videosite import ChannelPage
@@ -21,7 +20,7 @@ from crawler.pages.videosite_record import joined
 from crawler.schemas.videosite import TABS, ChannelRecord, ProfileParams, switch
 from crawler.spiders.base import CrawlArguments, PlatformSpider
 from crawler.spiders.videosite_visit import Visit
-from crawler.targets import Entries, Scraper, Target
+from crawler.targets import Entries, Record, Scraper, Target
 from crawler.upstream import videosite as upstream
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import structlog
 from scrapy.exceptions import CloseSpider, NotConfigured
 
-from crawler.items import Record
+from crawler.outcomes import record_in_progress
 from crawler.sql.rows import rows_of, tables_of
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from crawler.spiders.base import PlatformSpider
     from crawler.sql.rows import Row
     from crawler.sql.sink import SqlSink, Written
+    from crawler.targets import Record
 
 logger = structlog.get_logger(__name__)
 
@@ -73,18 +74,19 @@ class SqlPipeline:
         if self.sink is not None:
             await asyncio.to_thread(self.sink.close)
 
-    async def process_item(self, item: Record) -> Record:
+    async def process_item(self, item: Any) -> Record:
         """Passes a record on when its rows are committed; what the database refuses is raised."""
         if self._given_up is not None:
             raise self._given_up
-        rows = list(rows_of(item, self.tables))
+        record = record_in_progress(item)
+        rows = list(rows_of(record, self.tables))
         if rows:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((rows, done))
             if self._writer is None or self._writer.done():
                 self._writer = asyncio.create_task(self._write_all())
             await done
-        return item
+        return record
 
     async def _write_all(self) -> None:
         while self._waiting:

@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from crawler.items import Entity, Record
+from crawler.models import Entity
 from crawler.shapes import Fields, Many, Place, Scalar, Shape, fit, merged, places, shape_of_models
-from crawler.targets import Scraper
+from crawler.targets import Record, Scraper
 
 TARGET_KEY = ("target_scraper", "target_params")
 """The key of things that have none of their own: who was asked, and for what."""

@@ -10,13 +10,12 @@ import pytest
 
 from crawler.coverage import FieldCount
 from crawler.errors import ExtractionFailed
-from crawler.items import Record
 from crawler.monitors.compare import compare
 from crawler.monitors.run import History, Run
 from crawler.monitors.suite import render
 from crawler.outcomes import Outcome
 from crawler.registry import scrapers
-from crawler.targets import Target
+from crawler.targets import Record, Target
 
 CATEGORY = scrapers()["retail-category-v4"]
 
@@ -77,7 +76,7 @@ def test_a_run_counts_what_is_filled_and_what_is_null() -> None:
     counted = Run(spider="retail")
     target = Target("a", CATEGORY, CATEGORY.params.model_validate({"cat_id": "1"}))
     rows = [{"price": {"current_price": 0.0}, "badges": []}, {"price": {"current_price": None}, "flag": "x"}]
-    counted.add_record(Record(target, {"products": rows, "has_more": False, "title": ""}, datetime.now(UTC)))
+    counted.add_record(Record({"products": rows, "has_more": False, "title": ""}, target, datetime.now(UTC)))
     fields = counted.fields["retail-category-v4"]
     assert fields["products[].price.current_price"] == FieldCount(rows=2, filled=1, null=1), "0.0 is a value"
     assert fields["has_more"] == FieldCount(rows=1, filled=1), "false is one"

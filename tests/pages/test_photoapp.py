@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
-from crawler.items import validated
 from crawler.pages.photoapp import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
+from crawler.pipelines import validated
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.photoapp import World
 from crawler.sandbox.photoapp_page import embed

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
-from crawler.items import validated
 from crawler.pages.professional import ProfilePage
+from crawler.pipelines import validated
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.professional import FAULTS, World
 from crawler.schemas.professional import Profile

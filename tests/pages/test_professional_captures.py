@@ -10,8 +10,8 @@ import pytest
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
-from crawler.items import validated
 from crawler.pages.professional import ProfilePage
+from crawler.pipelines import validated
 from crawler.schemas.professional import Profile
 
 CAPTURES = Path(__file__).parents[3] / "shared" / "captures" / "professional"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
-from crawler.items import validated
 from crawler.pages.retail import ListingPage
+from crawler.pipelines import validated
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.retail import World
 from crawler.schemas.retail import Listing

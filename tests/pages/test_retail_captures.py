@@ -12,8 +12,8 @@ import pytest
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
-from crawler.items import validated
 from crawler.pages.retail import ListingPage, SearchPage
+from crawler.pipelines import validated
 from crawler.schemas.retail import Listing, SearchListing
 
 CAPTURES = Path(__file__).parents[3] / "shared" / "captures" / "retail"

@@ -11,9 +11,9 @@ import pytest
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
-from crawler.items import validated
 from crawler.normalise import retry_after_seconds
 from crawler.pages.retail import ListingPage, SearchPage
+from crawler.pipelines import validated
 from crawler.schemas.retail import Listing, SearchListing
 
 ROWS = [{"__typename": "Product", "usItemId": str(n), "name": f"Thing {n}"} for n in range(3)]

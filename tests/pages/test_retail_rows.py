@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from crawler.items import validated
 from crawler.pages.retail_product import product
+from crawler.pipelines import validated
 from crawler.schemas.retail import Product
 
 ROW: dict[str, Any] = {"__typename": "Product", "usItemId": "0071", "name": 'Red Barn™ Mustard, 8" & more'}

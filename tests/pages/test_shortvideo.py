@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
-from crawler.items import validated
 from crawler.pages.shortvideo import AppResultsPage, ResultsPage, SearchPage
+from crawler.pipelines import validated
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.shortvideo import PAGE_SIZE, World
 from crawler.schemas.shortvideo import PhotoSearch, PhotoSearchParams

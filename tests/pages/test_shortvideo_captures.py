@@ -12,8 +12,8 @@ import pytest
 
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
-from crawler.items import validated
 from crawler.pages.shortvideo import AppResultsPage, ResultsPage
+from crawler.pipelines import validated
 from crawler.registry import scrapers
 from crawler.schemas.shortvideo import PhotoSearch
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
-from crawler.items import validated
 from crawler.pages.videosite import ChannelPage
 from crawler.pages.videosite_base import VideositePage
 from crawler.pages.videosite_extra import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
@@ -24,6 +23,7 @@ from crawler.pages.videosite_item import node_text, post, read_row, rows_of, tok
 from crawler.pages.videosite_list import ContinuationPage, PlaylistPage
 from crawler.pages.videosite_profile import joined_day, unwrapped
 from crawler.pages.videosite_record import joined
+from crawler.pipelines import validated
 from crawler.sandbox import videosite_extra as extra
 from crawler.sandbox.faults import Ask
 from crawler.sandbox.videosite import World, token

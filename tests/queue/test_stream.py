@@ -126,7 +126,7 @@ async def outcomes_of(stream: TargetStream, tries: int = 2) -> list[str]:
     await source.open()
     codes = []
     async for each in source:
-        outcome = Outcome(each, None if isinstance(each, Rejected) else {}, getattr(each, "error", None), 0)
+        outcome = Outcome(each, None, getattr(each, "error", None), 0)
         source.settled(outcome)
         codes.append(outcome.code)
     await source.close()

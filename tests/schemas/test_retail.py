@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import ExtractionFailed
-from crawler.items import validated
+from crawler.pipelines import validated
 from crawler.schemas import retail
 from crawler.schemas.retail import CategoryParams, Listing, Product, SearchListing, SearchParams, category_of_url
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from crawler.errors import ExtractionFailed, InvalidRequest
-from crawler.items import validated
+from crawler.pipelines import validated
 from crawler.registry import scrapers
 from crawler.sandbox.shortvideo import World
 from crawler.schemas.shortvideo import PhotoSearch

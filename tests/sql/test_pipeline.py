@@ -12,13 +12,12 @@ import pytest
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
-from crawler.items import Record
 from crawler.registry import scrapers
 from crawler.spiders.retail import RetailSpider
 from crawler.sql.pipeline import SqlPipeline
 from crawler.sql.rows import Row
 from crawler.sql.sink import Written
-from crawler.targets import Target
+from crawler.targets import Record, Target
 
 CATEGORY = scrapers()["retail-category-v4"]
 
@@ -61,7 +60,7 @@ class Pipeline:
 
 def record(item: str) -> Record:
     target = Target(item, CATEGORY, CATEGORY.params.model_validate({"cat_id": "1"}))
-    return Record(target, {"products": [{"item_id": item}]}, datetime.now(UTC))
+    return Record({"products": [{"item_id": item}]}, target, datetime.now(UTC))
 
 
 def test_what_comes_while_one_is_written_is_one_batch() -> None:

@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 from pydantic import Field
 
-from crawler.items import Entity, Model, Record
+from crawler.models import Entity, Model
 from crawler.schemas.retail import CategoryParams
 from crawler.sql.rows import TableShape, rows_of, tables_of
 from crawler.sql.sink import SqlSink, Written
-from crawler.targets import Scraper, Target
+from crawler.targets import Record, Scraper, Target
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -55,7 +55,7 @@ TABLES = tables_of((SHELF,))
 
 def record(data: dict[str, Any], hours: float = 0, of: Scraper = SHELF) -> Record:
     target = Target("t", of, CategoryParams(cat_id="1"))
-    return Record(target, data, START + timedelta(hours=hours))
+    return Record(data, target, START + timedelta(hours=hours))
 
 
 def things(*rows: dict[str, Any], hours: float = 0) -> Record:
@@ -162,8 +162,8 @@ def test_a_newer_model_adds_its_columns(database: str) -> None:
     old.write(things({"id": "a"}))
     old.sink.close()
     new = Database(database, tables_of((scraper(NewShelf),)))
-    newer = Record(Target("t", scraper(NewShelf), CategoryParams(cat_id="1")), {}, START + timedelta(hours=1))
-    new.write(Record(newer.target, {"things": [{"id": "b", "name": "B", "stars": 4.5}]}, newer.fetched_at))
+    newer = Record({}, Target("t", scraper(NewShelf), CategoryParams(cat_id="1")), START + timedelta(hours=1))
+    new.write(Record({"things": [{"id": "b", "name": "B", "stars": 4.5}]}, newer.target, newer.fetched_at))
     assert new.rows("shop_things", "id", "stars") == [("a", None), ("b", 4.5)]
     new.sink.close()
 

@@ -11,9 +11,9 @@ from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import UpstreamError
-from crawler.items import Model, Params, Record
+from crawler.models import Model, Params
 from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Entries, Scraper, Target
+from crawler.targets import Entries, Record, Scraper, Target
 
 
 class TimelineParams(Params):
