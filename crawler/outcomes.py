@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 from itemadapter import ItemAdapter
@@ -33,7 +33,6 @@ from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
 from crawler.errors import (
     BlockedByPolicy,
-    ExtractionFailed,
     InvalidRequest,
     ItemDropped,
     ScrapeError,
@@ -69,6 +68,15 @@ DOWNLOAD_FAILURES = (
 """What a download raises where the platform, or the way to it, is at fault."""
 
 
+class FailedSource(NamedTuple):
+    """An optional source of a record that failed: the record is complete without it, but poorer."""
+
+    source: str
+    """The source's name, as its page class has it."""
+    code: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a target ended: its record, or its error."""
@@ -80,6 +88,8 @@ class Outcome:
     duration_ms: int
     further: tuple[Target, ...] = ()
     """The targets that it led to: the next page, the slices of a listing."""
+    warnings: tuple[FailedSource, ...] = ()
+    """The optional sources that failed."""
 
     @property
     def data(self) -> dict[str, Any] | None:
@@ -101,6 +111,7 @@ class _Open:
     timer: asyncio.TimerHandle | None
     fetched_at: datetime | None = None
     further: list[Target] = field(default_factory=list)
+    warnings: list[FailedSource] = field(default_factory=list)
 
 
 _in_progress: ContextVar[_Open] = ContextVar("in_progress")
@@ -244,8 +255,33 @@ class Accounting:
         if entry.timer:
             entry.timer.cancel()
         duration = round((time.monotonic() - entry.since) * 1000)
-        self._report(Outcome(target, record, error, duration, tuple(entry.further)))
+        self._report(Outcome(target, record, error, duration, tuple(entry.further), tuple(entry.warnings)))
         self._changed.set()
+
+    def enter(self, target: Target) -> None:
+        """Bind the target to the task that runs its callback or errback and, after it, its pipelines."""
+        entry = self._out.get(target.id)
+        if entry is not None:
+            _in_progress.set(entry)
+
+    def warn(self, target: Target, source: str, error: ScrapeError) -> None:
+        """Add a failed optional source to the target's outcome."""
+        entry = self._out.get(target.id)
+        if entry is not None:
+            entry.warnings.append(FailedSource(source, error.code, error.reason))
+
+    def hand_over(self, record: Record) -> bool:
+        """Note that a record goes to the pipelines: from now on its deadline does not end its target.
+
+        False where the target has its outcome already: the deadline has passed, and no feed may show the record.
+        """
+        entry = self._out.get(record.target.id)
+        if entry is None:
+            return False
+        if entry.timer:
+            entry.timer.cancel()
+        entry.fetched_at = record.fetched_at
+        return True
 
     def _report(self, outcome: Outcome) -> None:
         assert self._source is not None
@@ -258,45 +294,18 @@ class Accounting:
     def _expire(self, target: Target) -> None:
         self.settle(target, error=UpstreamTimeout("The deadline passed before the platform had answered."))
 
-    def failed(self, failure: Failure) -> None:
-        """The errback of every target's request."""
-        request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        error = as_scrape_error(failure.value)
-        if type(error) is ServiceError:
-            # Where a callback or a pipeline breaks Scrapy logs the traceback; nobody else does for the way up to them.
-            logger.error("download_broke", url=request.url, exc_info=failure.value)
-        self.settle(request.meta["target"], error=error)
-
     # Spider middleware
 
-    def process_spider_input(self, response: Response) -> None:
-        """Notes which target the callback and the pipelines after it work on."""
-        entry = self._entry(response)
-        if entry is not None:
-            _in_progress.set(entry)
-
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Passes on what is not too late, and settles a target whose callback ended with nothing."""
+        """Completes a target of whose item nothing is left after the other spider middlewares."""
         items = 0
         async for item in result:
             items += 1
-            if isinstance(item, Record):
-                entry = self._out.get(item.target.id)
-                if entry is None:
-                    continue  # it has its outcome already, the deadline's: no feed may show it as well
-                entry.fetched_at = item.fetched_at
             yield item
         if not items:
             self._settle_response(
-                response, error=ExtractionFailed("Nothing was found in the answer.", reason="no_item")
+                response, error=ServiceError("A spider middleware dropped the item.", reason="no_item")
             )
-
-    def process_spider_exception(self, response: Response, exception: Exception) -> list[Any] | None:
-        """Takes typed errors as outcomes; a bug goes on to Scrapy's log with its traceback and comes back as signal."""
-        if not isinstance(exception, ScrapeError):
-            return None
-        self._settle_response(response, error=exception)
-        return []
 
     # Signals
 

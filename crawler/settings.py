@@ -123,7 +123,7 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
 }
 SPIDER_MIDDLEWARES: dict[str, int | None] = {
     "crawler.tracing.BindTarget": 10,  # before all others
-    "crawler.outcomes.Accounting": 950,  # nearest to the spider: it must see how each callback ends
+    "crawler.outcomes.Accounting": 5,  # nearest to the engine: it must see whether any middleware dropped the item
     # Each of these looks at every response and at what its callback yields, for links that no spider here follows.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects say what a status means
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # a target's page is not reached from the one before

@@ -62,12 +62,6 @@ def response_of(target: Target) -> Response:
     return Response("http://127.0.0.1/", request=request_of(target))
 
 
-def failure_of(target: Target, error: Exception) -> Failure:
-    failure = Failure(error)
-    failure.request = request_of(target)  # type: ignore[attr-defined]  # as Scrapy's scraper does
-    return failure
-
-
 def record(target: Target) -> Record:
     return Record({"name": target.id}, target, datetime.now(UTC))
 
@@ -93,12 +87,11 @@ async def happen(accounting: Accounting, target: Target, event: str) -> None:
         case "item error":
             accounting.item_error(record(target), Failure(KeyError("x")), response)
         case "typed error":
-            accounting.process_spider_exception(response, TargetNotFound("gone"))
+            accounting.settle(target, error=TargetNotFound("gone"))
         case "bug":
-            accounting.process_spider_exception(response, KeyError("x"))
             accounting.spider_error(Failure(KeyError("x")), response)
         case "download failed":
-            accounting.failed(failure_of(target, DownloadConnectionRefusedError()))
+            accounting.settle(target, error=as_scrape_error(DownloadConnectionRefusedError()))
         case "nothing":
             await nothing(accounting, target)
         case "deadline":
@@ -115,7 +108,7 @@ CODES = {
     "typed error": "TARGET_NOT_FOUND",
     "bug": "INTERNAL_ERROR",
     "download failed": "UPSTREAM_ERROR",
-    "nothing": "EXTRACTION_FAILED",
+    "nothing": "INTERNAL_ERROR",
     "deadline": "UPSTREAM_TIMEOUT",
     "scheduler": "INTERNAL_ERROR",
 }
@@ -175,10 +168,9 @@ def test_what_comes_too_late_reaches_no_feed() -> None:
     async def scenario() -> tuple[list[Any], list[Any]]:
         accounting = make_accounting()
         async for each in accounting.release(Source([make_target("1")])):
-            response = response_of(each)
-            passed = [item async for item in accounting.process_spider_output(response, callback(record(each)))]
+            passed = [item for item in [record(each)] if accounting.hand_over(item)]
             accounting._expire(each)
-            late = [item async for item in accounting.process_spider_output(response, callback(record(each)))]
+            late = [item for item in [record(each)] if accounting.hand_over(item)]
         return passed, late
 
     passed, late = asyncio.run(scenario())

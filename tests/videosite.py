@@ -14,16 +14,18 @@ from scrapy_poet.utils import scrapy_response_to_http_response as http_response
 from web_poet import PageParams
 
 import crawler.settings
-from crawler.pages.videosite import ChannelPage
+from crawler.errors import ScrapeError
 from crawler.pipelines import validated
 from crawler.registry import scrapers
 from crawler.sandbox.faults import _ANSWERS, Answer, Ask
 from crawler.sandbox.videosite import World
 from crawler.schemas.videosite import continuation_of
+from crawler.spiders.base import First
+from crawler.spiders.videosite import VideositeSpider
 from crawler.spiders.videosite_visit import Visit
 from crawler.targets import Target, check_params
 
-__all__ = ["ORIGIN", "SCRAPER", "Stub", "ask_of", "comparable", "http_response", "visit"]
+__all__ = ["ORIGIN", "SCRAPER", "Stub", "ask_of", "comparable", "first_of", "visit"]
 
 SCRAPER = scrapers()["videosite-profile-v3"]
 ORIGIN = "https://www.youtube.com"
@@ -36,10 +38,11 @@ def ask_of(request: Request) -> Ask:
     return Ask(url.path, args, request.method, {}, request.body)
 
 
-class Stub:
-    """What a visit needs of a spider. ``asked`` are the requests made, ``change`` damages answers."""
+class Stub(VideositeSpider):
+    """The spider, with a world in place of the network. ``asked``: requests made; ``change`` damages answers."""
 
     def __init__(self, world: World, change: Callable[[Ask, Answer], Answer] | None = None, **settings: Any) -> None:
+        super().__init__()
         self.world = world
         self.change = change
         self.settings = Settings({name: value for name, value in vars(crawler.settings).items() if name.isupper()})
@@ -47,14 +50,21 @@ class Stub:
         self.asked: list[Ask] = []
         self._hits: dict[str, int] = {}
 
-    def origin(self) -> str:
+    def origin(self, role: str = "page") -> str:
         return ORIGIN
 
-    async def fetch(self, request: Request, _target: Target) -> Response:
+    def warn(self, target: Target, source: str, error: ScrapeError) -> None:
+        """There is no outcome that it could belong to."""
+
+    async def fetch(self, request: Request, target: Target) -> Response:
+        request.meta["target"] = target
         ask = ask_of(request)
         self.asked.append(ask)
         status, headers, body = self._answer(ask)
-        return Response(request.url, status=status, headers=headers, body=body, request=request)
+        response = Response(request.url, status=status, headers=headers, body=body, request=request)
+        kind = request.callback.__annotations__["page"]
+        page = kind(response=http_response(response), page_params=PageParams(request.meta["page_params"]))
+        return response.replace(request=request.replace(cb_kwargs={"page": page}))
 
     def _answer(self, ask: Ask) -> Answer:
         fault = self.world.fault(ask)
@@ -74,18 +84,19 @@ class Stub:
         return [self.world.kind(ask) for ask in self.asked]
 
 
+async def first_of(stub: Stub, target: Target) -> First:
+    """The answer to a target's scheduled request."""
+    response = await stub.fetch(stub.request(target), target)
+    assert response.request is not None
+    return First(stub, response.request, page=response.request.cb_kwargs["page"])
+
+
 def visit(stub: Stub, **asked: Any) -> dict[str, Any]:
     """The validated record of a target, as the spider makes it."""
 
     async def made() -> dict[str, Any]:
         target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, asked))
-        begun = Visit(stub, target)  # type: ignore[arg-type]  # all that it needs
-        response = await stub.fetch(begun.request, target)
-        page = ChannelPage(
-            response=http_response(response),
-            page_params=PageParams(begun.request.meta["page_params"]),
-        )
-        return await begun.record(page)
+        return await Visit(stub, target).record(await first_of(stub, target))
 
     return validated(SCRAPER.data, asyncio.run(made()))
 

@@ -229,9 +229,14 @@ class AppResultsPage(ResultsPage):
 
 @attrs.define(slots=False)
 class SearchPage(PlatformPage):
-    """The search page itself. It holds no results: it fetches them. Read where none came, for the reason."""
+    """The search page in the browser. It holds no results: it fetches them. Without any, it says why."""
 
     source: ClassVar[str] = "search page"
+    received: dict[str, Any] | None = attrs.field(default=None, init=False)
+    """The item made of the results that the page received; None where it received none."""
+
+    async def to_item(self) -> dict[str, Any]:
+        return await super().to_item() if self.received is None else self.received
 
     @classmethod
     def recognise(cls, body: str) -> bool:

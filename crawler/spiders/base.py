@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, cast
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
+from scrapy.http import Response
 
 from crawler import platforms
 from crawler.data_files import data_file
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamBlocked, UpstreamRateLimited
+from crawler.errors import (
+    ExtractionFailed,
+    InvalidRequest,
+    ScrapeError,
+    ServiceError,
+    UpstreamBlocked,
+    UpstreamRateLimited,
+)
 from crawler.outcomes import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
 from crawler.pages.base import PlatformPage
 from crawler.politeness import platform_state
@@ -35,10 +43,13 @@ from crawler.visits import carry_browser, in_browser
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
     from scrapy.settings import BaseSettings
+    from twisted.python.failure import Failure
 
 logger = structlog.get_logger(__name__)
+
+Data = dict[str, Any]
+P = TypeVar("P", bound=PlatformPage)
 
 # Given by those who run spiders, not by those who ask for targets: Scrapyd's job id, the endpoint's queue.
 RUNNER_ARGUMENTS = frozenset({"_job", "source"})
@@ -90,6 +101,35 @@ class CrawlArguments(BaseModel):
         return self
 
 
+class First:
+    """The answer to a target's scheduled request: its page object, or the error of its download."""
+
+    def __init__(
+        self,
+        spider: PlatformSpider,
+        request: Request,
+        *,
+        page: PlatformPage | None = None,
+        error: ScrapeError | None = None,
+    ) -> None:
+        self.request = request
+        """The request that was answered: after redirects and retries."""
+        self._spider = spider
+        self._page = page
+        self._error = error
+
+    async def page(self, kind: type[P], *, retry: bool = True) -> P:
+        """Return the page object, with its item read; ``retry`` as for ``PlatformSpider.get``.
+
+        Raises:
+            ScrapeError: the error of the download or of the page object.
+        """
+        if self._error is not None:
+            raise self._error
+        assert isinstance(self._page, kind)
+        return await self._spider.read(self._page, self.request, retry=retry)
+
+
 class PlatformSpider(Spider):
     """The base of the six spiders. A platform names its ``scrapers`` and says how a target becomes a request."""
 
@@ -108,6 +148,7 @@ class PlatformSpider(Spider):
         self.exploded: Place | None = None
         """The list of which the feeds have one line a row."""
         self.seen: Seen | None = None
+        self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
@@ -180,15 +221,135 @@ class PlatformSpider(Spider):
                         await breaker.wait()
                     else:
                         breaker.check()
-                    yield self.prepare(self.request(target), target)
+                    yield _of_target(self.request(target), target).replace(errback=self._errback)
                 except ScrapeError as error:
                     self.accounting.settle(target, error=error)
         except TargetsUnavailableError as error:
             raise CloseSpider(str(error)) from error
 
     def request(self, target: Target) -> Request:
-        """The first request of a target, with its callback. Pure: what it depends on is in the target."""
+        """The scheduled request of a target, made with ``for_page``. Pure: what it depends on is in the target."""
         raise NotImplementedError
+
+    async def scrape(self, target: Target, first: First) -> Data:
+        """The target's data, beginning with the answer to its scheduled request.
+
+        Raises:
+            ScrapeError: the target has no data; the kind of error says why.
+        """
+        raise NotImplementedError
+
+    def for_page(self, kind: type[PlatformPage], request: Request) -> Request:
+        """Return a request whose answer scrapy-poet reads as a page object of this class."""
+        return request.replace(callback=self._callback(kind))
+
+    async def get(self, kind: type[P], request: Request, target: Target, *, retry: bool = True) -> P:
+        """Return the page object of a further request of a target, with its item read.
+
+        Where ``retry`` is true, a page that is not understood is fetched once more, and a page that is refused is
+        loaded in the browser where ``BROWSER_FALLBACK`` names the platform.
+
+        Raises:
+            ScrapeError: the error of the download or of the page object.
+        """
+        answered = (await self.fetch(self.for_page(kind, request), target)).request
+        assert answered is not None
+        page = answered.cb_kwargs["page"]
+        assert isinstance(page, kind)
+        return await self.read(page, answered, retry=retry)
+
+    async def get_optional(self, kind: type[P], request: Request, target: Target) -> P | None:
+        """As ``get``, without a second try, for a source that the record can do without.
+
+        A source that fails is None, and a warning of the target's outcome.
+        """
+        try:
+            return await self.get(kind, request, target, retry=False)
+        except ScrapeError as error:
+            self.warn(target, kind.source, error)
+            return None
+
+    def warn(self, target: Target, source: str, error: ScrapeError) -> None:
+        """Add a failed optional source to the warnings of the target's outcome."""
+        logger.info("source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
+        self.accounting.warn(target, source, error)
+
+    async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
+        """Read a page object's item. With ``retry``: from a second download where the first is not usable.
+
+        Raises:
+            ScrapeError: the error of the page object, or of the second download.
+        """
+        try:
+            await self.read_item(page, request)
+        except ExtractionFailed as error:
+            if not retry:
+                raise
+            logger.info("fetched_again", url=request.url, reason=error.reason)
+            again = request.replace(cb_kwargs={})
+        except (UpstreamBlocked, UpstreamRateLimited) as error:
+            # A platform that asks for fewer requests gets fewer; a page without its data may be sent to a browser.
+            if not (retry and self._may_use_browser(request)) or error.reason == "rate_limited":
+                raise
+            logger.info("asked_in_browser", url=request.url, reason=error.reason)
+            again = in_browser(request)
+        else:
+            return page
+        return await self.get(type(page), again, request.meta["target"], retry=False)
+
+    async def read_item(self, page: PlatformPage, request: Request) -> None:
+        """Read a page object's item. For a platform whose data is not in the answer itself, which overrides this."""
+        await page.to_item()
+
+    async def fetch(self, request: Request, target: Target) -> Response:
+        """Download a further request of a target, through the downloader middlewares.
+
+        Raises:
+            ScrapeError: also where the download itself fails, so that callers catch one kind of error.
+        """
+        assert self.crawler.engine is not None
+        try:
+            return await self.crawler.engine.download_async(_of_target(request, target))
+        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
+            raise as_scrape_error(error) from error
+
+    def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
+        """The callback for a page class. One for each class: scrapy-poet keeps what it plans by the callback."""
+        if kind not in self._callbacks:
+
+            def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record]:
+                assert response.request is not None
+                return self._scrape(First(self, response.request, page=page))
+
+            callback.__annotations__ = {"response": Response, "page": kind}
+            self._callbacks[kind] = callback
+        return self._callbacks[kind]
+
+    def _errback(self, failure: Failure) -> AsyncIterator[Record] | None:
+        """Goes on without the scheduled request's answer: a platform may have other sources."""
+        request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
+        error = as_scrape_error(failure.value)
+        if type(error) is ServiceError:
+            # Where a callback or a pipeline breaks Scrapy logs the traceback; nobody else does for the way up to them.
+            logger.error("download_broke", url=request.url, exc_info=failure.value)
+            self.accounting.settle(request.meta["target"], error=error)
+            return None
+        return self._scrape(First(self, request, error=error))
+
+    def _scrape(self, first: First) -> AsyncIterator[Record]:
+        target: Target = first.request.meta["target"]
+        self.accounting.enter(target)
+        return self._records(target, first)
+
+    async def _records(self, target: Target, first: First) -> AsyncIterator[Record]:
+        try:
+            data = await self.scrape(target, first)
+        except ScrapeError as error:
+            self.accounting.settle(target, error=error)
+            return
+        record = target.scraper.item_class(data, target, datetime.now(UTC))
+        if self.accounting.hand_over(record):
+            yield record
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -208,55 +369,10 @@ class PlatformSpider(Spider):
         """The data of a target from the pages that there are. A platform of one page has it all in the first."""
         return await pages[0].to_item()
 
-    def prepare(self, request: Request, target: Target) -> Request:
-        """A request that belongs to a target: its outcome is known whatever becomes of it.
-
-        A platform with other sources brings an errback of its own, which must end with an outcome, too.
-        """
-        request.meta["target"] = target
-        return request.replace(dont_filter=True, errback=request.errback or self.accounting.failed)
-
-    async def fetch(self, request: Request, target: Target) -> Response:
-        """A follow-up of the same target, awaited. Its page is in ``response.request.cb_kwargs``.
-
-        Raises:
-            ScrapeError: also where the download itself fails, so that callers catch one kind of error.
-        """
-        assert self.crawler.engine is not None
-        try:
-            return await self.crawler.engine.download_async(self.prepare(request, target))
-        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
-            raise as_scrape_error(error) from error
-
-    async def read(self, page: PlatformPage, response: Response) -> tuple[dict[str, Any], PlatformPage]:
-        """The page's item and the page that gave it. A page that is not understood, or another's, is fetched once more;
-        one that is refused is asked for in the browser, where the platform is in ``BROWSER_FALLBACK``.
-
-        Raises:
-            ScrapeError: as the page object does; ``ExtractionFailed`` only the second time.
-        """
-        request = cast("Request", response.request)
-        try:
-            return await page.to_item(), page
-        except ExtractionFailed as error:
-            logger.info("fetched_again", url=request.url, reason=error.reason)
-            return await self._read_again(request.replace(cb_kwargs={}))
-        except (UpstreamBlocked, UpstreamRateLimited) as error:
-            # Who is told to slow down does; a page that came without its data may still be given to a browser.
-            if not self.falls_back or "visit" in request.meta or error.reason == "rate_limited":
-                raise
-            logger.info("asked_in_browser", url=request.url, reason=error.reason)
-            return await self._read_again(in_browser(request))
-
-    async def _read_again(self, request: Request) -> tuple[dict[str, Any], PlatformPage]:
-        again = await self.fetch(request, request.meta["target"])
-        page: PlatformPage = cast("Request", again.request).cb_kwargs["page"]
-        return await page.to_item(), page
-
-    @property
-    def falls_back(self) -> bool:
-        """Whether what a plain request is refused is asked for in the browser."""
-        return self.name in self.settings.getlist("BROWSER_FALLBACK")
+    def _may_use_browser(self, request: Request) -> bool:
+        """Whether a request that was refused is repeated in the browser: once, and only for pages, not for calls."""
+        configured = self.name in self.settings.getlist("BROWSER_FALLBACK")
+        return configured and request.method == "GET" and "visit" not in request.meta
 
     def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> None:
         """Goes on with the next page as a target of its own, unless ``max_pages`` or ``since=last`` says it is enough.
@@ -265,10 +381,6 @@ class PlatformSpider(Spider):
         """
         if target.hop + 1 < self.args.max_pages and (self.seen is None or self.seen.unseen_below(target, data)):
             self.accounting.push(target.further(**changes))
-
-    def record(self, target: Target, data: dict[str, Any]) -> Record:
-        """What the spider yields for a target."""
-        return target.scraper.item_class(data, target, datetime.now(UTC))
 
     def target_settled(self, outcome: Outcome) -> None:
         """Tells the platform's circuit breaker how it went, and ``since=last`` what was seen."""
@@ -284,3 +396,9 @@ class PlatformSpider(Spider):
         stats = self.crawler.stats.get_stats()
         counts = {k.removeprefix("targets/"): v for k, v in sorted(stats.items()) if k.startswith("targets/")}
         logger.info("targets_done", spider=self.name, reason=reason, total=sum(counts.values()), **counts)
+
+
+def _of_target(request: Request, target: Target) -> Request:
+    """A request that belongs to a target, and that no filter of duplicates drops."""
+    request.meta["target"] = target
+    return request.replace(dont_filter=True)

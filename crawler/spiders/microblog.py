@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 import structlog
 from scrapy import Request
-from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
-from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
-from twisted.python.failure import Failure
 
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, ServiceError, TargetError, UpstreamBlocked
-from crawler.outcomes import DOWNLOAD_FAILURES, as_scrape_error
+from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, TargetError, UpstreamBlocked
 from crawler.pages.base import PlatformPage
 from crawler.pages.microblog import ProfilePage
 from crawler.pages.microblog_api import (
@@ -30,8 +26,8 @@ from crawler.pages.microblog_embed import EmbedPage
 from crawler.pages.microblog_merge import Part, failure, profile_of, record, user_id_of
 from crawler.pages.microblog_user import FIELDS
 from crawler.schemas.microblog import Profile, ProfileParams
-from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Entries, Record, Scraper, Target
+from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.targets import Entries, Scraper, Target
 from crawler.tokens import SharedToken, shared_token
 from crawler.upstream.microblog import (
     TIMELINE_QUERIES,
@@ -49,7 +45,6 @@ DECISIVE = frozenset({"page", "user"})
 """Sources that know whether a profile exists. What the others say of it, they say of their own copy."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
 """A field for whose sake no further call is made."""
-DOWNLOAD_ERRORS = (DownloadTimeoutError, IgnoreRequest, *DOWNLOAD_FAILURES)
 
 
 class MicroblogArguments(CrawlArguments):
@@ -84,20 +79,19 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
     def request(self, target: Target) -> Request:
         params = cast("ProfileParams", target.params)
         if params.cursor is None:
-            first = profile_request(self.origin(), params.handle).replace(
-                callback=self.parse_page, errback=self.without_page
-            )
+            first = self.for_page(ProfilePage, profile_request(self.origin(), params.handle))
         else:
             # A token is asked for where the platform wants one: nothing may be awaited before the target's own request.
             at = params.continuation
-            first = timeline_request(
+            asked = timeline_request(
                 self.origin("api"),
                 params.handle,
                 user_id=at["user_id"],
                 token=self._token.value,
                 query_id=TIMELINE_QUERIES[0],
                 cursor=at["cursor"],
-            ).replace(callback=self.parse_timeline)
+            )
+            first = self.for_page(TimelinePage, asked)
         return self._bounded(first)
 
     @classmethod
@@ -120,34 +114,19 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             raise failure(errors)
         return record(parts, str(pages[0].page_params.get("username") or "").removeprefix("@"))
 
+    async def scrape(self, target: Target, first: First) -> Data:
+        """A profile with a page of its posts; where a crawl follows pages, the next one is a target of its own."""
+        if cast("ProfileParams", target.params).cursor is None:
+            data = await self._gathered(target, first)
+        else:
+            data = await self._following(target, first)
+        if data["hasMore"]:
+            self.follow(target, data, cursor=data["nextCursor"])
+        return data
+
     # The first page of posts: every source adds what the others do not expose
 
-    async def parse_page(self, response: Response, page: ProfilePage) -> AsyncIterator[Record]:
-        """A profile from the start, beginning with its public page."""
-        target = _target_of(response.request)
-
-        async def read() -> Part:
-            return (await self.read(page, response))[0]
-
-        yield self._end(target, await self._gathered(target, read))
-
-    async def without_page(self, failed: Failure) -> AsyncIterator[Record]:
-        """The same, where the public page could not be downloaded."""
-        target = _target_of(failed.request)  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        error = as_scrape_error(failed.value)
-        if type(error) is ServiceError:
-            self.accounting.failed(failed)
-            return
-
-        async def refuse() -> Part:
-            raise error
-
-        try:
-            yield self._end(target, await self._gathered(target, refuse))
-        except ScrapeError as end:
-            self.accounting.settle(target, error=end)
-
-    async def _gathered(self, target: Target, page: Callable[[], Awaitable[Part]]) -> dict[str, Any]:
+    async def _gathered(self, target: Target, first: First) -> Data:
         """The record from all sources, asked in the order of what they cost.
 
         A browser that loads the public page would come last, where none of them has the posts.
@@ -158,7 +137,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         parts: dict[str, Part] = {}
         errors: list[ScrapeError] = []
         handle = cast("ProfileParams", target.params).handle
-        await self._try(target, "page", page, parts, errors)
+        await self._try(target, "page", lambda: self._first(first), parts, errors)
         await self._try(target, "embed", lambda: self._embed(target), parts, errors)
         if not user_id_of(parts) or _incomplete(parts):
             await self._try(target, "user", lambda: self._user(target), parts, errors)
@@ -184,23 +163,21 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         """
         try:
             parts[source] = await ask()
-        except (ScrapeError, *DOWNLOAD_ERRORS) as reason:
-            error = as_scrape_error(reason)
+        except ScrapeError as error:
             out_of_time = target.deadline is not None and asyncio.get_running_loop().time() >= target.deadline
             if out_of_time or (isinstance(error, TargetError) and source in DECISIVE):
-                raise error from reason
-            logger.info("source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
+                raise
+            self.warn(target, source, error)
             errors.append(error)
 
     # Further pages: only the timeline leads to them
 
-    async def parse_timeline(self, response: Response, page: TimelinePage) -> AsyncIterator[Record]:
+    async def _following(self, target: Target, first: First) -> Data:
         """A further page of posts, with the profile as far as its posts' author tells it."""
-        target = _target_of(response.request)
         params = cast("ProfileParams", target.params)
         at = params.continuation
         try:
-            parts = {"timeline": await self._timeline(target, at["user_id"], at["cursor"], first=response)}
+            parts = {"timeline": await self._timeline(target, at["user_id"], at["cursor"], first=first)}
         except ExtractionFailed as error:
             if error.reason == BAD_REQUEST:
                 raise InvalidRequest("The platform does not know this cursor (any more): begin anew.") from error
@@ -215,76 +192,76 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                     parts[source] = {**parts[source], "posts": []}
         if errors and not profile_of(parts)["screen_name"]:
             raise failure(errors)
-        yield self._end(target, record(parts, params.handle, at["seen"]))
-
-    def _end(self, target: Target, data: dict[str, Any]) -> Record:
-        """The target's record; where a crawl follows pages, the next one becomes a target of its own."""
-        if data["hasMore"]:
-            self.follow(target, data, cursor=data["nextCursor"])
-        return self.record(target, data)
+        return record(parts, params.handle, at["seen"])
 
     # The sources
 
+    @staticmethod
+    async def _first(first: First) -> Part:
+        return await (await first.page(ProfilePage)).to_item()
+
     async def _page(self, target: Target) -> Part:
-        return await self._read_source(profile_request(self.origin(), _handle(target)), self.parse_page, target)
+        return await self._source(ProfilePage, profile_request(self.origin(), _handle(target)), target)
 
     async def _embed(self, target: Target) -> Part:
-        return await self._read_source(embed_request(self.origin("embed"), _handle(target)), self.mark_embed, target)
+        return await self._source(EmbedPage, embed_request(self.origin("embed"), _handle(target)), target)
 
-    async def _read_source(self, request: Request, mark: Callable[..., Any], target: Target) -> Part:
-        response = await self.fetch(self._bounded(request.replace(callback=mark)), target)
-        return (await self.read(_page_of(response), response))[0]
+    async def _source(self, kind: type[PlatformPage], request: Request, target: Target) -> Part:
+        return await (await self.get(kind, self._bounded(request), target)).to_item()
 
     async def _user(self, target: Target) -> Part:
         def build(**how: Any) -> Request:
-            return user_request(self.origin("api"), _handle(target), **how).replace(callback=self.mark_user)
+            return user_request(self.origin("api"), _handle(target), **how)
 
-        return await self._call(target, build, USER_QUERIES)
+        return await self._call(UserPage, target, build, USER_QUERIES)
 
-    async def _timeline(self, target: Target, user_id: str, cursor: str = "", first: Response | None = None) -> Part:
+    async def _timeline(self, target: Target, user_id: str, cursor: str = "", first: First | None = None) -> Part:
         def build(**how: Any) -> Request:
-            asked = timeline_request(self.origin("api"), _handle(target), user_id=user_id, cursor=cursor, **how)
-            return asked.replace(callback=self.parse_timeline)
+            return timeline_request(self.origin("api"), _handle(target), user_id=user_id, cursor=cursor, **how)
 
-        return await self._call(target, build, TIMELINE_QUERIES, first)
+        return await self._call(TimelinePage, target, build, TIMELINE_QUERIES, first)
 
     async def _call(
         self,
+        kind: type[PlatformPage],
         target: Target,
         build: Callable[..., Request],
         query_ids: Sequence[str],
-        first: Response | None = None,
+        first: First | None = None,
     ) -> Part:
         """One of the guest calls; again with the next id where one is out of date, with the flags that the platform
         asks for, with a new token where it refuses the old one, and once more where it is not understood: each once.
-        ``first`` is its response where it was made already.
+        ``first`` is its answer where the call was the scheduled request.
 
         Raises:
             ScrapeError: as the page object does, when all that was tried.
         """
         tried: set[str] = set()
-        page, token = (None, "") if first is None else (_page_of(first), _token_of(first))
         missing: list[str] = []
         ids = list(query_ids)
         while True:
-            if page is None:
+            if first is None:
                 token = await self._token.get(lambda: self._new_token(target))
-                page = _page_of(
-                    await self.fetch(self._bounded(build(token=token, query_id=ids[0], missing=missing)), target)
-                )
+            else:
+                token = _token_of(first.request)
             try:
+                if first is not None:
+                    page = await first.page(kind, retry=False)
+                else:
+                    request = self._bounded(build(token=token, query_id=ids[0], missing=missing))
+                    page = await self.get(kind, request, target, retry=False)
                 return await page.to_item()
             except (UpstreamBlocked, ExtractionFailed) as error:
-                page = None
-                kind = error.reason if isinstance(error, UpstreamBlocked) or error.reason in REMEDIED else "misread"
-                if kind == STALE_QUERY and len(ids) > 1:
+                first = None
+                reason = error.reason if isinstance(error, UpstreamBlocked) or error.reason in REMEDIED else "misread"
+                if reason == STALE_QUERY and len(ids) > 1:
                     ids.pop(0)
-                elif kind in tried or kind not in {TOKEN_REFUSED, MISSING_FLAGS, "misread"}:
+                elif reason in tried or reason not in {TOKEN_REFUSED, MISSING_FLAGS, "misread"}:
                     raise
-                tried.add(kind)
-                if kind == TOKEN_REFUSED:
+                tried.add(reason)
+                if reason == TOKEN_REFUSED:
                     self._token.refused(token)
-                elif kind == MISSING_FLAGS:
+                elif reason == MISSING_FLAGS:
                     missing = [str(detail["loc"][-1]) for detail in error.details]
                 logger.info("called_again", id=target.id, reason=error.reason)
 
@@ -300,28 +277,13 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         )
 
     async def _new_token(self, target: Target) -> str:
-        request = token_request(self.origin("api")).replace(callback=self.mark_token)
-        try:
-            response = await self.fetch(self._bounded(request), target)
-        except DOWNLOAD_ERRORS as reason:
-            raise as_scrape_error(reason) from reason
-        return str((await _page_of(response).to_item())["token"])
+        page = await self.get(GuestTokenPage, self._bounded(token_request(self.origin("api"))), target, retry=False)
+        return str((await page.to_item())["token"])
 
     def _bounded(self, request: Request) -> Request:
         """A request that leaves time for the sources after it."""
         longest = min(self.settings.getfloat("SOURCE_TIMEOUT"), self.settings.getfloat("DOWNLOAD_TIMEOUT"))
         return request.replace(meta={**request.meta, "download_timeout": longest})
-
-    # Follow-ups are read where they are awaited. Their callbacks only say which page object the injector makes.
-
-    def mark_embed(self, response: Response, page: EmbedPage) -> None:
-        """Marks a request of an embed."""
-
-    def mark_user(self, response: Response, page: UserPage) -> None:
-        """Marks a request of a user."""
-
-    def mark_token(self, response: Response, page: GuestTokenPage) -> None:
-        """Marks a request of a token."""
 
 
 REMEDIED = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST})
@@ -345,18 +307,6 @@ def _handle(target: Target) -> str:
     return cast("ProfileParams", target.params).handle
 
 
-def _target_of(request: Request | None) -> Target:
-    assert request is not None
-    target: Target = request.meta["target"]
-    return target
-
-
-def _token_of(response: Response) -> str:
+def _token_of(request: Request) -> str:
     """The token that a call was made with, "" where it was made without."""
-    return (cast("Request", response.request).headers.get("X-Guest-Token") or b"").decode()
-
-
-def _page_of(response: Response) -> PlatformPage:
-    """The page object that the injector made for an awaited response."""
-    page: PlatformPage = cast("Request", response.request).cb_kwargs["page"]
-    return page
+    return (request.headers.get("X-Guest-Token") or b"").decode()

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
-import structlog
 from scrapy import Request
-from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.errors import ExtractionFailed
 from crawler.pages.base import PlatformPage
 from crawler.pages.photoapp import EmbedPage, GraphPage, PostPage, ReelsPage, SharePage, WebInfoPage
 from crawler.schemas.photoapp import PostData, PostParams
 from crawler.schemas.photoapp_link import link_of_url
-from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Record, Scraper, Target
+from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.targets import Scraper, Target
 from crawler.upstream.photoapp import embed_request, post_request, reels_request, share_request
-
-logger = structlog.get_logger(__name__)
 
 FORMS = (PostPage, WebInfoPage, GraphPage, EmbedPage)
 """The pages that hold a post, those that tell most of it first."""
@@ -53,8 +49,8 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
     def request(self, target: Target) -> Request:
         link = cast("PostParams", target.params).link
         if link.shortcode is None:
-            return share_request(self.origin(), link.share or "").replace(callback=self.parse_share)
-        return post_request(self.origin(), link.shortcode).replace(callback=self.parse_post)
+            return self.for_page(SharePage, share_request(self.origin(), link.share or ""))
+        return self.for_page(PostPage, post_request(self.origin(), link.shortcode))
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -76,46 +72,25 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
             post = _with_plays(post, await held[ReelsPage].to_item())
         return _shell(post)
 
-    async def parse_share(self, response: Response, page: SharePage) -> AsyncIterator[Record]:
-        """Follows a share link's one redirect, to the post's page."""
-        target = _target_of(response)
-        found, _ = await self.read(page, response)
-        asked = post_request(self.origin(), found["shortcode"]).replace(callback=self.parse_post)
-        answer = await self.fetch(asked, target)
-        async for record in self.parse_post(answer, cast("Request", answer.request).cb_kwargs["page"]):
-            yield record
-
-    async def parse_post(self, response: Response, page: PostPage) -> AsyncIterator[Record]:
-        """The post's record; what its page does not tell is asked for, and stays null where the answer is no."""
-        target = _target_of(response)
-        post, _ = await self.read(page, response)
+    async def scrape(self, target: Target, first: First) -> Data:
+        """The post; what its page leaves out is fetched from others, and stays null where they do not give it."""
+        page = await self._post_page(target, first)
+        post = await page.to_item()
         if post["is_video"] and post["video_duration"] is None:
-            asked = embed_request(self.origin(), post["shortcode"]).replace(callback=self.parse_embed)
-            post = _with_duration(post, await self._further(asked, target))
+            embed = await self.get_optional(EmbedPage, embed_request(self.origin(), post["shortcode"]), target)
+            post = _with_duration(post, await embed.to_item() if embed else {})
         if post["is_video"] and post["video_play_count"] is None and self.settings.getbool("PHOTOAPP_PLAY_COUNTS"):
-            asked = reels_request(self.origin(), post["owner"]["username"]).replace(callback=self.parse_reels)
-            post = _with_plays(post, await self._further(asked, target))
-        yield self.record(target, _shell(post))
+            asked = reels_request(self.origin(), post["owner"]["username"])
+            reels = await self.get_optional(ReelsPage, asked, target)
+            post = _with_plays(post, await reels.to_item() if reels else {})
+        return _shell(post)
 
-    async def parse_embed(self, response: Response, page: EmbedPage) -> None:
-        """Names the page object of an awaited follow-up; never called."""
-
-    async def parse_reels(self, response: Response, page: ReelsPage) -> None:
-        """Names the page object of an awaited follow-up; never called."""
-
-    async def _further(self, request: Request, target: Target) -> dict[str, Any]:
-        """The item of a further page, {} where there is none: the post is good without it."""
-        try:
-            answer = await self.fetch(request, target)
-            item: dict[str, Any] = await cast("Request", answer.request).cb_kwargs["page"].to_item()
-        except ScrapeError as error:
-            logger.info("done_without", url=request.url, code=error.code, reason=error.reason)
-            return {}
-        return item
-
-
-def _target_of(response: Response) -> Target:
-    return cast("Target", cast("Request", response.request).meta["target"])
+    async def _post_page(self, target: Target, first: First) -> PostPage:
+        """The post's page; that of a share link is where its one redirect leads."""
+        if cast("PostParams", target.params).link.shortcode is not None:
+            return await first.page(PostPage)
+        share = await (await first.page(SharePage)).to_item()
+        return await self.get(PostPage, post_request(self.origin(), share["shortcode"]), target)
 
 
 def _with_duration(post: dict[str, Any], embed: dict[str, Any]) -> dict[str, Any]:

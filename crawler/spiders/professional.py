@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from functools import cached_property
 from typing import Any
 
 from scrapy import Request
-from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.pages.professional import ProfilePage
 from crawler.schemas.professional import Profile, ProfileParams, slug_of_url
-from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Record, Scraper, Target
+from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.targets import Scraper, Target
 from crawler.upstream.professional import edition_origins, profile_request
 
 
@@ -53,16 +51,13 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
 
     def request(self, target: Target) -> Request:
         assert isinstance(target.params, ProfileParams)
-        return profile_request(self.origin(), slug=target.params.slug).replace(callback=self.parse_profile)
+        return self.for_page(ProfilePage, profile_request(self.origin(), slug=target.params.slug))
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
         asked = super().page_params(scraper, arguments)
         return {"slug": slug_of_url(asked["url"])} if asked else {}
 
-    async def parse_profile(self, response: Response, page: ProfilePage) -> AsyncIterator[Record]:
-        """A profile page's record. The page is whole in the first answer: a browser would see no more."""
-        request = response.request
-        assert request is not None
-        data, _ = await self.read(page, response)
-        yield self.record(request.meta["target"], data)
+    async def scrape(self, target: Target, first: First) -> Data:
+        """The member's profile. The page is whole in the first answer: a browser would see no more."""
+        return await (await first.page(ProfilePage)).to_item()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any, Self
 
 import structlog
 from pydantic import Field, model_validator
 from scrapy import Request
-from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.outcomes import Outcome
 from crawler.pages.retail import ListingPage, SearchPage
 from crawler.schemas.retail import CategoryParams, Listing, SearchListing, SearchParams, category_of_url
-from crawler.spiders.base import CrawlArguments, PlatformSpider
+from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.sweep import Slice, Sweep
-from crawler.targets import Record, Scraper, Target
+from crawler.targets import Scraper, Target
 from crawler.upstream.retail import listing_request
 
 logger = structlog.get_logger(__name__)
@@ -91,8 +89,8 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             self._sweeps[target.id] = (sweep, sweep.begin())
         if isinstance(params, CategoryParams):
             asked = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
-            return listing_request(self.origin(), **asked).replace(callback=self.parse_listing)
-        return listing_request(self.origin(), **params.model_dump()).replace(callback=self.parse_search)
+            return self.for_page(ListingPage, listing_request(self.origin(), **asked))
+        return self.for_page(SearchPage, listing_request(self.origin(), **params.model_dump()))
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -100,24 +98,17 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         url = asked.pop("url", None)
         return asked if url is None else {**asked, "cat_id": category_of_url(url)}
 
-    async def parse_listing(self, response: Response, page: ListingPage) -> AsyncIterator[Record]:
-        """A listing page's record; what follows from it is pushed as further targets."""
-        request = response.request
-        assert request is not None
-        target: Target = request.meta["target"]
-        data, page = await self.read(page, response)  # type: ignore[assignment]  # the same page class
+    async def scrape(self, target: Target, first: First) -> Data:
+        """A page of a category or of search results; what follows from it is pushed as further targets."""
+        page = await first.page(ListingPage)
+        data = await page.to_item()
         if target.id in self._sweeps:
-            data = self._sweep(target, data, page)
-        elif data["has_more"]:
+            return self._sweep(target, data, page)
+        if data["has_more"]:
             self.follow(target, data, page=data["page"] + 1)
-        yield self.record(target, data)
+        return data
 
-    async def parse_search(self, response: Response, page: SearchPage) -> AsyncIterator[Record]:
-        """The same for a page of search results."""
-        async for record in self.parse_listing(response, page):
-            yield record
-
-    def _sweep(self, target: Target, data: dict[str, Any], page: ListingPage) -> dict[str, Any]:
+    def _sweep(self, target: Target, data: Data, page: ListingPage) -> Data:
         """Hands the page's products out once each, and pushes the slice's next page or the slices it is cut into."""
         sweep, part = self._sweeps.pop(target.id)
         products = sweep.take(part, data["products"])

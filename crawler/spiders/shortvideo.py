@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import structlog
 from scrapy import Request
-from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from web_poet import HttpResponse, PageParams
 
-from crawler.errors import ExtractionFailed, ScrapeError, UpstreamRateLimited
+from crawler.errors import ScrapeError, UpstreamRateLimited
+from crawler.pages.base import PlatformPage
 from crawler.pages.shortvideo import AppResultsPage, ResultsPage, SearchPage
 from crawler.schemas.shortvideo import PhotoSearch, PhotoSearchParams
-from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Record, Scraper, Target
+from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.targets import Scraper, Target
 from crawler.upstream.shortvideo import RESULTS_PATH, SIGNS, search_request
 from crawler.visits import Heard, Listening, in_browser
 
@@ -118,21 +117,15 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         params = cast("PhotoSearchParams", target.params)
         pause = 0 if self.settings.getbool("SANDBOX") else self.settings.getfloat("BROWSER_SCROLL_PAUSE")
         quiet = self.settings.getfloat("BROWSER_QUIET")
-        request = search_request(self.origin(), **params.model_dump()).replace(callback=self.parse_search)
+        request = self.for_page(SearchPage, search_request(self.origin(), **params.model_dump()))
         return in_browser(request, lambda: SearchVisit(params, quiet=quiet, pause=pause))
 
-    async def parse_search(self, response: Response, page: SearchPage) -> AsyncIterator[Record]:
-        """The rows that the page received. Results that are not understood are fetched once more."""
-        target: Target = cast("Request", response.request).meta["target"]
-        try:
-            data = await self._results(response, page)
-        except ExtractionFailed as error:
-            logger.info("fetched_again", url=response.url, reason=error.reason)
-            again = await self.fetch(self.request(target), target)
-            data = await self._results(again, cast("Request", again.request).cb_kwargs["page"])
-        yield self.record(target, data)
+    async def scrape(self, target: Target, first: First) -> Data:
+        """The rows that the search page received, as many as were asked for."""
+        return await (await first.page(SearchPage)).to_item()
 
-    async def _results(self, response: Response, page: SearchPage) -> dict[str, Any]:
-        visit: SearchVisit = cast("Request", response.request).meta["visited"]
-        # Where no results came the page says why.
-        return visit.data() or await page.to_item()
+    async def read_item(self, page: PlatformPage, request: Request) -> None:
+        """Read what the page received in the browser; where it received no results, the page says why."""
+        visit: SearchVisit = request.meta["visited"]
+        cast("SearchPage", page).received = visit.data()
+        await page.to_item()

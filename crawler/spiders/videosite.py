@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from scrapy import Request
-from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
-from twisted.python.failure import Failure
 
-from crawler.errors import ScrapeError, ServiceError
-from crawler.outcomes import as_scrape_error
 from crawler.pages.base import PlatformPage
 from crawler.pages.videosite import ChannelPage
 from crawler.pages.videosite_extra import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
 from crawler.pages.videosite_list import ContinuationPage, PlaylistPage
 from crawler.pages.videosite_record import joined
 from crawler.schemas.videosite import TABS, ChannelRecord, ProfileParams, switch
-from crawler.spiders.base import CrawlArguments, PlatformSpider
+from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.spiders.videosite_visit import Visit
-from crawler.targets import Entries, Record, Scraper, Target
+from crawler.targets import Entries, Scraper, Target
 from crawler.upstream import videosite as upstream
 
 
@@ -66,7 +62,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
     args: VideositeArguments
 
     def request(self, target: Target) -> Request:
-        return Visit(self, target).request.replace(callback=self.parse_channel, errback=self.without_page)
+        return self.for_page(ChannelPage, Visit(self, target).request)
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -80,28 +76,10 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
         return joined({page.source: await page.to_item() for page in pages}, pages[0].page_params)
 
-    async def parse_channel(self, response: Response, page: ChannelPage) -> AsyncIterator[Record]:
-        """The record of a channel, and a further target where more pages are wanted and there are some."""
-        request = response.request
-        assert request is not None
-        target: Target = request.meta["target"]
-        yield self._end(target, await Visit(self, target).record(page))
-
-    async def without_page(self, failed: Failure) -> AsyncIterator[Record]:
-        """The same, where the channel's page could not be downloaded."""
-        target: Target = failed.request.meta["target"]  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        error = as_scrape_error(failed.value)
-        if type(error) is ServiceError:
-            self.accounting.failed(failed)
-            return
-        try:
-            yield self._end(target, await Visit(self, target).record_without(error))
-        except ScrapeError as end:
-            self.accounting.settle(target, error=end)
-
-    def _end(self, target: Target, data: dict[str, Any]) -> Record:
-        """The target's record; where a crawl follows pages, the next one becomes a target of its own."""
+    async def scrape(self, target: Target, first: First) -> Data:
+        """The channel with a page of its items; where a crawl follows pages, the next one is a target of its own."""
+        data = await Visit(self, target).record(first)
         cursor = data["pagination"]["cursor"]
         if cursor:
             self.follow(target, data, cursor=cursor)
-        return self.record(target, data)
+        return data

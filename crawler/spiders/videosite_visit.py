@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from scrapy import Request
-from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
-from scrapy.http.request import NO_CALLBACK
-from scrapy_poet.utils import scrapy_response_to_http_response
-from web_poet import PageParams
 
 from crawler.errors import (
+    CircuitOpen,
     ExtractionFailed,
     ScrapeError,
     TargetNotFound,
@@ -21,7 +18,6 @@ from crawler.errors import (
     UpstreamRateLimited,
     UpstreamTimeout,
 )
-from crawler.outcomes import DOWNLOAD_FAILURES, as_scrape_error
 from crawler.pages.videosite import ChannelPage
 from crawler.pages.videosite_base import VideositePage
 from crawler.pages.videosite_extra import AboutPage, FeedPage, ResolvePage, VideoPage
@@ -33,7 +29,7 @@ from crawler.upstream import videosite as upstream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from crawler.spiders.base import PlatformSpider
+    from crawler.spiders.base import First, PlatformSpider
     from crawler.targets import Target
 
 logger = structlog.get_logger(__name__)
@@ -64,37 +60,21 @@ class Visit:
         """The first request: a tab of the channel's page."""
         return upstream.channel_request(self.origin, self.address, self.tab)
 
-    async def record(self, page: VideositePage) -> Item:
+    async def record(self, first: First) -> Item:
         """The record that begins with the channel's page.
 
         Raises:
             ScrapeError: what the page said, where nothing else says more.
         """
-        return await self._record(await self._channel(page))
-
-    async def record_without(self, error: ScrapeError) -> Item:
-        """The record of a channel whose page could not be downloaded: by the calls that it makes itself.
-
-        Raises:
-            ScrapeError: ``error``, where these say no more, or where it is nothing that they could mend.
-        """
-        if type(error) not in {UpstreamError, UpstreamBlocked}:
-            raise error
-        return await self._record(await self._by_calls(error))
+        return await self._record(await self._channel(first))
 
     # The channel
 
-    async def _channel(self, page: VideositePage) -> Item:
+    async def _channel(self, first: First) -> Item:
         """The channel's page: under another address of the same name, or by the page's own calls where it must be."""
-        request = self.request
         try:
-            try:
-                item = dict(await page.to_item())
-            except ExtractionFailed as error:
-                logger.info("fetched_again", url=request.url, reason=error.reason)
-                item = await self._once(ChannelPage, request)
-            return await self._moved(item)
-        except (UpstreamRateLimited, UpstreamTimeout):
+            return await self._moved(dict(await (await first.page(ChannelPage)).to_item()))
+        except (CircuitOpen, UpstreamRateLimited, UpstreamTimeout):
             raise
         except TargetNotFound as error:
             return await self._under_other_names(error)
@@ -112,7 +92,7 @@ class Visit:
             addresses = []  # it is known, and it is gone
         for address in addresses:
             try:
-                page = await self._twice(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+                page = await self._item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
             except TargetNotFound as error:
                 if error.reason != "not_found":
                     raise
@@ -126,7 +106,7 @@ class Visit:
             if not page["moved_to"]:
                 return page
             address = f"channel/{page['moved_to']}"
-            page = await self._twice(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+            page = await self._item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
         raise ExtractionFailed("The platform leads from one channel to the next.", reason="moved_in_circles")
 
     async def _by_calls(self, failed: ScrapeError) -> Item:
@@ -138,7 +118,7 @@ class Visit:
         try:
             channel, asked = await self._resolved()
             request = upstream.browse_request(self.origin, channel, self.tab, asked=asked)
-            page = await self._moved(await self._once(ChannelPage, request))
+            page = await self._moved(await self._item(ChannelPage, request, retry=False))
         except TargetNotFound:
             raise
         except ScrapeError as error:
@@ -158,7 +138,7 @@ class Visit:
             request = upstream.resolve_request(self.origin, address)
             try:
                 for _ in range(MOST_MOVES):
-                    found = await self._once(ResolvePage, request)
+                    found = await self._item(ResolvePage, request, retry=False)
                     if found["channel"]:
                         return found["channel"], address
                     request = upstream.resolve_url_request(self.origin, found["url"])
@@ -202,12 +182,12 @@ class Visit:
         if self.going_on and self.going_on.token:
             token = self.going_on.token
             request = upstream.continuation_request(self.origin, token, channel=channel, tab=tab, version=self.version)
-            listing = await self._twice(ContinuationPage, request)
+            listing = await self._item(ContinuationPage, request)
         elif page["age_gated"] or not page["tabs"]:
             return await self._gated(channel, tab)
         elif page["tab"] != tab and tab in page["tabs"]:
             request = upstream.channel_request(self.origin, f"channel/{channel}", tab)
-            listing = await self._twice(ChannelPage, request)
+            listing = await self._item(ChannelPage, request)
         else:
             listing = page
         return listing["posts"], listing["continuation"]
@@ -220,11 +200,11 @@ class Visit:
         """
         request = upstream.playlist_request(self.origin, channel, tab, version=self.version)
         try:
-            listing = await self._once(PlaylistPage, request)
+            listing = await self._item(PlaylistPage, request, retry=False)
         except TargetNotFound:
             return [], ""
         except ScrapeError as error:
-            feed = await self._attempt(FeedPage, upstream.feed_request(self.origin, channel, tab))
+            feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
             if feed is None:
                 raise
             logger.info("fell_back", source="feed", reason=error.reason)
@@ -244,12 +224,12 @@ class Visit:
         if token:
             requests.insert(0, upstream.about_request(self.origin, token, channel=channel, version=self.version))
         for request in requests:
-            found = await self._attempt(AboutPage, request)
+            found = await self._optional(AboutPage, request)
             if found is not None:
                 about |= found["about"]
                 break
         if "account_creation_date" not in about:
-            feed = await self._attempt(FeedPage, upstream.feed_request(self.origin, channel))
+            feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel))
             return with_about(profile, about, feed["created"] if feed else {})
         return with_about(profile, about, {})
 
@@ -275,7 +255,7 @@ class Visit:
     ) -> None:
         if not (self.going_on and self.going_on.token):  # the feed has the newest ones
             most -= 1
-            feed = await self._attempt(FeedPage, upstream.feed_request(self.origin, channel, tab))
+            feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
             found += feed["posts"] if feed else []
         waiting = iter(unknown(posts, found)[:most])
         loop = asyncio.get_running_loop()
@@ -285,9 +265,10 @@ class Visit:
                 if end is not None and loop.time() >= end:
                     return
                 try:
-                    told = await self._once(VideoPage, upstream.video_request(self.origin, video, version=self.version))
+                    request = upstream.video_request(self.origin, video, version=self.version)
+                    told = await self._item(VideoPage, request, retry=False)
                 except (UpstreamBlocked, UpstreamRateLimited) as error:
-                    logger.warning("part_missing", source=VideoPage.source, reason=error.reason, code=error.code)
+                    self.spider.warn(self.target, VideoPage.source, error)
                     return  # a wall: the next one would only be another
                 except ScrapeError as error:
                     logger.info("not_enriched", video=video, reason=error.reason)
@@ -296,35 +277,16 @@ class Visit:
 
         await asyncio.gather(*(work(waiting) for _ in range(AT_ONCE)))
 
-    # Asking
-
-    async def _once(self, kind: type[VideositePage], request: Request) -> Item:
-        """What an answer says.
+    async def _item(self, kind: type[VideositePage], request: Request, *, retry: bool = True) -> Item:
+        """The item of a further page.
 
         Raises:
             ScrapeError: as the page object does; also where there is no answer.
         """
-        try:
-            response = await self.spider.fetch(request.replace(callback=NO_CALLBACK), self.target)
-        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
-            raise as_scrape_error(error) from error
-        page = kind(
-            response=scrapy_response_to_http_response(response), page_params=PageParams(request.meta["page_params"])
-        )
+        page = await self.spider.get(kind, request, self.target, retry=retry)
         return dict(await page.to_item())
 
-    async def _twice(self, kind: type[VideositePage], request: Request) -> Item:
-        """The same; an answer that is not understood, or another's, is asked for once more."""
-        try:
-            return await self._once(kind, request)
-        except ExtractionFailed as error:
-            logger.info("fetched_again", url=request.url, reason=error.reason)
-            return await self._once(kind, request)
-
-    async def _attempt(self, kind: type[VideositePage], request: Request) -> Item | None:
-        """The same for what a record can do without."""
-        try:
-            return await self._once(kind, request)
-        except ScrapeError as error:
-            logger.warning("part_missing", source=kind.source, reason=error.reason, code=error.code)
-            return None
+    async def _optional(self, kind: type[VideositePage], request: Request) -> Item | None:
+        """The same for a page that the record can do without: None, and a warning of the outcome."""
+        page = await self.spider.get_optional(kind, request, self.target)
+        return dict(await page.to_item()) if page else None

@@ -23,7 +23,7 @@ from crawler.outcomes import Outcome
 from crawler.queue.source import StreamSource
 from crawler.queue.stream import Settled, Status, TargetStream
 from crawler.spiders.retail import RetailSpider
-from crawler.targets import Admission, Rejected, Target
+from crawler.targets import Admission, Target
 from tests.crawls import lines
 from tests.queue.conftest import Shop, expected, start, targets, tell
 

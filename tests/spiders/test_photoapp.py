@@ -159,7 +159,7 @@ def test_what_a_plain_request_does_not_get_a_browser_is_asked_for(
     refused = page(world.damaged(fault, Ask(f"/p/{number}/")))
     found = ""
     try:
-        post, _ = asyncio.run(spider.read(refused, Response(asked.url, request=asked)))
+        post = asyncio.run(asyncio.run(spider.read(refused, asked)).to_item())
         found = "OK" if post["shortcode"] == number else post["shortcode"]
     except ScrapeError as error:
         found = error.code

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from scrapy import Request
 from scrapy.http import Response
-from web_poet import PageParams
 
 from crawler.errors import (
     BlockedByPolicy,
@@ -20,12 +19,12 @@ from crawler.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
-from crawler.pages.videosite import ChannelPage
 from crawler.sandbox.faults import COMMON, Ask
 from crawler.sandbox.videosite import FAULTS, World
+from crawler.spiders.base import First
 from crawler.spiders.videosite_visit import Visit
 from crawler.targets import Target, check_params
-from tests.videosite import SCRAPER, Stub, comparable, http_response, visit
+from tests.videosite import SCRAPER, Stub, comparable, first_of, visit
 
 KINDS = ("video", "short", "live", "all")
 OF_THE_CONNECTION = {"slow", "slow-once", "hang", "truncated", "reset", "flaky", "foreign-redirect"}
@@ -177,7 +176,8 @@ def test_a_page_that_could_not_be_downloaded(error: ScrapeError, *, goes_on: boo
     of = world()
     asked = {"username": "@harborlights"}
     target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, asked))
-    made = Visit(Stub(of), target).record_without(error)  # type: ignore[arg-type]  # all that it needs
+    stub = Stub(of)
+    made = Visit(stub, target).record(First(stub, stub.request(target), error=error))
     if goes_on:
         assert comparable(asyncio.run(made)) == of.truth(asked)
         return
@@ -216,10 +216,8 @@ def test_further_requests_take_half_of_the_time_left_at_most() -> None:
         began = loop.time()
         params = check_params(SCRAPER, {"username": "harborlights"})
         target = Target(id="1", scraper=SCRAPER, params=params, deadline=began + 1)
-        begun = Visit(Slow(world()), target)  # type: ignore[arg-type]  # all that it needs
-        response = await Stub(world()).fetch(begun.request, target)
-        page = ChannelPage(response=http_response(response), page_params=PageParams(begun.request.meta["page_params"]))
-        record = await begun.record(page)
+        stub = Slow(world())
+        record = await Visit(stub, target).record(await first_of(stub, target))
         left = target.deadline - loop.time() if target.deadline else 0
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()

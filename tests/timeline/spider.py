@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import urlencode
 
-import orjson
 from scrapy import Request
-from scrapy.http import Response
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+from web_poet import field
 
 from crawler.errors import UpstreamError
 from crawler.models import Model, Params
-from crawler.spiders.base import CrawlArguments, PlatformSpider
-from crawler.targets import Entries, Record, Scraper, Target
+from crawler.pages.base import PlatformPage
+from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.targets import Entries, Scraper, Target
 
 
 class TimelineParams(Params):
@@ -48,6 +48,27 @@ class Timeline(Model):
     """Of the next page, empty on the last."""
 
 
+class TimelinePage(PlatformPage):
+    """Reads a page of posts."""
+
+    source = "timeline"
+
+    def validate_input(self) -> None:
+        if self.response.status != 200:
+            raise UpstreamError("It is broken today.")
+
+    @field
+    def posts(self) -> dict[str, Any]:
+        """Its posts."""
+        found: dict[str, Any] = self.response.json()["posts"]
+        return found
+
+    @field
+    def cursor(self) -> str:
+        """Of the next page."""
+        return str(self.response.json()["cursor"])
+
+
 class TimelineArguments(CrawlArguments):
     """The params, as text."""
 
@@ -73,15 +94,11 @@ class TimelineSpider(Args[TimelineArguments], PlatformSpider):
     args: TimelineArguments
 
     def request(self, target: Target) -> Request:
-        return Request(f"{self.origin()}/?{urlencode(target.params.model_dump())}", callback=self.parse_page)
+        return self.for_page(TimelinePage, Request(f"{self.origin()}/?{urlencode(target.params.model_dump())}"))
 
-    async def parse_page(self, response: Response) -> AsyncIterator[Record]:
-        """A page's record, and its next page."""
-        assert response.request is not None
-        target: Target = response.request.meta["target"]
-        if response.status != 200:
-            raise UpstreamError("It is broken today.")
-        data = orjson.loads(response.body)
+    async def scrape(self, target: Target, first: First) -> Data:
+        """A page's data, and its next page."""
+        data = await (await first.page(TimelinePage)).to_item()
         if data["cursor"]:
             self.follow(target, data, cursor=data["cursor"])
-        yield self.record(target, data)
+        return data
