@@ -1,0 +1,142 @@
+"""Records as items: what other people's pipelines and Scrapy's own exporters do with them."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from itemadapter import ItemAdapter
+
+import crawler.items
+from crawler.registry import scrapers
+from crawler.targets import Record, Target
+from tests.crawls import crawl
+from tests.service.client import SEARCH, call
+from tests.service.conftest import running
+
+PIPELINE = "ITEM_PIPELINES=" + json.dumps(
+    {
+        "crawler.pipelines.ValidationPipeline": 300,
+        "tests.third_party.Mixed": 400,
+        "crawler.pipelines.BatchLinePipeline": 900,
+    }
+)
+QUERIES = ("dict", "none", "object", "no item", "drop", "raise", "slow", "field", "plain")
+CODES = {"none": "INTERNAL_ERROR", "no item": "INTERNAL_ERROR", "drop": "ITEM_DROPPED", "raise": "INTERNAL_ERROR"}
+NOTES = {"dict": "a dict", "object": "another class", "field": "FIELD"}
+
+
+def test_rb_4_rb_13_each_target_of_a_crawl_has_one_outcome_whatever_a_pipeline_does(tmp_path: Path) -> None:
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text("".join(json.dumps({"id": query, "query": query}) + "\n" for query in QUERIES))
+    status, lines, failures, log = crawl(tmp_path, "-a", f"targets={targets}", "-s", PIPELINE)
+    assert status == 4, log
+    assert {line["id"]: line["data"].get("note") for line in lines} == {
+        query: NOTES.get(query) for query in QUERIES if query not in CODES
+    }
+    assert {line["id"]: line["code"] for line in failures} == CODES
+    messages = {line["id"]: line["message"] for line in failures}
+    assert messages["drop"] == "The item was dropped: seen before"
+    assert "NoneType" in messages["none"]
+    assert "int" in messages["no item"]
+    assert not any("secret" in message for message in messages.values())
+
+
+def test_rb_4_rb_13_each_call_has_one_outcome_whatever_a_pipeline_does(tmp_path: Path) -> None:
+    with running(tmp_path / "log", PIPELINE) as service, ThreadPoolExecutor(len(QUERIES)) as threads:
+        replies = dict(
+            zip(QUERIES, threads.map(lambda query: call(service.url, SEARCH, {"query": query}), QUERIES), strict=True)
+        )
+    assert {query: reply.code for query, reply in replies.items() if reply.code != "OK"} == CODES
+    assert {q: r.body["data"].get("note") for q, r in replies.items() if r.code == "OK" and q in NOTES} == NOTES
+    assert replies["drop"].status == 422
+    assert replies["drop"].body["error"]["message"] == "The item was dropped: seen before"
+    assert replies["drop"].body["status"]["retryable"] is False
+
+
+@pytest.mark.parametrize("query", ["dict", "none"])
+def test_rb_4_a_crawl_of_one_target_ends(tmp_path: Path, query: str) -> None:
+    status, lines, failures, log = crawl(tmp_path, "-a", f"query={query}", "-s", PIPELINE)
+    assert status == (4 if query in CODES else 0), log
+    assert [line["note"] for line in lines] == ([] if query in CODES else ["a dict"])
+    assert [line["code"] for line in failures] == ([CODES[query]] if query in CODES else [])
+
+
+def test_co_2_scrapys_own_formats_hold_the_same_data(tmp_path: Path) -> None:
+    argument = ("-a", "cat_id=976759")
+    formats = ("out.json", "out.csv", "out.xml")
+    outputs = [part for name in formats for part in ("-O", str(tmp_path / name))]
+    status, (line,), _, log = crawl(tmp_path, *argument, *outputs)
+    assert status == 0, log
+    assert json.loads((tmp_path / "out.json").read_text()) == [line]
+    with (tmp_path / "out.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row.pop("query") == "", "a column of the platform's other scraper"
+    assert list(row) == list(line)
+    assert {name: row[name] for name in ("cat_id", "heading", "page", "has_more")} == {
+        "cat_id": line["cat_id"],
+        "heading": line["heading"],
+        "page": str(line["page"]),
+        "has_more": json.dumps(line["has_more"]),
+    }
+    assert json.loads(row["products"]) == line["products"]
+    (item,) = ET.parse(tmp_path / "out.xml").getroot()  # noqa: S314  # written by this test's own crawl
+    assert [child.tag for child in item] == list(line)
+    assert item.findtext("heading") == line["heading"]
+    assert len(item.findall("products/value")) == len(line["products"])
+
+
+def test_co_2_csv_of_one_row_a_product(tmp_path: Path) -> None:
+    exploded = ("-a", "cat_id=976759", "-a", "explode=products")
+    status, lines, _, log = crawl(tmp_path, *exploded, "-O", str(tmp_path / "out.csv"))
+    assert status == 0, log
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["item_id"] for row in rows] == [line["item_id"] for line in lines]
+    assert [row["target_id"] for row in rows] == [line["target_id"] for line in lines]
+    assert json.loads(rows[0]["price"]) == lines[0]["price"]
+    model = scrapers()["retail-category-v4"].data.model_fields["products"].annotation
+    assert model is not None
+    assert set(model.__args__[0].model_fields) <= set(rows[0])
+
+
+@pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))
+def test_co_8_items_gives_each_scrapers_item_and_data_model(name: str) -> None:
+    scraper = scrapers()[name]
+    assert getattr(crawler.items, f"{scraper.class_name}Data") is scraper.data
+    assert getattr(crawler.items, f"{scraper.class_name}Item") is scraper.item_class
+    assert f"{scraper.class_name}Item" in dir(crawler.items)
+
+
+def test_co_8_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="NoSuchItem"):
+        _ = crawler.items.NoSuchItem
+
+
+def test_rb_13_a_record_is_a_mapping_of_its_scrapers_class() -> None:
+    scraper = scrapers()["retail-search-v4"]
+    target = Target("1", scraper, scraper.params.model_validate({"query": "x"}), batch=True)
+    record: Record = scraper.item_class({"page": 1}, target, datetime(2026, 1, 2, tzinfo=UTC))
+    adapter = ItemAdapter(record)
+    adapter["note"] = "ours"
+    assert (record["page"], record["note"], adapter.asdict()) == (1, "ours", {"page": 1, "note": "ours"})
+    line = record.as_line()
+    expected: dict[str, Any] = {
+        "id": "1",
+        "scraper": "retail-search-v4",
+        "params": {"query": "x", "page": 1, "sort": "best_match"},
+        "fetched_at": "2026-01-02T00:00:00+00:00",
+        "data": {"page": 1, "note": "ours"},
+    }
+    assert (type(line), dict(line), line.data) == (scraper.item_class, expected, record)
+    assert type(copy.copy(record)) is scraper.item_class
+    assert type(record.copy()) is dict
+    assert pickle.loads(pickle.dumps(scraper.item_class)) is scraper.item_class  # noqa: S301  # its own pickle
