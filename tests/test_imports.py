@@ -17,6 +17,7 @@ FLOORS = {
     "logs": 0,
     "tracing": 0,
     "platforms": 0,
+    "sqlite": 0,
     "cursors": 1,
     "normalise": 1,
     "payload": 1,

@@ -104,11 +104,14 @@ def test_usage_equals_the_calls_over_a_kill(tmp_path: Path, size: int) -> None:
 
 def test_usage_is_the_keys_own_and_by_day(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)
-    row = "INSERT INTO usage (client, scraper, day, code, calls, billable) VALUES (?, ?, ?, ?, ?, ?)"
+    columns = ("client", "scraper", "day", "code", "calls", "billable")
+    row = f"INSERT INTO usage ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"  # noqa: S608  # constants
     days = [(0, "OK", 5), (0, "TARGET_NOT_FOUND", 2), (1, "OK", 7), (30, "OK", 11), (31, "OK", 13)]
     rows = [("sandbox", "a", _ago(n), code, calls, calls * (code == "OK")) for n, code, calls in days]
     rows += [("other", "a", _ago(0), "OK", 1000, 1000)]
-    store.transact_here(lambda session: [session.run(row, values) for values in rows])
+    store.transact_here(
+        lambda session: [session.run(row, **dict(zip(columns, values, strict=True))) for values in rows]
+    )
     asyncio.run(store.close())
     with running(tmp_path / "log") as service:
 
