@@ -18,6 +18,7 @@ FLOORS = {
     "tracing": 0,
     "platforms": 0,
     "sqlite": 0,
+    "redis_client": 0,
     "cursors": 1,
     "normalise": 1,
     "payload": 1,
