@@ -63,8 +63,8 @@ class Store:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
 
     async def transact(self, work: Callable[[Session], T]) -> T:
-        """Do ``work`` in a transaction, in the store's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self.transact_here, work)
+        """Do ``work`` in a transaction, in the store's thread. It is done even where the caller is cancelled."""
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self.transact_here, work))
 
     def transact_here(self, work: Callable[[Session], T]) -> T:
         """Do ``work`` in a transaction, in the caller's thread: for commands, which have no event loop."""

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -209,6 +210,25 @@ async def test_what_could_not_be_written_is_kept(tmp_path: Path) -> None:
     report = await counts.report("one", None, None)
     assert (report["calls"], report["billable"]) == (2, 2)
     await counts.store.close()
+
+
+async def test_counts_are_written_though_the_flush_is_cancelled(tmp_path: Path) -> None:
+    """A service that ends cancels its upkeep, whose write may still wait for the store's thread."""
+    store = Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)
+    counts = Usage(store)
+    release = threading.Event()
+    busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
+    counts.count("one", "some-scraper", "OK", billable=True)
+    flush = asyncio.ensure_future(counts.flush())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    flush.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await flush
+    release.set()
+    await busy
+    assert (await counts.report("one", None, None))["calls"] == 1
+    await store.close()
 
 
 async def test_two_workers_write_at_the_same_time(tmp_path: Path) -> None:
