@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
+from scrapy import Request
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
+from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.exceptions import DownloadTimeoutError
-from scrapy.utils.misc import load_object
 from scrapy.utils.response import response_status_message
 
 from crawler.errors import UpstreamBlocked, UpstreamTimeout
@@ -18,9 +19,9 @@ from crawler.normalise import retry_after_seconds
 from crawler.politeness import platform_state
 
 if TYPE_CHECKING:
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.settings import BaseSettings
 
 logger = structlog.get_logger(__name__)
 
@@ -96,57 +97,55 @@ class Turns:
             end_turn()
 
 
-class Retry:
-    """Repeats what a moment later may work: ``RETRY_HTTP_CODES`` and failed connections, ``RETRY_TIMES`` times.
+class Retry(RetryMiddleware):
+    """Scrapy's retry middleware with a wait before each retry.
 
-    Waits with full jitter (a random time up to a limit that doubles), or as long as ``Retry-After`` says, and never
-    past the target's deadline. A wall is not retried: it would only be a second one.
+    The wait is random, up to a limit that doubles with each retry (full jitter), and at least ``Retry-After``. A
+    request is not retried where the wait would exceed ``RETRY_BACKOFF_MAX`` or its target's deadline.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
-        settings = crawler.settings
-        self.crawler = crawler
-        self.times = settings.getint("RETRY_TIMES")
-        self.codes = {int(code) for code in settings.getlist("RETRY_HTTP_CODES")}
-        self.exceptions = tuple(load_object(e) for e in settings.getlist("RETRY_EXCEPTIONS"))
-        self.base = settings.getfloat("RETRY_BACKOFF_BASE")
-        self.longest = settings.getfloat("RETRY_BACKOFF_MAX")
+    def __init__(self, settings: BaseSettings) -> None:
+        super().__init__(settings)
+        self.backoff_base = settings.getfloat("RETRY_BACKOFF_BASE")
+        self.backoff_max = settings.getfloat("RETRY_BACKOFF_MAX")
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Retry:
-        return cls(crawler)
-
-    async def process_response(self, request: Request, response: Response) -> Request | Response:
-        if response.status not in self.codes:
+    # Scrapy awaits what these two return; its own are plain functions.
+    async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
+        if response.status not in self.retry_http_codes:
             return response
         header = response.headers.get("Retry-After")
-        wait = retry_after_seconds(header.decode("latin-1") if header else None)
-        again = await self._again(request, response_status_message(response.status), wait)
-        return again or response
+        wait = self._wait(request, retry_after_seconds(header.decode("latin-1") if header else None))
+        result = super().process_response(request, response) if wait is not None else response
+        if wait is not None and isinstance(result, Request):
+            await _wait_for_retry(result, response_status_message(response.status), wait)
+        return result
 
-    async def process_exception(self, request: Request, exception: Exception) -> Request | None:
-        if not isinstance(exception, self.exceptions):
-            return None
-        again = await self._again(request, type(exception).__name__, None)
+    async def process_exception(  # type: ignore[override]
+        self, request: Request, exception: Exception
+    ) -> Request | Response | None:
+        """Retries the request.
+
+        Raises:
+            UpstreamTimeout: the download ended with its target's deadline.
+        """
         left = time_left(request)
-        if again is None and isinstance(exception, DownloadTimeoutError) and left is not None and left <= 0:
+        if isinstance(exception, DownloadTimeoutError) and left is not None and left <= 0:
             raise UpstreamTimeout("The platform did not answer before the deadline.", reason="timeout") from exception
-        return again
+        wait = self._wait(request)
+        result = super().process_exception(request, exception) if wait is not None else None
+        if wait is not None and isinstance(result, Request):
+            await _wait_for_retry(result, type(exception).__name__, wait)
+        return result
 
-    async def _again(self, request: Request, reason: str, retry_after: float | None) -> Request | None:
-        tries = request.meta.get("retry_times", 0)
-        if tries >= self.times:
-            return None
-        wait = random.uniform(0, min(self.base * 2**tries, self.longest))  # noqa: S311  # spreads load, no secret
-        if retry_after is not None:
-            wait = max(wait, retry_after)
+    def _wait(self, request: Request, retry_after: float | None = None) -> float | None:
+        """Seconds to wait before a retry, None where that is too long."""
+        limit = min(self.backoff_base * 2 ** request.meta.get("retry_times", 0), self.backoff_max)
+        wait = max(random.uniform(0, limit), retry_after or 0)  # noqa: S311  # spreads load, no secret
         left = time_left(request)
-        if wait > self.longest or (left is not None and wait >= left):
-            return None
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value("retry/count")
-        logger.info("retry", url=request.url, reason=reason, wait_seconds=round(wait, 2), attempt=tries + 1)
-        await asyncio.sleep(wait)
-        again = request.replace(dont_filter=True)
-        again.meta["retry_times"] = tries + 1
-        return again
+        return None if wait > self.backoff_max or (left is not None and wait >= left) else wait
+
+
+async def _wait_for_retry(retry: Request, reason: str, seconds: float) -> None:
+    attempt = retry.meta["retry_times"]
+    logger.info("retry", url=retry.url, reason=reason, wait_seconds=round(seconds, 2), attempt=attempt)
+    await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""How far a crawl is: a bar on a terminal, a line a minute in the log."""
+"""Progress of a crawl: a bar on a terminal, a line a minute in the log."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, TextIO
 
+import rich.progress
 import structlog
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -21,8 +19,9 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from crawler.outcomes import Accounting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from rich.console import RenderableType
     from scrapy.crawler import Crawler
     from twisted.internet.task import LoopingCall
 
@@ -30,16 +29,38 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-REDRAWN = 0.5
-"""Seconds between two drawings of the bar."""
-RECENT = 60.0
-"""Seconds over which the rate is taken."""
+REFRESH_INTERVAL = 0.5
+"""Seconds between refreshes of the bar."""
+RATE_WINDOW = 60.0
+"""Seconds over which the rate is averaged."""
+
+
+class Bar(rich.progress.Progress):
+    """A bar for the whole crawl on stderr, with lines of text below it. The caller refreshes it."""
+
+    def __init__(self) -> None:
+        self.lines: list[Text] = []
+        super().__init__(
+            "{task.description}",
+            rich.progress.BarColumn(bar_width=30),
+            "{task.completed:,.0f}/{task.fields[expected]}",
+            "{task.fields[rate]:,.1f}/s",
+            "{task.fields[left]}",
+            console=Console(stderr=True),
+            auto_refresh=False,
+            redirect_stdout=False,
+            transient=True,
+        )
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        yield from self.lines
 
 
 class Progress:
-    """Draws the bar where stderr is a terminal, and logs a line each ``LOGSTATS_INTERVAL`` where the log is none.
+    """Shows the bar where stderr is a terminal; logs a line every ``LOGSTATS_INTERVAL`` seconds anywhere else.
 
-    ``LOGSTATS_INTERVAL`` 0: neither.
+    ``LOGSTATS_INTERVAL`` 0 disables both.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -50,11 +71,11 @@ class Progress:
         # Not where something has taken stderr's place: Scrapy Cloud's has no isatty().
         self.on_terminal = sys.__stderr__ is not None and sys.stderr is sys.__stderr__ and sys.__stderr__.isatty()
         self.in_log = not self.on_terminal or crawler.settings["LOG_FILE"] is not None
-        self._live: Live | None = None
+        self._bar: Bar | None = None
         self._handlers: list[logging.StreamHandler[TextIO]] = []
         self._calls: list[LoopingCall | AsyncioLoopingCall] = []
         self._settled: deque[tuple[float, int]] = deque()
-        """Moments, and how many targets were settled by then."""
+        """Times, and the number of targets settled until then."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Progress:
@@ -64,24 +85,25 @@ class Progress:
         return progress
 
     def spider_opened(self) -> None:
-        """Starts to draw and to log."""
+        """Start the bar and the log lines."""
         self._settled.append((time.monotonic(), sum(self.counts().values())))
         if self.on_terminal:
-            self._live = Live(console=Console(stderr=True), auto_refresh=False, redirect_stdout=False, transient=True)
-            self._live.start()
-            self._take_log_lines()
-            self._every(REDRAWN, self._draw)
+            self._bar = Bar()
+            self._bar.add_task(self.crawler.spider.name, total=None, expected="?", rate=0.0, left="")  # type: ignore[union-attr]
+            self._bar.start()
+            self._redirect_log_lines()
+            self._every(REFRESH_INTERVAL, self._refresh)
         if self.in_log:
             self._every(self.interval, self._log)
 
     def spider_closed(self) -> None:
-        """Clears the terminal and says a last time how far it came."""
+        """Leave the final state on the terminal and in the log."""
         for call in self._calls:
             call.stop()
-        if self._live:
-            self._draw()
-            self._live.transient = False
-            self._live.stop()
+        if self._bar:
+            self._refresh()
+            self._bar.live.transient = False
+            self._bar.stop()
             for handler in self._handlers:
                 handler.setStream(sys.stderr)
         if self.in_log:
@@ -92,34 +114,32 @@ class Progress:
         call.start(seconds, now=False)
         self._calls.append(call)
 
-    def _take_log_lines(self) -> None:
-        """Lets the log's lines go through the terminal that the bar is on, else they would break it."""
+    def _redirect_log_lines(self) -> None:
+        """Print log lines above the bar: written straight to the terminal they would break it."""
         for handler in logging.root.handlers:
             if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
-                handler.setStream(sys.stderr)  # what Live put there
+                handler.setStream(sys.stderr)  # rich has replaced it
                 self._handlers.append(handler)
 
-    # What there is to say
-
     def counts(self) -> dict[str, int]:
-        """Targets settled, by code."""
+        """Number of settled targets by code."""
         assert self.crawler.stats is not None
         stats: Mapping[str, int] = self.crawler.stats.get_stats()
         return {key.removeprefix("targets/"): n for key, n in sorted(stats.items()) if key.startswith("targets/")}
 
     @property
     def expected(self) -> int | None:
-        """How many targets there will have been, as far as it can be told."""
+        """Total number of targets, None while it is unknown."""
         spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of ours are
         rows = spider.source.expected
         accounting = self.crawler.get_spider_middleware(Accounting)
         return rows if rows is None or accounting is None else rows + accounting.pushed
 
     def rate(self) -> float:
-        """Targets a second, over the last minute."""
+        """Targets per second over the last minute."""
         now, done = time.monotonic(), sum(self.counts().values())
         self._settled.append((now, done))
-        while len(self._settled) > 2 and now - self._settled[1][0] >= RECENT:
+        while len(self._settled) > 2 and now - self._settled[1][0] >= RATE_WINDOW:
             self._settled.popleft()
         since, before = self._settled[0]
         return (done - before) / (now - since) if now > since else 0.0
@@ -138,30 +158,29 @@ class Progress:
             **{code: count for code, count in counts.items() if code != "OK"},
         )
 
-    def _draw(self) -> None:
-        assert self._live is not None
+    def _refresh(self) -> None:
+        assert self._bar is not None
         counts, rate, expected = self.counts(), self.rate(), self.expected
         done = sum(counts.values())
-        whole = "?" if expected is None else f"{max(expected, done):,}"
         left = (max(expected - done, 0) / rate) if expected is not None and rate else None
-        line = Table.grid(padding=(0, 1))
-        line.add_row(
-            self.crawler.spider.name if self.crawler.spider else "",
-            ProgressBar(total=None if expected is None else max(expected, done, 1), completed=done, width=30),
-            f"{done:,}/{whole}",
-            f"{rate:,.1f}/s",
-            "" if left is None else f"{clock(left)} left",
-        )
-        failed = "  ".join(f"{code} {count:,}" for code, count in counts.items() if code != "OK")
         spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of ours are
-        lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in spider.doing]
+        self._bar.lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in spider.doing]
+        failed = "  ".join(f"{code} {count:,}" for code, count in counts.items() if code != "OK")
         if failed:
-            lines.insert(0, Text(f"failed: {failed}", style="red", overflow="ellipsis", no_wrap=True))
-        self._live.update(Group(line, *lines), refresh=True)
+            self._bar.lines.insert(0, Text(f"failed: {failed}", style="red", overflow="ellipsis", no_wrap=True))
+        self._bar.update(
+            self._bar.task_ids[0],
+            total=None if expected is None else max(expected, done, 1),
+            completed=done,
+            expected="?" if expected is None else f"{max(expected, done):,}",
+            rate=rate,
+            left="" if left is None else f"{clock(left)} left",
+            refresh=True,
+        )
 
 
 def clock(seconds: float) -> str:
-    """Seconds as people read them.
+    """Format seconds as minutes or hours.
 
     >>> clock(75), clock(7384)
     ('1:15', '2:03:04')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -12,27 +11,35 @@ from typing import Any
 import orjson
 
 from crawler.outcomes import Outcome
+from crawler.sqlite import SqliteFile
 from crawler.targets import Entries, Rejected, Target
 
 KEPT = 2_000
 """Newest ids that are kept of a listing: posts get deleted, so a page of them would not do."""
+
+SCHEMA = (
+    (
+        "CREATE TABLE IF NOT EXISTS seen"
+        " (listing TEXT, id TEXT, run INTEGER, place INTEGER, PRIMARY KEY (listing, id)) WITHOUT ROWID"
+    ),
+)
 
 
 class SeenFile:
     """A SQLite file of ids by listing. Every call opens it anew, so that several runs may share it."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._file = SqliteFile(path, SCHEMA)
 
     def has(self, listing: str, entry: str) -> bool:
         """Whether an entry of a listing was seen."""
-        with closing(self._connect()) as database:
+        with closing(self._file.connect()) as database:
             found = database.execute("SELECT 1 FROM seen WHERE listing = ? AND id = ?", (listing, entry))
             return found.fetchone() is not None
 
     def add(self, listing: str, ids: Sequence[str]) -> None:
         """Keeps the ids of a listing, the newest first, as one run saw them."""
-        with closing(self._connect()) as database, database:
+        with self._file.transaction() as database:
             (last,) = database.execute(
                 "SELECT coalesce(max(run), 0) FROM seen WHERE listing = ?", (listing,)
             ).fetchone()
@@ -45,14 +52,6 @@ class SeenFile:
                 " (SELECT id FROM seen WHERE listing = ?1 ORDER BY run DESC, place LIMIT ?2)",
                 (listing, KEPT),
             )
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self.path, timeout=30)
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS seen"
-            " (listing TEXT, id TEXT, run INTEGER, place INTEGER, PRIMARY KEY (listing, id)) WITHOUT ROWID"
-        )
-        return database
 
 
 @dataclass

@@ -102,6 +102,8 @@ RETRY_HTTP_CODES = [
     522,
     524,
 ]  # default also 408 and 429: a platform that says "slow down" is left alone
+RETRY_PRIORITY_ADJUST = 0  # default -1: a retry has waited already, and its target may have a deadline
+RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # default ERROR: the target's outcome is logged
 RETRY_BACKOFF_BASE = 0.5
 """Seconds within which the first retry comes, at random; doubled for each further one."""
 RETRY_BACKOFF_MAX = 30.0

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 import structlog
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from crawler.errors import Overloaded, UpstreamTimeout
+from crawler.redis_client import Availability, connect
 
 if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
     from crawler.politeness import Turns
 
 logger = structlog.get_logger(__name__)
@@ -42,15 +44,6 @@ return '0'
 
 LOOK_AGAIN = 0.02
 """Seconds after which a process that found all places taken looks again; up to twice that, so that none keeps step."""
-AWAY = 5.0
-"""Seconds for which Redis is left alone after it failed."""
-PATIENCE = 2.0
-"""Seconds within which Redis must answer."""
-
-
-def connect(url: str) -> Redis:
-    """A client that gives up soon: whoever asks has another way, and a caller waits."""
-    return Redis.from_url(url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
 
 
 class Leases:
@@ -102,10 +95,9 @@ class SharedTurns:
         self.delay = delay
         self.jitter = jitter
         self.alone = alone
-        self.name = name
         self._leases = Leases(connect(url), name, concurrency, 2 * longest)
         self._next = 0.0
-        self._away_until = 0.0
+        self._available = Availability(turns=name)
         self.close = self._leases.close
 
     def earliest(self, ahead: int = 0) -> float:
@@ -120,12 +112,11 @@ class SharedTurns:
             UpstreamTimeout: the deadline passed while all places were taken.
         """
         loop = asyncio.get_running_loop()
-        while loop.time() >= self._away_until:
+        while self._available:
             try:
                 taken = await self._leases.take(self.delay * random.uniform(1 - self.jitter, 1 + self.jitter))  # noqa: S311  # no secret
             except RedisError as error:
-                self._away_until = loop.time() + AWAY
-                logger.warning("redis_away", turns=self.name, error=str(error), own_share_for_seconds=AWAY)
+                self._available.failed(error)
                 break
             if not isinstance(taken, float):
                 return taken

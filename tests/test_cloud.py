@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
-import tomllib
+from email import message_from_string
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,14 @@ def test_forms_have_every_argument_with_its_meaning(name: str) -> None:
     assert [field for field, schema in shown.items() if not schema.get("description")] == []
 
 
-def test_requirements_are_those_of_the_package() -> None:
-    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+def test_requirements_are_those_of_the_package(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "requirements.txt", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    make = "from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel('.')"
+    subprocess.run([sys.executable, "-c", make], check=True, cwd=tmp_path, capture_output=True)
+    (metadata,) = tmp_path.glob("*.dist-info/METADATA")
+    required = message_from_string(metadata.read_text()).get_all("Requires-Dist", [])
+    dependencies = [line for line in required if "extra ==" not in line]
     assert [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line[0] != "#"] == dependencies
 
 

@@ -17,6 +17,8 @@ FLOORS = {
     "logs": 0,
     "tracing": 0,
     "platforms": 0,
+    "sqlite": 0,
+    "redis_client": 0,
     "cursors": 1,
     "normalise": 1,
     "payload": 1,

@@ -130,7 +130,7 @@ class Command(ScrapyCommand):
         from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
 
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise
-        from crawler.service.workers import Dealt  # noqa: PLC0415  # likewise
+        from crawler.service.workers import receive_connections  # noqa: PLC0415  # likewise
 
         reactor = cast("Any", _reactor)
         assert self.settings is not None
@@ -143,7 +143,7 @@ class Command(ScrapyCommand):
             if listener:
                 reactor.adoptStreamPort(listener.fileno(), listener.family, endpoint.site)
             if channel:
-                Dealt(channel, reactor, endpoint.site).open()
+                receive_connections(channel, reactor, endpoint.site)
             announce()
             reactor.callLater(SETTLED, spare_collector)
 

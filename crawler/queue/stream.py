@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from redis.asyncio import Redis
 from redis.exceptions import ResponseError
+
+from crawler.redis_client import QUEUE_RESPONSE_TIMEOUT_SECONDS, connect
 
 GROUP = "workers"
 READ = 8
 """Entries that are taken at once. They wait in the worker: few, so that none sits on what others could do."""
 BLOCK = 1_000
 """Milliseconds for which Redis keeps a question for new entries open."""
-PATIENCE = 10.0
-"""Seconds within which Redis must answer."""
 BUCKET = 10
 """Seconds of which the settled targets are counted together, for the rate."""
 BUCKETS = 6
@@ -135,7 +134,7 @@ class TargetStream:
     """
 
     def __init__(self, url: str, queue: str, platform: str, *, idle: float = 60.0, me: str = "") -> None:
-        self.redis = Redis.from_url(url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
+        self.redis = connect(url, QUEUE_RESPONSE_TIMEOUT_SECONDS)
         self.idle = round(idle * 1_000)
         self.me = f"{me}-{uuid.uuid4().hex[:8]}"
         self.key = f"crawler:queue:{{{queue}:{platform}}}"  # in braces: all keys on the same node of a cluster

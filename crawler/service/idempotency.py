@@ -12,7 +12,7 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SCHEMA = (
     (
         "CREATE TABLE IF NOT EXISTS idempotency (client TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL,"
-        " owner TEXT NOT NULL, expires BIGINT NOT NULL, data BLOB, PRIMARY KEY (client, key))"
+        " owner TEXT NOT NULL, expires BIGINT NOT NULL, data BYTEA, PRIMARY KEY (client, key))"
     ),
 )
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
@@ -78,14 +78,15 @@ class Idempotency:
     async def purge(self) -> None:
         """Forgets what is over."""
         now = int(time.time())
-        await self.store.transact(lambda session: session.run("DELETE FROM idempotency WHERE expires <= ?", (now,)))
+        await self.store.transact(lambda session: session.run("DELETE FROM idempotency WHERE expires <= :now", now=now))
 
     async def _claim(self, key: str, client: str, target: Target) -> bytes | None:
         assert target.deadline is not None
         left = target.deadline - asyncio.get_running_loop().time() + LEASE
         until = math.ceil(time.time() + left)
         fingerprint = hashlib.sha256(orjson.dumps(target.as_dict() | {"id": ""})).hexdigest()
-        found = await self.store.transact(lambda session: _claim(session, (client, key, fingerprint, target.id, until)))
+        row = {"client": client, "key": key, "fingerprint": fingerprint, "owner": target.id, "expires": until}
+        found = await self.store.transact(lambda session: _claim(session, row))
         if found is None:
             return None
         same, expires, data = found[0] == fingerprint, found[1], found[2]
@@ -97,28 +98,29 @@ class Idempotency:
         return bytes(data)
 
 
-def _claim(session: Session, row: tuple[str, str, str, str, int]) -> tuple[str, int, bytes | None] | None:
+def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | None] | None:
     """None where the key is now this call's, else what is kept under it."""
-    client, key, *_ = row
-    session.run(
-        "DELETE FROM idempotency WHERE client = ? AND key = ? AND expires <= ?", (client, key, int(time.time()))
+    place = {"client": row["client"], "key": row["key"]}
+    expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
+    session.run(expired, **place, now=int(time.time()))
+    claim = (
+        "INSERT INTO idempotency (client, key, fingerprint, owner, expires)"
+        " VALUES (:client, :key, :fingerprint, :owner, :expires) ON CONFLICT (client, key) DO NOTHING"
     )
-    claim = "INSERT INTO idempotency (client, key, fingerprint, owner, expires) VALUES (?, ?, ?, ?, ?)"
-    if session.run(f"{claim} ON CONFLICT (client, key) DO NOTHING", row):
+    if session.run(claim, **row):
         return None
-    query = "SELECT fingerprint, expires, data FROM idempotency WHERE client = ? AND key = ?"
-    ((fingerprint, expires, data),) = session.rows(query, (client, key))
+    query = "SELECT fingerprint, expires, data FROM idempotency WHERE client = :client AND key = :key"
+    ((fingerprint, expires, data),) = session.rows(query, **place)
     return fingerprint, expires, data
 
 
 def _keep(session: Session, client: str, key: str, owner: str, until: int, body: bytes) -> None:  # noqa: PLR0913, PLR0917  # a row
-    session.run(
-        "UPDATE idempotency SET data = ?, expires = ? WHERE client = ? AND key = ? AND owner = ?",
-        (body, until, client, key, owner),
+    change = (
+        "UPDATE idempotency SET data = :body, expires = :until WHERE client = :client AND key = :key AND owner = :owner"
     )
+    session.run(change, client=client, key=key, owner=owner, until=until, body=body)
 
 
 def _release(session: Session, client: str, key: str, owner: str) -> None:
-    session.run(
-        "DELETE FROM idempotency WHERE client = ? AND key = ? AND owner = ? AND data IS NULL", (client, key, owner)
-    )
+    unanswered = "DELETE FROM idempotency WHERE client = :client AND key = :key AND owner = :owner AND data IS NULL"
+    session.run(unanswered, client=client, key=key, owner=owner)

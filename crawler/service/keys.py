@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import sqlite3
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,6 +12,15 @@ from pathlib import Path
 from typing import Protocol
 
 from crawler.errors import InvalidApiKey, MissingApiKey
+from crawler.sqlite import SqliteFile
+
+SCHEMA = (
+    (
+        "CREATE TABLE IF NOT EXISTS keys"
+        " (id TEXT PRIMARY KEY, client TEXT NOT NULL, hash BLOB NOT NULL, created INTEGER NOT NULL,"
+        " revoked INTEGER, rate TEXT, concurrency INTEGER)"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class KeyStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file = SqliteFile(path, SCHEMA)
         self._seen: tuple[int, int] | None = None
         self._valid: dict[str, Key] = {}
 
@@ -77,7 +86,7 @@ class KeyStore:
         """A new key for a client, with limits of its own if any: the only time that it is readable."""
         key_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
         key = f"sk_{key_id}_{secret}"
-        with closing(self._open()) as database, database:
+        with self._file.transaction() as database:
             row = (key_id, client, _hash(key), int(time.time()), rate, concurrency)
             database.execute(
                 "INSERT INTO keys (id, client, hash, created, rate, concurrency) VALUES (?, ?, ?, ?, ?, ?)", row
@@ -86,7 +95,7 @@ class KeyStore:
 
     def revoke(self, key_id: str) -> bool:
         """Revokes a key; False where there is no valid key with this id."""
-        with closing(self._open()) as database, database:
+        with self._file.transaction() as database:
             change = "UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
             return database.execute(change, (int(time.time()), key_id)).rowcount == 1
 
@@ -94,7 +103,7 @@ class KeyStore:
         """Every key, the oldest first."""
         if not self.path.exists():
             return []
-        with closing(self._open()) as database:
+        with closing(self._file.connect()) as database:
             rows = database.execute(
                 "SELECT id, client, hash, created, revoked, rate, concurrency FROM keys ORDER BY created, id"
             )
@@ -123,16 +132,6 @@ class KeyStore:
         if seen != self._seen:
             self._valid = {key.id: key for key in self.all() if key.revoked is None}
             self._seen = seen
-
-    def _open(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self.path)
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS keys"
-            " (id TEXT PRIMARY KEY, client TEXT NOT NULL, hash BLOB NOT NULL, created INTEGER NOT NULL,"
-            " revoked INTEGER, rate TEXT, concurrency INTEGER)"
-        )
-        return database
 
 
 def _hash(key: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections import Counter
@@ -10,7 +9,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import structlog
 from limits import RateLimitItem, parse
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
@@ -25,13 +23,8 @@ if TYPE_CHECKING:
     from crawler.service.keys import Holder
     from crawler.shared_turns import Leases
 
-logger = structlog.get_logger(__name__)
-
 Result = TypeVar("Result")
 Leave = Callable[[], None]
-
-AWAY = 5.0
-"""Seconds for which Redis is left alone after it failed."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +85,7 @@ class KeyLimits:
         if not rate:
             return None
         item = parse(rate)
-        if self._redis and self._redis.there:
+        if self._redis and self._redis.available:
             standing = await self._redis.attempt(_hit(self._redis.limiter, item, holder.key_id))
             if standing:
                 return standing
@@ -108,7 +101,7 @@ class KeyLimits:
         places = holder.concurrency or self.concurrency
         if not places:
             return _nothing
-        if self._redis and self._redis.there:
+        if self._redis and self._redis.available:
             taken = await self._redis.attempt(self._redis.places(holder.key_id, places).take())
             if callable(taken):
                 return taken
@@ -122,14 +115,16 @@ class KeyLimits:
 
 
 class _Shared:
-    """The limits' part in Redis, and whether it is there."""
+    """The limits' part in Redis."""
 
     LONGEST_CALL = 150.0
     """Seconds after which the place of a call whose process was killed comes free."""
 
     def __init__(self, url: str) -> None:
-        from crawler.shared_turns import Leases, connect  # noqa: PLC0415  # needs the extra "redis"
+        from crawler.redis_client import Availability, connect  # noqa: PLC0415  # needs the extra "redis"
+        from crawler.shared_turns import Leases  # noqa: PLC0415  # likewise
 
+        self.available = Availability(limits="keys")
         self._client = connect(url)
         pool: Any = self._client.connection_pool
         storage = storage_from_string(
@@ -137,13 +132,7 @@ class _Shared:
         )
         self.limiter = MovingWindowRateLimiter(storage)
         self._leases = Leases
-        self._away_until = 0.0
         self.close = self._client.aclose
-
-    @property
-    def there(self) -> bool:
-        """Whether Redis answered when it was last asked, or some time ago."""
-        return asyncio.get_running_loop().time() >= self._away_until
 
     def places(self, key_id: str, size: int) -> Leases:
         """A key's places."""
@@ -156,8 +145,7 @@ class _Shared:
         try:
             return await asked
         except (RedisError, StorageError) as error:
-            self._away_until = asyncio.get_running_loop().time() + AWAY
-            logger.warning("redis_away", limits="keys", error=str(error), own_share_for_seconds=AWAY)
+            self.available.failed(error)
             return None
 
 

@@ -73,12 +73,20 @@ class Usage:
 
 
 def _add(session: Session, counts: dict[Key, Count]) -> None:
-    for key, (calls, billable) in sorted(counts.items()):  # in one order everywhere: no two writers wait in a circle
+    for (client, scraper, day, code), (calls, billable) in sorted(
+        counts.items()
+    ):  # in one order everywhere: no two writers wait in a circle
         session.run(
-            "INSERT INTO usage (client, scraper, day, code, calls, billable) VALUES (?, ?, ?, ?, ?, ?)"
+            "INSERT INTO usage (client, scraper, day, code, calls, billable)"
+            " VALUES (:client, :scraper, :day, :code, :calls, :billable)"
             " ON CONFLICT (client, day, scraper, code) DO UPDATE"
             " SET calls = usage.calls + excluded.calls, billable = usage.billable + excluded.billable",
-            (*key, calls, billable),
+            client=client,
+            scraper=scraper,
+            day=day,
+            code=code,
+            calls=calls,
+            billable=billable,
         )
 
 
@@ -87,9 +95,11 @@ def report(session: Session, client: str, since: date | None = None, until: date
     until = until or datetime.now(UTC).date()
     since = since or until - timedelta(days=min(DAYS - 1, until.toordinal() - 1))
     rows = session.rows(
-        "SELECT day, scraper, code, calls, billable FROM usage WHERE client = ? AND day >= ? AND day <= ?"
+        "SELECT day, scraper, code, calls, billable FROM usage WHERE client = :client AND day BETWEEN :since AND :until"
         " ORDER BY day DESC, scraper, code",
-        (client, since.isoformat(), until.isoformat()),
+        client=client,
+        since=since.isoformat(),
+        until=until.isoformat(),
     )
     days: dict[tuple[str, str], dict[str, Any]] = {}
     for day, scraper, code, calls, billable in rows:

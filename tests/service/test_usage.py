@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -104,11 +105,14 @@ def test_usage_equals_the_calls_over_a_kill(tmp_path: Path, size: int) -> None:
 
 def test_usage_is_the_keys_own_and_by_day(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)
-    row = "INSERT INTO usage (client, scraper, day, code, calls, billable) VALUES (?, ?, ?, ?, ?, ?)"
+    columns = ("client", "scraper", "day", "code", "calls", "billable")
+    row = f"INSERT INTO usage ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"  # noqa: S608  # constants
     days = [(0, "OK", 5), (0, "TARGET_NOT_FOUND", 2), (1, "OK", 7), (30, "OK", 11), (31, "OK", 13)]
     rows = [("sandbox", "a", _ago(n), code, calls, calls * (code == "OK")) for n, code, calls in days]
     rows += [("other", "a", _ago(0), "OK", 1000, 1000)]
-    store.transact_here(lambda session: [session.run(row, values) for values in rows])
+    store.transact_here(
+        lambda session: [session.run(row, **dict(zip(columns, values, strict=True))) for values in rows]
+    )
     asyncio.run(store.close())
     with running(tmp_path / "log") as service:
 
@@ -206,6 +210,25 @@ async def test_what_could_not_be_written_is_kept(tmp_path: Path) -> None:
     report = await counts.report("one", None, None)
     assert (report["calls"], report["billable"]) == (2, 2)
     await counts.store.close()
+
+
+async def test_counts_are_written_though_the_flush_is_cancelled(tmp_path: Path) -> None:
+    """A service that ends cancels its upkeep, whose write may still wait for the store's thread."""
+    store = Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)
+    counts = Usage(store)
+    release = threading.Event()
+    busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
+    counts.count("one", "some-scraper", "OK", billable=True)
+    flush = asyncio.ensure_future(counts.flush())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    flush.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await flush
+    release.set()
+    await busy
+    assert (await counts.report("one", None, None))["calls"] == 1
+    await store.close()
 
 
 async def test_two_workers_write_at_the_same_time(tmp_path: Path) -> None:

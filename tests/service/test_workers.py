@@ -67,6 +67,21 @@ def test_kept_connections_are_dealt_evenly(pair: Service) -> None:
     assert Counter(served_by(pair)) - before == Counter({"0": 20, "1": 20})
 
 
+def test_connections_opened_at_once_are_dealt_evenly(pair: Service) -> None:
+    """On a listening socket that all workers share, the first one to wake takes most of a burst."""
+    before = Counter(served_by(pair))
+    parts = urlsplit(pair.url)
+    connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30) for _ in range(8)]
+    for connection in connections:
+        connection.connect()
+    for connection in connections:
+        connection.request("POST", CATEGORY, json.dumps({"cat_id": "3944"}), HEADERS)
+        assert json.load(connection.getresponse())["success"]
+    for connection in connections:
+        connection.close()
+    assert Counter(served_by(pair)) - before == Counter({"0": 4, "1": 4})
+
+
 def test_a_killed_worker_is_replaced_while_the_other_answers(pair: Service) -> None:
     victim, _ = children(pair)
     os.kill(victim, signal.SIGKILL)

@@ -1,0 +1,141 @@
+"""Retries: Scrapy's own, with a wait before each."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, NotConfigured
+from scrapy.http import Response
+from scrapy.settings import Settings
+from scrapy.statscollectors import MemoryStatsCollector
+
+from crawler.errors import UpstreamTimeout
+from crawler.middlewares import Retry
+
+URL = "https://shop.example/"
+
+
+@dataclass
+class FakeTarget:
+    """The part of a target that a retry depends on."""
+
+    deadline: float | None = None
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits before retries, in seconds. They are recorded, not waited for."""
+    found: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        found.append(seconds)
+
+    monkeypatch.setattr("crawler.middlewares.asyncio.sleep", sleep)
+    return found
+
+
+def retry(**settings: Any) -> Retry:
+    backoff = {"RETRY_BACKOFF_BASE": 0.5, "RETRY_BACKOFF_MAX": 30.0}
+    crawler = Crawler(Spider, Settings({**backoff, **settings}))
+    crawler.stats = MemoryStatsCollector(crawler)
+    crawler.spider = Spider.from_crawler(crawler, "shop")
+    return Retry.from_crawler(crawler)
+
+
+def stats(middleware: Retry) -> dict[str, Any]:
+    assert middleware.crawler.stats is not None
+    return {k: v for k, v in middleware.crawler.stats.get_stats().items() if k.startswith("retry/")}
+
+
+def request(**meta: Any) -> Request:
+    return Request(URL, meta=meta)
+
+
+def unavailable(retry_after: str | None = None) -> Response:
+    return Response(URL, status=503, headers={"Retry-After": retry_after} if retry_after else None)
+
+
+def answered(middleware: Retry, asked: Request, answer: Response) -> Request | Response:
+    return asyncio.run(middleware.process_response(asked, answer))
+
+
+def failed(middleware: Retry, asked: Request, exception: Exception) -> Request | Response | None:
+    return asyncio.run(middleware.process_exception(asked, exception))
+
+
+def test_rb_14_a_request_may_forbid_its_retries(waits: list[float]) -> None:
+    middleware, answer = retry(), unavailable()
+    assert answered(middleware, request(dont_retry=True), answer) is answer
+    assert failed(middleware, request(dont_retry=True), DownloadConnectionRefusedError()) is None
+    assert (waits, stats(middleware)) == ([], {})
+
+
+@pytest.mark.usefixtures("waits")
+def test_rb_14_a_request_may_have_its_own_number_of_retries() -> None:
+    middleware, answer = retry(RETRY_TIMES=2), unavailable()
+    assert answered(middleware, request(max_retry_times=0), answer) is answer
+    assert stats(middleware) == {"retry/max_reached": 1}
+    again = answered(middleware, request(max_retry_times=7, retry_times=6), answer)
+    assert isinstance(again, Request)
+    assert again.meta["retry_times"] == 7
+
+
+def test_rb_14_retries_are_counted_as_scrapy_counts_them(waits: list[float]) -> None:
+    middleware, asked = retry(RETRY_TIMES=2), request()
+    asked = answered(middleware, asked, unavailable())  # type: ignore[assignment]
+    asked = failed(middleware, asked, DownloadConnectionRefusedError())  # type: ignore[assignment]
+    assert failed(middleware, asked, DownloadConnectionRefusedError()) is None
+    assert stats(middleware) == {
+        "retry/count": 2,
+        "retry/reason_count/503 Service Unavailable": 1,
+        "retry/reason_count/scrapy.exceptions.DownloadConnectionRefusedError": 1,
+        "retry/max_reached": 1,
+    }
+    assert len(waits) == 2
+
+
+def test_rb_14_retries_may_be_switched_off() -> None:
+    with pytest.raises(NotConfigured):
+        retry(RETRY_ENABLED=False)
+
+
+def test_a_retry_waits_at_random_up_to_a_limit_that_doubles(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.middlewares.random.uniform", lambda _, limit: limit)
+    middleware = retry(RETRY_TIMES=9, RETRY_BACKOFF_MAX=3.0)
+    asked: Any = request()
+    for _ in range(4):
+        asked = answered(middleware, asked, unavailable())
+    assert waits == [0.5, 1.0, 2.0, 3.0]
+    assert asked.dont_filter
+
+
+def test_retry_after_is_waited_for_up_to_the_longest_wait(waits: list[float]) -> None:
+    middleware, late = retry(), unavailable("31")
+    assert isinstance(answered(middleware, request(), unavailable("7")), Request)
+    assert answered(middleware, request(), late) is late
+    assert waits == [7.0]
+    assert stats(middleware)["retry/count"] == 1
+
+
+def test_no_retry_starts_after_the_deadline(waits: list[float]) -> None:
+    middleware, answer = retry(), unavailable("7")
+    now = time.monotonic()
+    assert answered(middleware, request(target=FakeTarget(now + 5)), answer) is answer
+    with pytest.raises(UpstreamTimeout):
+        failed(middleware, request(target=FakeTarget(now)), DownloadTimeoutError())
+    assert (waits, stats(middleware)) == ([], {})
+
+
+def test_other_answers_and_exceptions_pass(waits: list[float]) -> None:
+    middleware, answer = retry(), Response(URL, status=404)
+    assert answered(middleware, request(), answer) is answer
+    assert failed(middleware, request(), ValueError()) is None
+    assert (waits, stats(middleware)) == ([], {})
