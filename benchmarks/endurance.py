@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 
 from benchmarks.stack import open_files, rss_megabytes, stack
-from crawler.sandbox.retail import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, World
 
 PORTION = 5_000
 CATEGORY = "/v1/scrapers/retail-category-v4"

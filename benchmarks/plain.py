@@ -10,9 +10,9 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from crawler.pages.retail import ListingPage
-from crawler.platforms import origins
-from crawler.upstream.retail import listing_request
+from crawler.platforms.platform import origins
+from crawler.platforms.retail.pages import ListingPage
+from crawler.platforms.retail.requests import listing_request
 
 
 class PlainSpider(Spider):

@@ -41,10 +41,10 @@ from web_poet.testing import Fixture
 
 from benchmarks.stack import BIN, ROOT
 from crawler.errors import ExtractionFailed, ScrapeError
-from crawler.pages.base import PlatformPage
 from crawler.pipelines import validated
+from crawler.platforms.page import PlatformPage
 from crawler.registry import scrapers
-from crawler.targets import Scraper
+from crawler.targets.target import Scraper
 
 SMALL = 10_000  # bytes
 Query = tuple[Any, str, dict[str, str] | None]
@@ -114,7 +114,7 @@ def noted() -> Iterator[tuple[list[bytes], list[Query]]]:
         queries.append((self.root, query, namespaces))
         return xpath(self, query, namespaces=namespaces, **kwargs)
 
-    with patch("crawler.payload.orjson.loads", noting_loads), patch.object(Selector, "xpath", noting_xpath):
+    with patch("crawler.reading.json.orjson.loads", noting_loads), patch.object(Selector, "xpath", noting_xpath):
         yield blocks, queries
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from scrapyrt.resources import AdaptedScrapyJSONEncoder, CrawlResource
 
-from crawler.targets import Record
+from crawler.targets.target import Record
 
 
 class RecordEncoder(AdaptedScrapyJSONEncoder):  # type: ignore[misc]  # scrapyrt is untyped

@@ -14,9 +14,9 @@ from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.exceptions import DownloadTimeoutError
 from scrapy.utils.response import response_status_message
 
+from crawler.downloads.throttle import platform_state
 from crawler.errors import UpstreamBlocked, UpstreamTimeout
-from crawler.normalise import retry_after_seconds
-from crawler.politeness import platform_state
+from crawler.reading.values import retry_after_seconds
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ValidationError
 from scrapy.exceptions import DropItem
 
 from crawler.errors import ExtractionFailed
-from crawler.models import validation_details
-from crawler.outcomes import record_in_progress
-from crawler.targets import Record
+from crawler.platforms.model import validation_details
+from crawler.targets.target import Record
+from crawler.targets.tracker import record_in_progress
 
 
 class InvalidItem(ExtractionFailed, DropItem):

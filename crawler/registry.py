@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 
 import crawler.spiders
 from crawler.spiders.base import PlatformSpider
-from crawler.targets import Scraper
+from crawler.targets.target import Scraper
 
 
 @cache

@@ -19,7 +19,7 @@ logs.configure()
 BOT_NAME = "crawler"
 SPIDER_MODULES = ["crawler.spiders"]
 COMMANDS_MODULE = "crawler.commands"
-ADDONS = {"scrapy_poet.Addon": 300, "crawler.zyte.Addon": 500}
+ADDONS = {"scrapy_poet.Addon": 300, "crawler.downloads.zyte.Addon": 500}
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"  # default None: asyncio's own loop, which serves about a fifth fewer calls
 
 # Where the platforms are and how they are asked
@@ -110,7 +110,7 @@ RETRY_BACKOFF_MAX = 30.0
 """The longest wait before a retry, in seconds; a longer ``Retry-After`` is not waited for."""
 
 DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
-    "crawler.tracing.BindTarget": 10,  # before all others: what they log carries the target's id
+    "crawler.downloads.log_context.BindTarget": 10,  # before all others: what they log carries the target's id
     "crawler.middlewares.AllowedOrigins": 20,  # before all others: redirects come in here again
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins does it, with a typed error
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
@@ -120,12 +120,12 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
     "crawler.middlewares.Retry": 550,
     "scrapy_poet.InjectionMiddleware": None,
-    "crawler.injection.PlannedInjection": 543,  # the same, planning once for a callback
+    "crawler.downloads.injection.PlannedInjection": 543,  # the same, planning once for a callback
     "crawler.middlewares.Turns": 990,  # next to the network: what the cache answers needs no turn
 }
 SPIDER_MIDDLEWARES: dict[str, int | None] = {
-    "crawler.tracing.BindTarget": 10,  # before all others
-    "crawler.outcomes.Accounting": 5,  # nearest to the engine: it must see whether any middleware dropped the item
+    "crawler.downloads.log_context.BindTarget": 10,  # before all others
+    "crawler.targets.tracker.Accounting": 5,  # nearest to the engine: it sees whether any other dropped the item
     # Each of these looks at every response and at what its callback yields, for links that no spider here follows.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects say what a status means
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # a target's page is not reached from the one before
@@ -134,17 +134,17 @@ SPIDER_MIDDLEWARES: dict[str, int | None] = {
 }
 ITEM_PIPELINES = {
     "crawler.pipelines.ValidationPipeline": 300,
-    "crawler.sql.pipeline.SqlPipeline": 800,  # after those that change the data: what it writes is what the feeds get
+    "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after those that change the data: it writes what the feeds get
     "crawler.pipelines.BatchLinePipeline": 900,  # last: the others see the data alone
 }
 EXTENSIONS: dict[str, int | None] = {
     "scrapy.extensions.feedexport.FeedExporter": None,
-    "crawler.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
-    "crawler.monitors.extension.Monitors": 500,
-    "crawler.resume.Resume": -100,  # before the feed exporters: it notes a feed's size before its first line
-    "crawler.queue.extension.Queue": -100,  # likewise: it looks where a line goes before it is written
-    "crawler.feeds.FailuresFeed": 500,
-    "crawler.progress.Progress": 600,
+    "crawler.outputs.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
+    "crawler.monitoring.monitors.Monitors": 500,
+    "crawler.targets.checkpoint.Resume": -100,  # before the feed exporters: it notes a size before the first line
+    "crawler.targets.redis_queue.extension.Queue": -100,  # likewise: it looks where a line goes before it is written
+    "crawler.outputs.feeds.FailuresFeed": 500,
+    "crawler.monitoring.progress.Progress": 600,
     "scrapy.extensions.logstats.LogStats": None,  # Progress says it by targets
     "crawler.sandbox.extension.SandboxExtension": 100,
 }
@@ -183,17 +183,17 @@ PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
 
 # Feeds
 
-FEED_URI_PARAMS = "crawler.feeds.uri_params"
+FEED_URI_PARAMS = "crawler.outputs.feeds.uri_params"
 FEED_EXPORT_ENCODING = "utf-8"  # default None: JSON with all but ASCII escaped
 FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
 """Feed URI for one line a failed target; no file where none failed. None: no such feed."""
 FEED_EXPORTERS = {
-    "jsonlines": "crawler.feeds.JsonLinesExporter",
-    "jsonl": "crawler.feeds.JsonLinesExporter",
-    "jl": "crawler.feeds.JsonLinesExporter",
-    "gz": "crawler.feeds.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
-    "parquet": "crawler.parquet.ParquetExporter",
-    "csv": "crawler.feeds.CsvExporter",
+    "jsonlines": "crawler.outputs.feeds.JsonLinesExporter",
+    "jsonl": "crawler.outputs.feeds.JsonLinesExporter",
+    "jl": "crawler.outputs.feeds.JsonLinesExporter",
+    "gz": "crawler.outputs.feeds.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
+    "parquet": "crawler.outputs.parquet.ParquetExporter",
+    "csv": "crawler.outputs.feeds.CsvExporter",
 }
 
 SQL_SINK: str | None = None
@@ -209,7 +209,7 @@ MONITORS_RUNS = 10
 """How many of the last runs, taken together, a run is compared with."""
 MONITORS_MAX_FAILED = 0.1
 """Share of the targets that may fail by the platform's or our own fault; beyond it a run is reported anyway."""
-MONITORS_SUITE = "crawler.monitors.suite.Suite"
+MONITORS_SUITE = "crawler.monitoring.suite.Suite"
 """Spidermon's suite: derive from it to add actions (mail, chat) or monitors."""
 
 # The endpoint

@@ -19,7 +19,7 @@ from web_poet.testing import Fixture
 from web_poet.utils import get_fq_class_name
 
 from crawler.errors import ScrapeError
-from crawler.pages.base import PlatformPage
+from crawler.platforms.page import PlatformPage
 
 TESTS = Path(__file__).parent
 

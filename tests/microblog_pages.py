@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 from web_poet import HttpResponse, PageParams
 
-from crawler.pages.microblog import ProfilePage
-from crawler.pages.microblog_api import TimelinePage, UserPage
-from crawler.pages.microblog_base import MicroblogPage
-from crawler.pages.microblog_embed import EmbedPage
 from crawler.pipelines import validated
+from crawler.platforms.microblog.api import TimelinePage, UserPage
+from crawler.platforms.microblog.base import MicroblogPage
+from crawler.platforms.microblog.embed import EmbedPage
+from crawler.platforms.microblog.pages import ProfilePage
+from crawler.platforms.microblog.schema import Profile
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.microblog import World
-from crawler.schemas.microblog import Profile
+from crawler.sandbox.microblog.site import World
 from crawler.spiders.microblog import MicroblogSpider
 
 PAGES: dict[str, type[MicroblogPage]] = {

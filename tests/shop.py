@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.retail import World
+from crawler.sandbox.retail.site import World
 
 ROOT = Path(__file__).parents[1]
 

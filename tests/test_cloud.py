@@ -74,7 +74,9 @@ def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) ->
             os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     reader.join(timeout=30)
     items = [json.loads(line.removeprefix(b"ITM ")) for line in received if line.startswith(b"ITM ")]
-    truth = import_module(f"crawler.sandbox.{scraper.platform}").World().truth({"scraper": name, **scraper.example})
+    truth = (
+        import_module(f"crawler.sandbox.{scraper.platform}.site").World().truth({"scraper": name, **scraper.example})
+    )
     assert comparable(items) == comparable([{**truth, "_type": f"{scraper.class_name}Item"}]), (
         run.stderr + repr(received)[-2000:]
     )

@@ -14,10 +14,10 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from crawler import settings
-from crawler.feeds import _problem
-from crawler.monitors.extension import Monitors
+from crawler.monitoring.monitors import Monitors
+from crawler.outputs.feeds import _problem
+from crawler.outputs.sql.pipeline import SqlPipeline
 from crawler.spiders.retail import RetailSpider
-from crawler.sql.pipeline import SqlPipeline
 
 OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb"}
 
@@ -58,12 +58,12 @@ def test_sql(module: str, url: str, said: str, monkeypatch: pytest.MonkeyPatch) 
 def test_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
     slot: Any = SimpleNamespace(format="parquet", storage=None)
     assert _problem(slot) is None
-    monkeypatch.setattr("crawler.feeds.find_spec", lambda _: None)
+    monkeypatch.setattr("crawler.outputs.feeds.find_spec", lambda _: None)
     assert _problem(slot) == "Parquet feeds need pyarrow: install the extra 'parquet'"
 
 
 def test_monitors(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("crawler.monitors.suite", "spidermon"))]:
+    for name in [name for name in sys.modules if name.startswith(("crawler.monitoring.suite", "spidermon"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "spidermon", None)
     values = {"MONITORS": True, "MONITORS_SUITE": settings.MONITORS_SUITE, "MONITORS_DIR": "."}

@@ -17,7 +17,7 @@ from itemadapter import ItemAdapter
 
 import crawler.items
 from crawler.registry import scrapers
-from crawler.targets import Record, Target
+from crawler.targets.target import Record, Target
 from tests.crawls import crawl
 from tests.service.client import SEARCH, call
 from tests.service.conftest import running

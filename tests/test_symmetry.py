@@ -6,17 +6,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# A platform's second file in a room is named after it: retail_product.
-PLATFORMS = sorted(
-    path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem != "base" and "_" not in path.stem
-)
+PLATFORMS = sorted(path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem != "base")
 ROOMS = (
-    "crawler/schemas/{}.py",
-    "crawler/upstream/{}.py",
-    "crawler/pages/{}.py",
-    "crawler/sandbox/{}.py",
-    "tests/pages/test_{}.py",
-    "tests/upstream/test_{}.py",
+    "crawler/platforms/{}/schema.py",
+    "crawler/platforms/{}/requests.py",
+    "crawler/platforms/{}/pages.py",
+    "crawler/sandbox/{}/site.py",
+    "tests/platforms/{}/test_pages.py",
+    "tests/platforms/{}/test_requests.py",
     "tests/spiders/test_{}.py",
     "tests/sandbox/test_{}.py",
     "docs/platforms/{}.md",
@@ -44,16 +41,16 @@ def test_a_platform_has_its_file_in_each_room(platform: str, room: str) -> None:
     assert (ROOT / path).is_file() or (ROOT / path.removesuffix(".py") / "__init__.py").is_file(), path
 
 
-@pytest.mark.parametrize("room", ["schemas", "upstream", "pages"])
+@pytest.mark.parametrize("room", ["platforms", "sandbox"])
 def test_no_room_has_a_platform_without_a_spider(room: str) -> None:
-    modules = {path.stem.split("_")[0] for path in (ROOT / "crawler" / room).glob("[a-z]*.py")} - {"base"}
+    modules = {path.parent.name for path in (ROOT / "crawler" / room).glob("*/__init__.py")}
     assert modules <= set(PLATFORMS)
 
 
 @pytest.mark.parametrize("outcome", ["output.json", "exception.json"])
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_platform_has_fixtures_of_success_and_failure(platform: str, outcome: str) -> None:
-    pattern = f"crawler.pages.{platform}.*/*/{outcome}"
+    pattern = f"crawler.platforms.{platform}.*/*/{outcome}"
     assert list((ROOT / "tests/fixtures").glob(pattern)), pattern
 
 

@@ -16,14 +16,14 @@ from web_poet import PageParams
 import crawler.settings
 from crawler.errors import ScrapeError
 from crawler.pipelines import validated
+from crawler.platforms.videosite.channel import Visit
+from crawler.platforms.videosite.schema import continuation_of
 from crawler.registry import scrapers
 from crawler.sandbox.faults import _ANSWERS, Answer, Ask
-from crawler.sandbox.videosite import World
-from crawler.schemas.videosite import continuation_of
+from crawler.sandbox.videosite.site import World
 from crawler.spiders.base import First
 from crawler.spiders.videosite import VideositeSpider
-from crawler.spiders.videosite_visit import Visit
-from crawler.targets import Target, check_params
+from crawler.targets.target import Target, check_params
 
 __all__ = ["ORIGIN", "SCRAPER", "Stub", "ask_of", "comparable", "first_of", "visit"]
 

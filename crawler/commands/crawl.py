@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from typing_extensions import get_original_bases
 
-from crawler.models import validation_details
+from crawler.platforms.model import validation_details
 
 logger = structlog.get_logger(__name__)
 

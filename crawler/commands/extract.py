@@ -18,11 +18,11 @@ from scrapy.utils.conf import arglist_to_dict
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
-from crawler.pages.base import PlatformPage
 from crawler.pipelines import validated
-from crawler.platforms import PUBLIC_ORIGINS
+from crawler.platforms.page import PlatformPage
+from crawler.platforms.platform import PUBLIC_ORIGINS
 from crawler.registry import scrapers, spider_for
-from crawler.targets import Scraper, check_params
+from crawler.targets.target import Scraper, check_params
 
 FAILED, WRONG_USAGE = 2, 3
 

@@ -19,7 +19,7 @@ from crawler.probe.nulls import Empty, empty_fields
 from crawler.probe.recorder import Download, Recorder
 from crawler.probe.scrub import Scrubber
 from crawler.registry import scrapers, spider_for
-from crawler.targets import Scraper
+from crawler.targets.target import Scraper
 
 if TYPE_CHECKING:
     from crawler.spiders.base import PlatformSpider

@@ -20,9 +20,9 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
-from crawler.data_files import data_file
 from crawler.logs import structure_everything
-from crawler.platforms import PUBLIC_ORIGINS
+from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings

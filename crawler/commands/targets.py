@@ -19,15 +19,15 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
-from crawler.feeds import failure_line
-from crawler.outcomes import Outcome
-from crawler.progress import clock
+from crawler.monitoring.progress import clock
+from crawler.outputs.feeds import failure_line
 from crawler.registry import spiders
-from crawler.target_files import FileSource
-from crawler.targets import Admission, Rejected, Target, TargetsUnavailableError
+from crawler.targets.files import FileSource
+from crawler.targets.target import Admission, Rejected, Target, TargetsUnavailableError
+from crawler.targets.tracker import Outcome
 
 if TYPE_CHECKING:
-    from crawler.queue.stream import Status, TargetStream
+    from crawler.targets.redis_queue.stream import Status, TargetStream
 
 CHUNK = 500
 """Targets that are sent at once."""
@@ -71,7 +71,7 @@ class Command(ScrapyCommand):
         try:
             from redis.exceptions import RedisError  # noqa: PLC0415  # an extra
 
-            from crawler.queue.stream import TargetStream  # noqa: PLC0415  # likewise
+            from crawler.targets.redis_queue.stream import TargetStream  # noqa: PLC0415  # likewise
         except ImportError:
             raise UsageError("A queue needs a client for Redis: install the extra 'redis'.") from None
         streams = {name: TargetStream(url, opts.queue, name) for name in spiders()}
@@ -104,7 +104,7 @@ async def _closing(streams: dict[str, TargetStream], work: Coroutine[Any, Any, i
 
 async def push(streams: dict[str, TargetStream], location: str, scraper: str | None) -> int:
     """Adds a file's targets, each to its platform's part of the queue, and prints the lines that are none."""
-    from crawler.queue.stream import as_json  # noqa: PLC0415  # an extra
+    from crawler.targets.redis_queue.stream import as_json  # noqa: PLC0415  # an extra
 
     every = tuple(each for spider in spiders().values() for each in spider.scrapers)
     source = FileSource(Admission(every, scraper), location)

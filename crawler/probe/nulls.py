@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import crawler
-from crawler.coverage import FieldCount, count_fields
-from crawler.shapes import shape_of_models
-from crawler.targets import Scraper
+from crawler.monitoring.fields import FieldCount, count_fields
+from crawler.outputs.columns import shape_of_models
+from crawler.targets.target import Scraper
 
 DOCS = Path(crawler.__file__).parents[1] / "docs/platforms"
 """The platforms' pages: in a checkout, not in an installed package."""

@@ -16,9 +16,9 @@ from web_poet.testing import Fixture
 from web_poet.utils import get_fq_class_name
 
 from crawler.errors import ScrapeError
-from crawler.outcomes import Outcome, target_settled
-from crawler.pages.base import PlatformPage
-from crawler.platforms import PUBLIC_ORIGINS
+from crawler.platforms.page import PlatformPage
+from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.targets.tracker import Outcome, target_settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawler.probe.scrub import Scrubber
-    from crawler.targets import Scraper
+    from crawler.targets.target import Scraper
 
 
 @dataclass

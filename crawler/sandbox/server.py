@@ -114,7 +114,7 @@ class Sandbox:
         """Listens, and returns the origin of each platform. ``port`` 0 takes any that is free, else it is the first."""
         reactor = cast("Any", _reactor)
         for number, name in enumerate(PLATFORMS):
-            world = import_module(f"crawler.sandbox.{name}").World(self.seed, light=self.light)
+            world = import_module(f"crawler.sandbox.{name}.site").World(self.seed, light=self.light)
             site = Site(_Platform(world, self.latency))
             site.noisy = False
             self._ports[name] = reactor.listenTCP(port + number if port else 0, site, interface=LOOPBACK)

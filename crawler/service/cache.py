@@ -17,7 +17,7 @@ import orjson
 
 from crawler.errors import UpstreamTimeout
 from crawler.service.envelope import Served
-from crawler.targets import Target
+from crawler.targets.target import Target
 
 Fetch = Callable[[Target], Awaitable[dict[str, Any]]]
 

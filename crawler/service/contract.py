@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import Field
 
 from crawler.errors import ErrorType, documented
-from crawler.models import Model
+from crawler.platforms.model import Model
 
 DataT = TypeVar("DataT")
 

@@ -21,7 +21,7 @@ from crawler.service.envelope import Served
 
 if TYPE_CHECKING:
     from crawler.service.store import Session, Store
-    from crawler.targets import Target
+    from crawler.targets.target import Target
 
 SCHEMA = (
     (

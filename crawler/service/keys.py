@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from crawler.errors import InvalidApiKey, MissingApiKey
-from crawler.sqlite import SqliteFile
+from crawler.storage.sqlite import SqliteFile
 
 SCHEMA = (
     (

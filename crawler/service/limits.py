@@ -20,8 +20,8 @@ from crawler.errors import ConcurrencyLimited, RateLimited
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from crawler.downloads.redis_throttle import Leases
     from crawler.service.keys import Holder
-    from crawler.shared_turns import Leases
 
 Result = TypeVar("Result")
 Leave = Callable[[], None]
@@ -121,8 +121,8 @@ class _Shared:
     """Seconds after which the place of a call whose process was killed comes free."""
 
     def __init__(self, url: str) -> None:
-        from crawler.redis_client import Availability, connect  # noqa: PLC0415  # needs the extra "redis"
-        from crawler.shared_turns import Leases  # noqa: PLC0415  # likewise
+        from crawler.downloads.redis_throttle import Leases  # noqa: PLC0415  # likewise
+        from crawler.storage.redis_client import Availability, connect  # noqa: PLC0415  # needs the extra "redis"
 
         self.available = Availability(limits="keys")
         self._client = connect(url)

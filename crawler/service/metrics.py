@@ -22,11 +22,11 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
-from crawler.outcomes import Outcome, target_settled
-from crawler.politeness import platform_state
+from crawler.downloads.throttle import platform_state
 from crawler.registry import spiders
 from crawler.service.nulls import emptiness
-from crawler.targets import Rejected
+from crawler.targets.target import Rejected
+from crawler.targets.tracker import Outcome, target_settled
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from scrapy.crawler import AsyncCrawlerRunner
 
+from crawler.downloads.throttle import platform_state
 from crawler.errors import Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
-from crawler.politeness import platform_state
 from crawler.registry import spiders
-from crawler.targets import QueueSource, Rejected, Target
+from crawler.targets.target import QueueSource, Rejected, Target
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from crawler.outcomes import Outcome
     from crawler.spiders.base import PlatformSpider
+    from crawler.targets.tracker import Outcome
 
 logger = structlog.get_logger(__name__)
 

@@ -26,7 +26,7 @@ from crawler.errors import (
 from crawler.registry import scrapers
 from crawler.service.contract import Catalogue, Failure, Health, Readiness, Success, UsageReport
 from crawler.service.envelope import Call, failure
-from crawler.targets import Scraper
+from crawler.targets.target import Scraper
 
 VERSION = "1.0.0"
 """Of the contract, not of the code behind it. A scraper's version is in its name."""

@@ -18,7 +18,7 @@ from crawler.registry import scrapers
 from crawler.service import metrics, openapi, viewer
 from crawler.service.body import header, read_object
 from crawler.service.envelope import Answer, Call, asset, failure, plain, success
-from crawler.targets import Scraper, Target, check_params
+from crawler.targets.target import Scraper, Target, check_params
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure

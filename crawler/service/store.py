@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.data_files import data_file
-from crawler.sqlite import SqliteFile, transaction
+from crawler.storage.data_files import data_file
+from crawler.storage.sqlite import SqliteFile, transaction
 
 if TYPE_CHECKING:
     import sqlite3

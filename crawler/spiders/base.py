@@ -13,8 +13,8 @@ from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
 
-from crawler import platforms
-from crawler.data_files import data_file
+from crawler.browser.sessions import carry_browser, in_browser
+from crawler.downloads.throttle import platform_state
 from crawler.errors import (
     ExtractionFailed,
     InvalidRequest,
@@ -23,13 +23,13 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamRateLimited,
 )
-from crawler.outcomes import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
-from crawler.pages.base import PlatformPage
-from crawler.politeness import platform_state
-from crawler.seen import Seen, SeenFile
-from crawler.shapes import Place, rows_named, shape_of_models
-from crawler.target_files import FileSource, Shard
-from crawler.targets import (
+from crawler.outputs.columns import Place, rows_named, shape_of_models
+from crawler.platforms import platform as platforms
+from crawler.platforms.page import PlatformPage
+from crawler.storage.data_files import data_file
+from crawler.targets.files import FileSource, Shard
+from crawler.targets.incremental import Seen, SeenFile
+from crawler.targets.target import (
     Admission,
     ArgumentSource,
     QueueSource,
@@ -39,7 +39,7 @@ from crawler.targets import (
     TargetSource,
     TargetsUnavailableError,
 )
-from crawler.visits import carry_browser, in_browser
+from crawler.targets.tracker import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

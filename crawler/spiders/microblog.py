@@ -11,9 +11,7 @@ from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, TargetError, UpstreamBlocked
-from crawler.pages.base import PlatformPage
-from crawler.pages.microblog import ProfilePage
-from crawler.pages.microblog_api import (
+from crawler.platforms.microblog.api import (
     BAD_REQUEST,
     MISSING_FLAGS,
     STALE_QUERY,
@@ -22,14 +20,11 @@ from crawler.pages.microblog_api import (
     TimelinePage,
     UserPage,
 )
-from crawler.pages.microblog_embed import EmbedPage
-from crawler.pages.microblog_merge import Part, failure, profile_of, record, user_id_of
-from crawler.pages.microblog_user import FIELDS
-from crawler.schemas.microblog import Profile, ProfileParams
-from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
-from crawler.targets import Entries, Scraper, Target
-from crawler.tokens import SharedToken, shared_token
-from crawler.upstream.microblog import (
+from crawler.platforms.microblog.embed import EmbedPage
+from crawler.platforms.microblog.guest_token import SharedToken, shared_token
+from crawler.platforms.microblog.merge import Part, failure, profile_of, record, user_id_of
+from crawler.platforms.microblog.pages import ProfilePage
+from crawler.platforms.microblog.requests import (
     TIMELINE_QUERIES,
     USER_QUERIES,
     embed_request,
@@ -38,6 +33,11 @@ from crawler.upstream.microblog import (
     token_request,
     user_request,
 )
+from crawler.platforms.microblog.schema import Profile, ProfileParams
+from crawler.platforms.microblog.user import FIELDS
+from crawler.platforms.page import PlatformPage
+from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.targets.target import Entries, Scraper, Target
 
 logger = structlog.get_logger(__name__)
 

@@ -9,13 +9,13 @@ from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import ExtractionFailed
-from crawler.pages.base import PlatformPage
-from crawler.pages.photoapp import EmbedPage, GraphPage, PostPage, ReelsPage, SharePage, WebInfoPage
-from crawler.schemas.photoapp import PostData, PostParams
-from crawler.schemas.photoapp_link import link_of_url
+from crawler.platforms.page import PlatformPage
+from crawler.platforms.photoapp.link import link_of_url
+from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, SharePage, WebInfoPage
+from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
+from crawler.platforms.photoapp.schema import PostData, PostParams
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
-from crawler.targets import Scraper, Target
-from crawler.upstream.photoapp import embed_request, post_request, reels_request, share_request
+from crawler.targets.target import Scraper, Target
 
 FORMS = (PostPage, WebInfoPage, GraphPage, EmbedPage)
 """The pages that hold a post, those that tell most of it first."""

@@ -8,11 +8,11 @@ from typing import Any
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.pages.professional import ProfilePage
-from crawler.schemas.professional import Profile, ProfileParams, slug_of_url
+from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.requests import edition_origins, profile_request
+from crawler.platforms.professional.schema import Profile, ProfileParams, slug_of_url
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
-from crawler.targets import Scraper, Target
-from crawler.upstream.professional import edition_origins, profile_request
+from crawler.targets.target import Scraper, Target
 
 
 class ProfessionalArguments(CrawlArguments):

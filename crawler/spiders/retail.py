@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.outcomes import Outcome
-from crawler.pages.retail import ListingPage, SearchPage
-from crawler.schemas.retail import CategoryParams, Listing, SearchListing, SearchParams, category_of_url
+from crawler.platforms.retail.exhaustive import Slice, Sweep
+from crawler.platforms.retail.pages import ListingPage, SearchPage
+from crawler.platforms.retail.requests import listing_request
+from crawler.platforms.retail.schema import CategoryParams, Listing, SearchListing, SearchParams, category_of_url
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
-from crawler.sweep import Slice, Sweep
-from crawler.targets import Scraper, Target
-from crawler.upstream.retail import listing_request
+from crawler.targets.target import Scraper, Target
+from crawler.targets.tracker import Outcome
 
 logger = structlog.get_logger(__name__)
 

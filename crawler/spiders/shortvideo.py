@@ -9,14 +9,14 @@ from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from web_poet import HttpResponse, PageParams
 
+from crawler.browser.sessions import Heard, Listening, in_browser
 from crawler.errors import ScrapeError, UpstreamRateLimited
-from crawler.pages.base import PlatformPage
-from crawler.pages.shortvideo import AppResultsPage, ResultsPage, SearchPage
-from crawler.schemas.shortvideo import PhotoSearch, PhotoSearchParams
+from crawler.platforms.page import PlatformPage
+from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
+from crawler.platforms.shortvideo.requests import RESULTS_PATH, SIGNS, search_request
+from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
-from crawler.targets import Scraper, Target
-from crawler.upstream.shortvideo import RESULTS_PATH, SIGNS, search_request
-from crawler.visits import Heard, Listening, in_browser
+from crawler.targets.target import Scraper, Target
 
 logger = structlog.get_logger(__name__)
 

@@ -8,16 +8,16 @@ from typing import Any
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.pages.base import PlatformPage
-from crawler.pages.videosite import ChannelPage
-from crawler.pages.videosite_extra import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
-from crawler.pages.videosite_list import ContinuationPage, PlaylistPage
-from crawler.pages.videosite_record import joined
-from crawler.schemas.videosite import TABS, ChannelRecord, ProfileParams, switch
+from crawler.platforms.page import PlatformPage
+from crawler.platforms.videosite import requests as upstream
+from crawler.platforms.videosite.channel import Visit
+from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
+from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
+from crawler.platforms.videosite.pages import ChannelPage
+from crawler.platforms.videosite.record import joined
+from crawler.platforms.videosite.schema import TABS, ChannelRecord, ProfileParams, switch
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
-from crawler.spiders.videosite_visit import Visit
-from crawler.targets import Entries, Scraper, Target
-from crawler.upstream import videosite as upstream
+from crawler.targets.target import Entries, Scraper, Target
 
 
 class VideositeArguments(CrawlArguments):

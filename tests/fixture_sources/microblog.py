@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.pages.microblog_api import GuestTokenPage
-from crawler.sandbox.microblog import World
+from crawler.platforms.microblog.api import GuestTokenPage
+from crawler.sandbox.microblog.site import World
 from tests.make_fixtures import Case
 from tests.microblog_pages import PAGES, answer
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from crawler.pages.photoapp import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
+from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.photoapp import World
-from crawler.sandbox.photoapp_people import CAROUSEL, PHOTO, VIDEO, Post
+from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Post
+from crawler.sandbox.photoapp.site import World
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.instagram.com"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from crawler.pages.professional import ProfilePage
+from crawler.platforms.professional.pages import ProfilePage
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.professional import World
+from crawler.sandbox.professional.site import World
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.linkedin.com"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.pages.retail import ListingPage, SearchPage
+from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.retail import World
+from crawler.sandbox.retail.site import World
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.walmart.com"

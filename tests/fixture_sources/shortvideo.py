@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import orjson
 
-from crawler.pages.shortvideo import AppResultsPage, ResultsPage, SearchPage
-from crawler.sandbox import shortvideo_page
+from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.shortvideo import World
+from crawler.sandbox.shortvideo import page as shortvideo_page
+from crawler.sandbox.shortvideo.site import World
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.tiktok.com"

@@ -7,13 +7,13 @@ from typing import Any
 
 from scrapy import Request
 
-from crawler.pages.base import PlatformPage
-from crawler.pages.videosite import ChannelPage
-from crawler.pages.videosite_extra import AboutPage, FeedPage, ResolvePage, VideoPage
-from crawler.pages.videosite_list import ContinuationPage, PlaylistPage
+from crawler.platforms.page import PlatformPage
+from crawler.platforms.videosite import requests as upstream
+from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
+from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
+from crawler.platforms.videosite.pages import ChannelPage
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.videosite import World, token
-from crawler.upstream import videosite as upstream
+from crawler.sandbox.videosite.site import World, token
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.youtube.com"

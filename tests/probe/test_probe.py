@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from web_poet.testing import Fixture
 
-from crawler.pages.retail import ListingPage
+from crawler.platforms.retail.pages import ListingPage
 from crawler.probe.nulls import empty_fields, promised_names
 from crawler.registry import scrapers, spiders
 from tests.shop import ROOT, Shop, open_shop
@@ -54,7 +54,7 @@ def test_what_it_says_and_what_it_saves(shop: Shop, tmp_path: Path) -> None:
     assert re.search(r"request 1  200  \d\.\d\d s  \d+ kB  listing  GET \S+/browse/976759\?page=2\n", probe.stdout)
     assert re.search(r"documented.*breadcrumbs", probe.stdout)
     assert "UNEXPECTED" not in probe.stdout
-    (fixture,) = tmp_path.glob("crawler.pages.retail.ListingPage/probe-1")
+    (fixture,) = tmp_path.glob("crawler.platforms.retail.pages.ListingPage/probe-1")
     saved = "".join(path.read_text() for path in fixture.rglob("*") if path.is_file())
     assert "csrfToken" in saved
     for name, secret in SECRETS.items():

@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.pages.microblog import ProfilePage
+from crawler.platforms.microblog.pages import ProfilePage
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.microblog import FAULTS, PLANS, World
+from crawler.sandbox.microblog.site import FAULTS, PLANS, World
 from tests.microblog_pages import answer, ask_for, page_of
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def digest(seed: int) -> str:
 
 def test_the_same_seed_gives_the_same_accounts_in_every_process() -> None:
     code = (
-        "import hashlib, orjson; from crawler.sandbox.microblog import World; w = World(1, light=True);"
+        "import hashlib, orjson; from crawler.sandbox.microblog.site import World; w = World(1, light=True);"
         "print(hashlib.sha256(orjson.dumps(w.truth({'username': 'old_lantern'}))).hexdigest())"
     )
     run = subprocess.run(

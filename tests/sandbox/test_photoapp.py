@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from crawler.sandbox.faults import COMMON, Ask
-from crawler.sandbox.photoapp import EXAMPLE, FAULTS, World
+from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, World
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/photoapp"
 

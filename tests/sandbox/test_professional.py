@@ -16,8 +16,8 @@ import orjson
 import pytest
 
 from crawler.sandbox.faults import COMMON, Ask
-from crawler.sandbox.professional import FAULTS, World
-from crawler.sandbox.professional_people import RENAMED, SPECIAL
+from crawler.sandbox.professional.people import RENAMED, SPECIAL
+from crawler.sandbox.professional.site import FAULTS, World
 
 ROOT = Path(__file__).parents[2]
 SITE = "https://www.linkedin.com"

@@ -13,7 +13,7 @@ import pytest
 from parsel import Selector
 
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.professional import World
+from crawler.sandbox.professional.site import World
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/professional"
 PAGES = (

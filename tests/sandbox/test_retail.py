@@ -16,7 +16,7 @@ import orjson
 import pytest
 
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.retail import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, World
 
 ROOT = Path(__file__).parents[2]
 SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")

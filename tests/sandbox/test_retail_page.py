@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.retail import World
+from crawler.sandbox.retail.site import World
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/retail"
 

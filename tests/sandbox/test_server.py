@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import pytest
 
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.retail import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, World
 
 ROOT = Path(__file__).parents[2]
 CHALLENGE = (b"Robot or human?", b'id="px-captcha"', b"blockScript")

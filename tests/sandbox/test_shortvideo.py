@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.shortvideo import FAULTS, PAGE_SIZE, RESULTS, World
-from crawler.sandbox.shortvideo_page import SCRIPT, signature
+from crawler.sandbox.shortvideo.page import SCRIPT, signature
+from crawler.sandbox.shortvideo.site import FAULTS, PAGE_SIZE, RESULTS, World
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/shortvideo"
 AGENT = "Browser/1.0"

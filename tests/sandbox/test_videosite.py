@@ -15,11 +15,11 @@ import orjson
 import pytest
 
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.videosite import FAULTS, World, read_token, token
-from crawler.sandbox.videosite_extra import player
-from crawler.sandbox.videosite_item import lockup
-from crawler.sandbox.videosite_parts import ago, clock, compact
-from crawler.sandbox.videosite_world import CODES
+from crawler.sandbox.videosite.extra import player
+from crawler.sandbox.videosite.item import lockup
+from crawler.sandbox.videosite.parts import ago, clock, compact
+from crawler.sandbox.videosite.site import FAULTS, World, read_token, token
+from crawler.sandbox.videosite.world import CODES
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT.parent / "shared" / "captures" / "videosite"

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from crawler.sandbox.retail import World as Shop
-from crawler.sandbox.shortvideo import LONG, World
+from crawler.sandbox.retail.site import World as Shop
+from crawler.sandbox.shortvideo.site import LONG, World
 from tests.browsers import alive, chromium_tree, memory, require_chromium
 from tests.service.client import CATEGORY, HEADERS, Reply, call, many
 from tests.service.conftest import Service, running

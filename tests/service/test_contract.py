@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from crawler.registry import scrapers
-from crawler.sandbox.retail import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, World
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call
 from tests.service.conftest import Service
 

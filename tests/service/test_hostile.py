@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawler.platforms import PUBLIC_ORIGINS
+from crawler.platforms.platform import PUBLIC_ORIGINS
 from crawler.registry import scrapers
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call

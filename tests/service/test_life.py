@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crawler.sandbox.retail import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, World
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import ROOT, running

@@ -14,8 +14,8 @@ from prometheus_client import Counter
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
+from crawler.platforms.retail.schema import Listing
 from crawler.registry import scrapers, spiders
-from crawler.schemas.retail import Listing
 from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics
 from crawler.service.nulls import emptiness
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call

@@ -20,7 +20,7 @@ from crawler.service.cache import Cache
 from crawler.service.envelope import Served
 from crawler.service.idempotency import Idempotency
 from crawler.service.store import Store
-from crawler.targets import Target, check_params
+from crawler.targets.target import Target, check_params
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
 from tests.service.conftest import Service, running
 from tests.service.metrics_of import value

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.professional import World
+from crawler.sandbox.professional.site import World
 from tests.crawls import crawl
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service, running

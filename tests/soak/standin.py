@@ -10,7 +10,7 @@ import orjson
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.http import HtmlResponse
 
-from crawler.outcomes import target_settled
+from crawler.targets.tracker import target_settled
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crawler.sandbox.microblog import FAULTS, PLANS, World
+from crawler.sandbox.microblog.site import FAULTS, PLANS, World
 from tests.crawls import ROOT, crawl
 from tests.microblog_pages import same
 from tests.service.client import Reply, call

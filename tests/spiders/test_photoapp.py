@@ -15,11 +15,11 @@ from scrapy.settings import Settings
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
-from crawler.pages.photoapp import PostPage
+from crawler.platforms.photoapp.pages import PostPage
+from crawler.platforms.photoapp.requests import post_request
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.photoapp import EXAMPLE, FAULTS, World
+from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, World
 from crawler.spiders.photoapp import PhotoappSpider
-from crawler.upstream.photoapp import post_request
 from tests.crawls import crawl
 from tests.service.client import call
 from tests.service.conftest import running

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from crawler.sandbox.professional import FAULTS, World
+from crawler.sandbox.professional.site import FAULTS, World
 from tests.crawls import crawl
 
 SITE = "https://www.linkedin.com/in/"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.sandbox.retail import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, World
 from tests.crawls import crawl
 
 

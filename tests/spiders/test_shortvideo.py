@@ -14,14 +14,14 @@ import pytest
 from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
+from crawler.browser.sessions import HANDLER
 from crawler.commands.extract import extract
 from crawler.registry import scrapers, spiders
-from crawler.sandbox.photoapp import FAULTS as POST_FAULTS
-from crawler.sandbox.photoapp import World as PhotoApp
-from crawler.sandbox.retail import FAULTS as SHOP_FAULTS
-from crawler.sandbox.retail import World as Shop
-from crawler.sandbox.shortvideo import FAULTS, World
-from crawler.visits import HANDLER
+from crawler.sandbox.photoapp.site import FAULTS as POST_FAULTS
+from crawler.sandbox.photoapp.site import World as PhotoApp
+from crawler.sandbox.retail.site import FAULTS as SHOP_FAULTS
+from crawler.sandbox.retail.site import World as Shop
+from crawler.sandbox.shortvideo.site import FAULTS, World
 from tests.browsers import require_chromium
 
 ROOT = Path(__file__).parents[2]

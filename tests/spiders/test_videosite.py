@@ -15,7 +15,7 @@ import pytest
 
 from crawler.commands.extract import extract
 from crawler.sandbox.faults import Ask
-from crawler.sandbox.videosite import FAULTS, World
+from crawler.sandbox.videosite.site import FAULTS, World
 from crawler.spiders.videosite import VideositeSpider
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running

@@ -19,11 +19,11 @@ from crawler.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
+from crawler.platforms.videosite.channel import Visit
 from crawler.sandbox.faults import COMMON, Ask
-from crawler.sandbox.videosite import FAULTS, World
+from crawler.sandbox.videosite.site import FAULTS, World
 from crawler.spiders.base import First
-from crawler.spiders.videosite_visit import Visit
-from crawler.targets import Target, check_params
+from crawler.targets.target import Target, check_params
 from tests.videosite import SCRAPER, Stub, comparable, first_of, visit
 
 KINDS = ("video", "short", "live", "all")

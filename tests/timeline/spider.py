@@ -10,10 +10,10 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from web_poet import field
 
 from crawler.errors import UpstreamError
-from crawler.models import Model, Params
-from crawler.pages.base import PlatformPage
+from crawler.platforms.model import Model, Params
+from crawler.platforms.page import PlatformPage
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
-from crawler.targets import Entries, Scraper, Target
+from crawler.targets.target import Entries, Scraper, Target
 
 
 class TimelineParams(Params):

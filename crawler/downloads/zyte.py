@@ -1,0 +1,72 @@
+"""``ZYTE_API_KEY``: with it, all downloads go through Zyte API instead of from this machine's own address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import UsageError
+
+from crawler.errors import (
+    BlockedByPolicy,
+    ScrapeError,
+    ServiceError,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.settings import BaseSettings
+
+
+class Addon:
+    """Hands over to the add-on of scrapy-zyte-api, where there is a key for it."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Changes the settings.
+
+        Raises:
+            UsageError: there is a key, and the extra is not installed.
+        """
+        if not settings.get("ZYTE_API_KEY"):
+            return
+        try:
+            from scrapy_zyte_api import Addon as ZyteApi  # noqa: PLC0415  # an extra, and slow to import
+
+            ZyteApi().update_settings(settings)
+        except ImportError as error:
+            raise UsageError("ZYTE_API_KEY needs scrapy-zyte-api[provider]: install the extra 'zyte'") from error
+        settings["DOWNLOADER_MIDDLEWARES"]["crawler.downloads.zyte.Refusals"] = (
+            989  # beside Turns, which ends the turn first
+        )
+
+
+class Refusals:
+    """Says in our words why Zyte API gave no response. Its client has repeated what can be repeated."""
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Raises the typed error of a refusal; whatever else is raised goes on."""
+        from zyte_api import RequestError  # noqa: PLC0415  # an extra
+
+        if isinstance(exception, RequestError):
+            raise refusal(exception.status) from exception
+
+
+def refusal(status: int) -> ScrapeError:
+    """The typed error for a status of Zyte API itself (not of the platform).
+
+    >>> refusal(520).code, refusal(429).code, refusal(401).code
+    ('UPSTREAM_BLOCKED', 'UPSTREAM_RATE_LIMITED', 'INTERNAL_ERROR')
+    """
+    match status:
+        case 520:
+            return UpstreamBlocked("Zyte API could not get the page: the platform refuses it.", reason="zyte_ban")
+        case 429 | 503:
+            return UpstreamRateLimited("Zyte API says: slow down.", reason="zyte_rate_limit")
+        case 451:
+            return BlockedByPolicy("Zyte API does not download from this platform.", reason="zyte_forbidden")
+        case 401 | 402 | 403:
+            return ServiceError("Zyte API does not accept this service's key, or its account.", reason="zyte_account")
+        case _:
+            return UpstreamError(f"Zyte API answered {status}.", reason="zyte")

@@ -1,0 +1,98 @@
+"""``MONITORS``: watches a batch run and compares it with the last ones when it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import structlog
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.misc import load_object
+from scrapy.utils.project import data_path
+
+from crawler.monitoring.compare import Report, compare
+from crawler.monitoring.run import History, Run
+from crawler.targets.tracker import Outcome, target_settled
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+    from crawler.spiders.base import PlatformSpider
+
+logger = structlog.get_logger(__name__)
+
+
+class Monitors:
+    """Counts while the spider works; runs Spidermon's suite when all is settled. Not for the endpoint's crawlers."""
+
+    def __init__(self, crawler: Crawler, suite: type[Any]) -> None:
+        self.crawler = crawler
+        self.suite = suite
+        assert crawler.spider is not None
+        self.run = Run(spider=crawler.spider.name)
+        folder = crawler.settings["MONITORS_DIR"] or data_path("monitors", createdir=True)
+        self.history = History(Path(folder), self.run.spider)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Monitors:
+        if not crawler.settings.getbool("MONITORS") or cast("PlatformSpider", crawler.spider).on_demand:
+            raise NotConfigured
+        try:
+            suite = load_object(crawler.settings["MONITORS_SUITE"])
+        except ImportError as error:
+            raise RuntimeError(f"MONITORS needs the extra 'monitors': {error}") from error
+        extension = cls(crawler, suite)
+        crawler.signals.connect(extension.target_settled, target_settled)
+        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
+        # Targets that are still out when the spider is closed are settled only then.
+        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
+        return extension
+
+    def target_settled(self, outcome: Outcome) -> None:
+        """Counts an outcome, and the fields of its data."""
+        if outcome.record is not None:
+            self.run.add_record(outcome.record)
+        self.run.add_outcome(outcome)
+
+    def spider_closed(self, spider: Spider, reason: str) -> None:
+        """Notes why."""
+        self.run.reason = reason
+
+    def engine_stopped(self) -> None:
+        """Compares, reports, and lets Spidermon's actions run."""
+        settings = self.crawler.settings
+        last = self.history.last(settings.getint("MONITORS_RUNS"))
+        report = compare(self.run, last, max_failed=settings.getfloat("MONITORS_MAX_FAILED"))
+        self._run_suite(report)
+
+    def _run_suite(self, report: Report) -> None:
+        from spidermon.runners import MonitorRunner  # noqa: PLC0415  # an extra
+
+        assert self.crawler.stats is not None
+        runner = MonitorRunner()
+        # What Spidermon's own actions and monitors expect to find, and what ours need.
+        runner.run(
+            self.suite(crawler=self.crawler),
+            stats=self.crawler.stats.get_stats(),
+            stats_history=[],
+            crawler=self.crawler,
+            spider=self.crawler.spider,
+            sc_spider_name=self.run.spider,
+            job=None,
+            meta={},
+            report=report,
+            history=self.history,
+        )
+        failed = [result.monitor.name for result in runner.result.monitors_failed_results]
+        say = logger.error if failed else logger.info
+        say("monitors_done", ok=not failed, says=report.headline, compared_with=len(report.last), **runner.data.meta)
+        ended = runner.result
+        for result in (
+            *ended.monitors_finished_action_results,
+            *ended.monitors_passed_action_results,
+            *ended.monitors_failed_action_results,
+        ):
+            if result.error:
+                logger.error("monitor_action_broke", action=result.action.name, error=result.error)

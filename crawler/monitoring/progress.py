@@ -1,0 +1,190 @@
+"""Progress of a crawl: a bar on a terminal, a line a minute in the log."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, TextIO
+
+import rich.progress
+import structlog
+from rich.console import Console
+from rich.text import Text
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
+
+from crawler.targets.tracker import Accounting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rich.console import RenderableType
+    from scrapy.crawler import Crawler
+    from twisted.internet.task import LoopingCall
+
+    from crawler.spiders.base import PlatformSpider
+
+logger = structlog.get_logger(__name__)
+
+REFRESH_INTERVAL = 0.5
+"""Seconds between refreshes of the bar."""
+RATE_WINDOW = 60.0
+"""Seconds over which the rate is averaged."""
+
+
+class Bar(rich.progress.Progress):
+    """A bar for the whole crawl on stderr, with lines of text below it. The caller refreshes it."""
+
+    def __init__(self) -> None:
+        self.lines: list[Text] = []
+        super().__init__(
+            "{task.description}",
+            rich.progress.BarColumn(bar_width=30),
+            "{task.completed:,.0f}/{task.fields[expected]}",
+            "{task.fields[rate]:,.1f}/s",
+            "{task.fields[left]}",
+            console=Console(stderr=True),
+            auto_refresh=False,
+            redirect_stdout=False,
+            transient=True,
+        )
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        yield from self.lines
+
+
+class Progress:
+    """Shows the bar where stderr is a terminal; logs a line every ``LOGSTATS_INTERVAL`` seconds anywhere else.
+
+    ``LOGSTATS_INTERVAL`` 0 disables both.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.interval = crawler.settings.getfloat("LOGSTATS_INTERVAL")
+        if not self.interval:
+            raise NotConfigured
+        # Not where something has taken stderr's place: Scrapy Cloud's has no isatty().
+        self.on_terminal = sys.__stderr__ is not None and sys.stderr is sys.__stderr__ and sys.__stderr__.isatty()
+        self.in_log = not self.on_terminal or crawler.settings["LOG_FILE"] is not None
+        self._bar: Bar | None = None
+        self._handlers: list[logging.StreamHandler[TextIO]] = []
+        self._calls: list[LoopingCall | AsyncioLoopingCall] = []
+        self._settled: deque[tuple[float, int]] = deque()
+        """Times, and the number of targets settled until then."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Progress:
+        progress = cls(crawler)
+        crawler.signals.connect(progress.spider_opened, signals.spider_opened)
+        crawler.signals.connect(progress.spider_closed, signals.spider_closed)
+        return progress
+
+    def spider_opened(self) -> None:
+        """Start the bar and the log lines."""
+        self._settled.append((time.monotonic(), sum(self.counts().values())))
+        if self.on_terminal:
+            self._bar = Bar()
+            self._bar.add_task(self.crawler.spider.name, total=None, expected="?", rate=0.0, left="")  # type: ignore[union-attr]
+            self._bar.start()
+            self._redirect_log_lines()
+            self._every(REFRESH_INTERVAL, self._refresh)
+        if self.in_log:
+            self._every(self.interval, self._log)
+
+    def spider_closed(self) -> None:
+        """Leave the final state on the terminal and in the log."""
+        for call in self._calls:
+            call.stop()
+        if self._bar:
+            self._refresh()
+            self._bar.live.transient = False
+            self._bar.stop()
+            for handler in self._handlers:
+                handler.setStream(sys.stderr)
+        if self.in_log:
+            self._log()
+
+    def _every(self, seconds: float, function: object) -> None:
+        call = create_looping_call(function)  # type: ignore[arg-type]  # bound methods without arguments
+        call.start(seconds, now=False)
+        self._calls.append(call)
+
+    def _redirect_log_lines(self) -> None:
+        """Print log lines above the bar: written straight to the terminal they would break it."""
+        for handler in logging.root.handlers:
+            if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
+                handler.setStream(sys.stderr)  # rich has replaced it
+                self._handlers.append(handler)
+
+    def counts(self) -> dict[str, int]:
+        """Number of settled targets by code."""
+        assert self.crawler.stats is not None
+        stats: Mapping[str, int] = self.crawler.stats.get_stats()
+        return {key.removeprefix("targets/"): n for key, n in sorted(stats.items()) if key.startswith("targets/")}
+
+    @property
+    def expected(self) -> int | None:
+        """Total number of targets, None while it is unknown."""
+        spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of ours are
+        rows = spider.source.expected
+        accounting = self.crawler.get_spider_middleware(Accounting)
+        return rows if rows is None or accounting is None else rows + accounting.pushed
+
+    def rate(self) -> float:
+        """Targets per second over the last minute."""
+        now, done = time.monotonic(), sum(self.counts().values())
+        self._settled.append((now, done))
+        while len(self._settled) > 2 and now - self._settled[1][0] >= RATE_WINDOW:
+            self._settled.popleft()
+        since, before = self._settled[0]
+        return (done - before) / (now - since) if now > since else 0.0
+
+    def _log(self) -> None:
+        counts, rate, expected = self.counts(), self.rate(), self.expected
+        done = sum(counts.values())
+        left = None if expected is None else max(expected - done, 0)
+        logger.info(
+            "progress",
+            done=done,
+            left=left,
+            failed=done - counts.get("OK", 0),
+            per_second=round(rate, 2),
+            seconds_left=round(left / rate) if left is not None and rate else None,
+            **{code: count for code, count in counts.items() if code != "OK"},
+        )
+
+    def _refresh(self) -> None:
+        assert self._bar is not None
+        counts, rate, expected = self.counts(), self.rate(), self.expected
+        done = sum(counts.values())
+        left = (max(expected - done, 0) / rate) if expected is not None and rate else None
+        spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of ours are
+        self._bar.lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in spider.doing]
+        failed = "  ".join(f"{code} {count:,}" for code, count in counts.items() if code != "OK")
+        if failed:
+            self._bar.lines.insert(0, Text(f"failed: {failed}", style="red", overflow="ellipsis", no_wrap=True))
+        self._bar.update(
+            self._bar.task_ids[0],
+            total=None if expected is None else max(expected, done, 1),
+            completed=done,
+            expected="?" if expected is None else f"{max(expected, done):,}",
+            rate=rate,
+            left="" if left is None else f"{clock(left)} left",
+            refresh=True,
+        )
+
+
+def clock(seconds: float) -> str:
+    """Format seconds as minutes or hours.
+
+    >>> clock(75), clock(7384)
+    ('1:15', '2:03:04')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

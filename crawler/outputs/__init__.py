@@ -1,0 +1,1 @@
+"""What a crawl writes: feeds, Parquet, SQL tables."""

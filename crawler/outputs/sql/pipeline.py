@@ -1,0 +1,145 @@
+"""Crawled records into the SQL sink: an outcome is known only when its rows are committed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+import structlog
+from scrapy.exceptions import CloseSpider, NotConfigured
+
+from crawler.outputs.sql.rows import rows_of, tables_of
+from crawler.targets.tracker import record_in_progress
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from crawler.outputs.sql.rows import Row
+    from crawler.outputs.sql.sink import SqlSink, Written
+    from crawler.spiders.base import PlatformSpider
+    from crawler.targets.target import Record
+
+logger = structlog.get_logger(__name__)
+
+PATIENCE = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds between tries while the database is away. The crawl waits meanwhile, since its window is full."""
+
+
+class SqlPipeline:
+    """Writes records to ``SQL_SINK``, in batches that make themselves: what comes while one is written is the next one.
+
+    A record is passed on after its rows are committed, so that a target whose outcome is ``OK`` is in the database,
+    whatever happens to the process then.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.url = str(crawler.settings["SQL_SINK"])
+        self.tables = tables_of(cast("PlatformSpider", crawler.spider).scrapers)
+        self.sink: SqlSink | None = None
+        self._waiting: list[tuple[list[Row], asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._given_up: ConnectionError | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SqlPipeline:
+        if not crawler.settings["SQL_SINK"] or cast("PlatformSpider", crawler.spider).on_demand:
+            raise NotConfigured
+        return cls(crawler)
+
+    async def open_spider(self) -> None:
+        """Connects.
+
+        Raises:
+            CloseSpider: there is no such database, or no driver for it.
+        """
+        try:
+            from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # an extra
+
+            from crawler.outputs.sql.sink import SqlSink  # noqa: PLC0415  # likewise
+        except ImportError:
+            raise CloseSpider("the SQL sink needs SQLAlchemy: install the extra 'sql'") from None
+        try:
+            self.sink = SqlSink(self.url, self.tables.values())
+            await asyncio.to_thread(self.sink.open)
+        except ImportError as error:
+            raise CloseSpider(f"SQL_SINK needs a driver ({error}): install the extra 'postgresql'") from None
+        except (SQLAlchemyError, ValueError) as error:
+            reason = str(getattr(error, "orig", error)).partition("\n")[0]
+            raise CloseSpider(f"SQL_SINK cannot be used: {reason}") from None
+
+    async def close_spider(self) -> None:
+        """Disconnects: every record has been written by then."""
+        if self.sink is not None:
+            await asyncio.to_thread(self.sink.close)
+
+    async def process_item(self, item: Any) -> Record:
+        """Passes a record on when its rows are committed; what the database refuses is raised."""
+        if self._given_up is not None:
+            raise self._given_up
+        record = record_in_progress(item)
+        rows = list(rows_of(record, self.tables))
+        if rows:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((rows, done))
+            if self._writer is None or self._writer.done():
+                self._writer = asyncio.create_task(self._write_all())
+            await done
+        return record
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                await self._commit([row for rows, _ in batch for row in rows])
+            except ConnectionError as error:
+                self._give_up(error, batch)
+            except Exception as error:  # noqa: BLE001  # whatever it is, those that wait for it must be told
+                await self._write_one_by_one(batch, error)
+            else:
+                for _, done in batch:
+                    done.set_result(None)
+
+    async def _write_one_by_one(self, batch: list[tuple[list[Row], asyncio.Future[None]]], error: Exception) -> None:
+        """After a batch was refused: one record that the database does not take must not take others with it."""
+        if len(batch) == 1:
+            batch[0][1].set_exception(error)
+            return
+        logger.warning("sql_batch_refused", records=len(batch), error=str(error).partition("\n")[0])
+        for rows, done in batch:
+            try:
+                await self._commit(rows)
+            except Exception as refused:  # noqa: BLE001  # likewise
+                done.set_exception(refused)
+            else:
+                done.set_result(None)
+
+    async def _commit(self, rows: list[Row]) -> None:
+        """Writes rows, in a thread; waits while the database is away, for about a minute."""
+        assert self.sink is not None
+        for wait in (*PATIENCE, None):
+            try:
+                self._count(await asyncio.to_thread(self.sink.write, rows))
+            except ConnectionError as error:
+                if wait is None:
+                    raise
+                logger.warning("sql_sink_away", again_in_seconds=wait, error=str(error))
+                await asyncio.sleep(wait)
+            else:
+                return
+
+    def _give_up(self, error: ConnectionError, batch: list[tuple[list[Row], asyncio.Future[None]]]) -> None:
+        """Ends the run: what would be downloaded now could not be kept."""
+        self._given_up = error
+        assert self.crawler.engine is not None
+        end = self.crawler.engine.close_spider_async(reason=f"SQL_SINK cannot be written: {error}")
+        self._ending = asyncio.create_task(end)
+        for _, done in (*batch, *self._waiting):
+            done.set_exception(error)
+        self._waiting = []
+
+    def _count(self, written: Written) -> None:
+        stats: Any = self.crawler.stats
+        for name in ("new", "changed", "unchanged", "history"):
+            stats.inc_value(f"sql/{name}", getattr(written, name))

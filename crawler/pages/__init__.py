@@ -1,1 +1,0 @@
-"""Responses to data, or to the typed failure: one module a platform."""

@@ -1,0 +1,123 @@
+"""Microblog: one way through payloads that nest their objects and through those that refer to them by record id."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from collections import defaultdict
+from functools import cached_property
+from typing import Any
+
+from crawler.reading.json import objects
+
+_HOPS = 8
+"""References that lead to a reference: never more than one was seen."""
+
+
+class Records:
+    """The normalised records of a page, by their ids."""
+
+    def __init__(self, objects: list[dict[str, Any]]) -> None:
+        self.by_id: dict[str, dict[str, Any]] = {}
+        for each in objects:
+            record_id = each.get("__id")
+            if isinstance(record_id, str):
+                self.by_id[record_id] = {**self.by_id.get(record_id, {}), **each}
+
+    def get(self, record_id: str) -> dict[str, Any] | None:
+        """A record. A user's whose own record was cut off is put together again from the records of its parts."""
+        found = self.by_id.get(record_id)
+        return found if found is not None else self._rebuilt(record_id)
+
+    def of_type(self, typename: str) -> list[dict[str, Any]]:
+        """The records of a type, in the page's order."""
+        return [record for record in self.by_id.values() if record.get("__typename") == typename]
+
+    @cached_property
+    def _parts(self) -> dict[str, dict[str, Any]]:
+        """Records that are a part of another: ``client:<id>:<field>``, by that id and field."""
+        parts: dict[str, dict[str, Any]] = defaultdict(dict)
+        for record_id, record in self.by_id.items():
+            head, _, rest = record_id.partition(":")
+            owner, _, field = rest.partition(":")
+            if head == "client" and field and ":" not in field:
+                parts[owner][field] = record
+        return parts
+
+    def _rebuilt(self, record_id: str) -> dict[str, Any] | None:
+        kind, _, number = plain_id(record_id).partition(":")
+        if kind == "UserResults":
+            user_id = b64encode(f"User:{number}".encode()).decode()
+            user = self.get(user_id)
+            return None if user is None else {"__typename": "UserResults", "result": user}
+        if kind == "User" and record_id in self._parts:
+            return {"__typename": "User", "rest_id": number, **self._parts[record_id]}
+        return None
+
+
+def plain_id(record_id: str) -> str:
+    """A record's id in clear: ``Tweet:1`` for its base64 form.
+
+    >>> plain_id("VXNlcjox"), plain_id("TweetResults:1")
+    ('User:1', 'TweetResults:1')
+    """
+    try:
+        return b64decode(record_id, validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return record_id
+
+
+class Node:
+    """An object of a payload. References of any kind are followed on the way to what is asked for."""
+
+    def __init__(self, value: Any, records: Records | None = None) -> None:
+        self.value: dict[str, Any] = value if isinstance(value, dict) else {}
+        self.records = records
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def get(self, *path: str) -> Any:
+        """The value at a path of keys, None where the path breaks off."""
+        value: Any = self.value
+        if self.records is None:  # most payloads: nothing to follow
+            for key in path:
+                if type(value) is not dict:
+                    return None
+                value = value.get(key)
+            return value
+        for key in path:
+            value = self._follow(value)
+            if not isinstance(value, dict):
+                return None
+            value = value.get(key)
+        return self._follow(value)
+
+    def node(self, *path: str) -> Node:
+        """The object at a path; an empty one where there is none."""
+        return Node(self.get(*path), self.records)
+
+    def nodes(self, *path: str) -> list[Node]:
+        """The objects of the list at a path."""
+        value = self.get(*path)
+        if self.records is None:
+            return [Node(each) for each in objects(value)]
+        if isinstance(value, dict) and isinstance(value.get("__refs"), list):
+            value = [{"__ref": ref} for ref in value["__refs"]]
+        return [Node(each, self.records) for each in objects([self._follow(each) for each in objects(value)])]
+
+    def reference(self, *path: str) -> str:
+        """The id of the record that a path refers to, also where the record itself is missing; "" where none."""
+        if self.records is None:
+            return ""
+        value = self.get(*path[:-1])
+        value = value.get(path[-1]) if isinstance(value, dict) else None
+        ref = value.get("__ref") if isinstance(value, dict) else None
+        return plain_id(ref) if isinstance(ref, str) else ""
+
+    def _follow(self, value: Any) -> Any:
+        for _ in range(_HOPS):
+            if self.records is None or not isinstance(value, dict) or not isinstance(value.get("__ref"), str):
+                break
+            value = self.records.get(value["__ref"])
+        return value

@@ -1,0 +1,275 @@
+"""Microblog: the public page of a profile, rendered by the server with the newest posts in its script literals."""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import cached_property
+from typing import Any, ClassVar
+
+import attrs
+from web_poet import field
+
+from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted
+from crawler.platforms.microblog.base import MicroblogPage
+from crawler.platforms.microblog.js_literals import Literals
+from crawler.platforms.microblog.node import Node, Records
+from crawler.platforms.microblog.text import date_text
+from crawler.platforms.microblog.timeline import Row, author_node, owner_of, rows_of
+from crawler.platforms.microblog.user import FIELDS, merged, profile, screen_name
+from crawler.platforms.page import missing
+from crawler.reading.json import decode, dig, linked_data, objects, strings
+from crawler.reading.values import count, text
+
+SLOT = "$R["
+"""What scripts with data have, and others do not."""
+OWN_TIMELINE = "ProfileOriginals"
+GONE_MARKS = ("looking for could not be found", "This account doesn’t exist", "This account doesn't exist")
+SUSPENDED_MARK = "Account suspended"
+
+_META = re.compile(r"<meta\b([^>]*)>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_LINKED = re.compile(r"""<script\b[^>]*\btype\s*=\s*["']?application/ld\+json[^>]*>(.*?)</script>""", re.DOTALL)
+_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)(?:</script>|\Z)", re.DOTALL)
+_FIRST_NAMED = re.compile(r":\$R\[\d+\]=")
+
+_ACTIONS = {"FollowAction": "followers_count", "SubscribeAction": "friends_count", "WriteAction": "statuses_count"}
+
+
+@attrs.define(slots=False)
+class ProfilePage(MicroblogPage):
+    """The page of a profile. It has the newest few posts, most of the profile, and no way to further posts."""
+
+    source: ClassVar[str] = "page"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        start = body.lstrip()[:200].lower()
+        data_alone = start.startswith("{") and '"__id"' in body and '"__typename"' in body
+        return (
+            data_alone
+            or (not start.startswith(("{", "[")) and "__NEXT_DATA__" not in body and "<" in body)
+            or (SLOT in body and not start.startswith("{"))
+        )
+
+    def validate_input(self) -> None:
+        """Decides whether this is the profile that was asked for.
+
+        Raises:
+            TargetNotFound: there is no such handle.
+            TargetRestricted: the account is suspended or withheld.
+            UpstreamBlocked: a login or a challenge.
+            ExtractionFailed: no data, another profile's, or posts that are not understood.
+        """
+        self.refuse_failures()
+        if not self._objects and not self._linked:
+            self._refuse_by_words(self.response.text)
+            raise missing("The page has no data.", [f"script {SLOT}"], reason="no_data_block")
+        self._refuse_unavailable_users()
+        self._refuse_broken_literals()
+        self.refuse_others(screen_name(self.user) or text(self._linked_profile["screen_name"]))
+        self._refuse_blindness()
+
+    # Fields
+
+    @field
+    def profile(self) -> dict[str, Any]:
+        found = merged([*map(profile, [*self._named, self.user]), self._linked_profile, self._meta_profile])
+        return found if found["screen_name"] else {}
+
+    @cached_property
+    def user(self) -> Node:
+        return next(iter(self._named), author_node(self.rows, self.owner))
+
+    @cached_property
+    def _named(self) -> list[Node]:
+        """The records of the profile's user, its own first: it is fuller than those that come with its posts."""
+        named = [user for user in self._users if screen_name(user).casefold() == self.owner.casefold()]
+        return sorted(named, key=lambda user: len(user.value), reverse=True)
+
+    @cached_property
+    def owner(self) -> str:
+        return (
+            self.asked
+            or text(self._linked_profile["screen_name"])
+            or self._meta.get("profile:username", "")
+            or owner_of(self.rows)
+            or self._only_handle
+        )
+
+    @property
+    def _only_handle(self) -> str:
+        """The handle of the only user there is, as on a page without posts."""
+        handles = {screen_name(user).casefold() for user in self._users} - {""}
+        return handles.pop() if len(handles) == 1 else ""
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        return [row for entry_id in self._entry_ids for row in self._rows_of_entry(entry_id)]
+
+    # The script literals
+
+    @cached_property
+    def _objects(self) -> list[dict[str, Any]]:
+        """Every object that the page's scripts hold, in their order."""
+        body = self.response.text.strip()
+        if body.startswith("{"):
+            saved = decode(body, what="records")
+            return objects(list(saved.values())) if isinstance(saved, dict) else []
+        return self._literals.objects
+
+    @cached_property
+    def _literals(self) -> Literals:
+        body, literals = self.response.text, Literals()
+        if "<script" in body:
+            for script in _SCRIPT.finditer(body):
+                if SLOT in script[1]:
+                    literals.read(script[1])
+        elif first := _FIRST_NAMED.search(body):  # cut out of a page: what comes before the first name is half a value
+            literals.read(body[first.start() :])
+        return literals
+
+    @cached_property
+    def _records(self) -> Records:
+        return Records(self._objects)
+
+    @cached_property
+    def _users(self) -> list[Node]:
+        return [Node(each, self._records) for each in self._objects if each.get("__typename") == "User"]
+
+    @cached_property
+    def _entries(self) -> dict[str, Node]:
+        """The timeline's entries by their ids. One may be there twice, as record of the page and of its query."""
+        found: dict[str, Node] = {}
+        for each in self._objects:
+            entry_id = text(each.get("entry_id"))
+            if entry_id and (entry_id not in found or not found[entry_id].node("content")):
+                found[entry_id] = Node(each, self._records)
+        return found
+
+    @cached_property
+    def _pinned_ids(self) -> set[str]:
+        told = {each for entry in self._objects for each in strings(entry.get("pinned_entry_ids"))}
+        pins = (each for each in self._objects if each.get("__typename") == "TimelinePinEntry")
+        return told | {text(Node(each, self._records).get("entry", "entry_id")) for each in pins} - {""}
+
+    @cached_property
+    def _entry_ids(self) -> list[str]:
+        """The entries of the profile's timeline in its order, a pinned one first; all there are where it is missing."""
+        timelines = [
+            Node(each, self._records) for each in self._objects if each.get("__typename") == "TimelineTimeline"
+        ]
+        own = [timeline for timeline in timelines if text(timeline.get("id")).startswith(OWN_TIMELINE)]
+        lists = (dig(timeline.value.get("entries"), "__refs") for timeline in own or timelines)
+        refs = next((each for each in lists if isinstance(each, list)), None)
+        listed = self._entries if refs is None else map(self._entry_id, strings(refs))
+        return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
+
+    def _entry_id(self, ref: str) -> str:
+        """The id of an entry that a timeline refers to; where its record is cut off, the end of the reference."""
+        return text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
+
+    def _rows_of_entry(self, entry_id: str) -> list[Row]:
+        pinned = entry_id in self._pinned_ids
+        found = list(rows_of(self._entries.get(entry_id, Node(None)), pinned=pinned))
+        if any(row.result for row in found):
+            return found
+        kind, _, number = entry_id.partition("-")
+        result = Node({"at": {"__ref": f"TweetResults:{number}"}}, self._records).node("at", "result")
+        return [Row(entry_id, result, pinned)] if kind == "tweet" and result else found
+
+    # What stands beside them
+
+    @cached_property
+    def _linked(self) -> Node:
+        """The profile as linked data, for search engines."""
+        nodes = linked_data(_LINKED.findall(self.response.text))
+        return Node(next((node for node in nodes if node["@type"] == "ProfilePage"), None))
+
+    @cached_property
+    def _linked_profile(self) -> dict[str, Any]:
+        person = self._linked.node("mainEntity")
+        found: dict[str, Any] = dict.fromkeys(FIELDS)
+        found["created_at"] = date_text(self._linked.get("dateCreated"))
+        for name, path in {
+            "description": ("description",),
+            "location": ("homeLocation", "name"),
+            "name": ("name",),
+            "profile_image_url_https": ("image", "contentUrl"),
+            "screen_name": ("additionalName",),
+        }.items():
+            found[name] = html.unescape(text(person.get(*path))) or None
+        found["screen_name"] = (found["screen_name"] or "").removeprefix("@") or None
+        same = person.get("sameAs")
+        found["url"] = text(same) or next(iter(strings(same)), None)
+        for statistic in [*person.nodes("interactionStatistic"), *person.nodes("agentInteractionStatistic")]:
+            kind = statistic.get("interactionType")
+            action = text(kind if isinstance(kind, str) else dig(kind, "@type")).rpartition("/")[2]
+            if action in _ACTIONS:
+                found[_ACTIONS[action]] = count(statistic.get("userInteractionCount"))
+        return found
+
+    @cached_property
+    def _meta(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for tag in _META.finditer(self.response.text):
+            attributes = {name.lower(): first or second for name, first, second in _ATTRIBUTE.findall(tag[1])}
+            name = attributes.get("property") or attributes.get("name")
+            if name:
+                found.setdefault(name, html.unescape(attributes.get("content", "")))
+        return found
+
+    @cached_property
+    def _meta_profile(self) -> dict[str, Any]:
+        """The last resort: what previews of links show. Rounded numbers ("1.2K") are none."""
+        labels = {self._meta.get(f"twitter:label{n}"): self._meta.get(f"twitter:data{n}") for n in (1, 2)}
+        found: dict[str, Any] = dict.fromkeys(FIELDS)
+        found["statuses_count"] = count(labels.get("Posts"))
+        found["profile_image_url_https"] = self._meta.get("og:image") or None
+        return found
+
+    # The gate
+
+    def refuse_failures(self) -> None:
+        if self.response.status == 404:
+            self._refuse_by_words(self.response.text)
+        super().refuse_failures()
+
+    def _refuse_by_words(self, markup: str) -> None:
+        """What a page without a profile says. Of the account first: the guard's script stands on every page."""
+        words, status = html.unescape(markup), self.response.status
+        if any(mark in words for mark in GONE_MARKS):
+            raise TargetNotFound("The platform has no such profile.", upstream_status=status, reason="not_found")
+        if SUSPENDED_MARK in words:
+            raise TargetRestricted("The account is suspended.", upstream_status=status, reason="suspended")
+        self.refuse_walls()
+
+    def _refuse_unavailable_users(self) -> None:
+        status = self.response.status
+        if self.user or self._linked:
+            return
+        for each in self._objects:
+            if each.get("__typename") == "UserUnavailable":
+                reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
+                raise TargetRestricted(f"The account is {reason}.", upstream_status=status, reason=reason.lower())
+        self._refuse_by_words(_SCRIPT.sub("", self.response.text))
+        seen = [screen_name(user) for user in self._users if screen_name(user)]
+        if seen:
+            self.refuse_others(seen[0])
+        raise missing("The page has no user.", ["User", "core", "screen_name"], reason="no_user")
+
+    def _refuse_broken_literals(self) -> None:
+        """A page that ends within its data. Parts of pages, as tools save them, are read as far as they go."""
+        if "<script" in self.response.text and not self._literals.whole:
+            raise ExtractionFailed(
+                "The page's data ends in the middle of a value.",
+                details=[{"loc": [f"script {SLOT}"], "msg": "Unclosed value", "type": "literal_invalid"}],
+                reason="broken_data_block",
+            )
+
+    def _refuse_blindness(self) -> None:
+        """Posts are there, but no timeline names them: the page's structure is another one."""
+        posts = [each for each in self._objects if "details" in each and "counts" in each and "views" in each]
+        if posts and not any(row.result for row in self.rows):
+            raise missing("Posts are there, but no timeline.", ["TimelineTimelineEntry"], reason="blind")
+        _ = self.records  # raises for posts that are not understood

@@ -1,0 +1,200 @@
+"""Microblog: a post in any of the platform's shapes, under the contract's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crawler.platforms.microblog.node import Node, plain_id
+from crawler.platforms.microblog.text import caption, id_seconds, qualities, seconds
+from crawler.platforms.microblog.user import display_name, picture, screen_name
+from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.reading.values import count, text
+
+ORIGIN = PUBLIC_ORIGINS["microblog"]
+WITHHELD = frozenset({"TweetTombstone", "TweetUnavailable", "BlurredMediaTombstone", "TweetPreviewDisplay"})
+"""Types of what stands where a post was deleted, hidden, or is for others."""
+
+_COUNTS = {
+    "comment_count": "reply_count",
+    "like_count": "favorite_count",
+    "save_count": "bookmark_count",
+    "share_count": "retweet_count",
+}
+_REPOST_KEYS = ("retweeted_status_result", "retweeted_status_results", "repostedStatusResults")
+_QUOTE_KEYS = ("quoted_status_result", "quoted_tweet_results", "quotedPostResults")
+_NOTE_PATH = ("note_tweet", "note_tweet_results", "result")
+
+
+def unwrapped(result: Node) -> Node:
+    """The post itself: some come with a note on who may see or answer them around them."""
+    return result.node("tweet") or result
+
+
+def is_withheld(result: Node) -> bool:
+    """Whether there is no post to read, and that is as the platform wants it: not a shape that is not understood."""
+    author = unwrapped(result).node("core", "user_results", "result")
+    return not result or text(result.get("__typename")) in WITHHELD or author.get("__typename") == "UserUnavailable"
+
+
+def post_id(post: Node) -> str:
+    """A post's id."""
+    return text(post.get("rest_id")) or text(post.get("legacy", "id_str"))
+
+
+def author_of(post: Node) -> Node:
+    """Who posted it."""
+    return post.node("core", "user_results", "result")
+
+
+def unread(post: Node) -> list[str]:
+    """What a post lacks to be read as one: names of the missing parts, none for a post."""
+    parts = {
+        "rest_id": post_id(post),
+        "core": screen_name(author_of(post)),
+        "full_text": _raw_text(post) is not None,
+        "created_at": _moment(post) is not None,
+    }
+    return [name for name, there in parts.items() if not there]
+
+
+def post_record(post: Node) -> dict[str, Any]:
+    """The contract's post object. The post must be one that can be read."""
+    reposts, quotes = _within(post, _REPOST_KEYS), _within(post, _QUOTE_KEYS)
+    is_repost = bool(reposts)
+    original = _first_readable(reposts)
+    author = author_of(post)
+    shown = original or post
+    quoted = None if is_repost else _first_readable(quotes)
+    media = _media(post) or _media(shown)
+    files = qualities(media)
+    record = {
+        "caption": _caption(shown, media if shown is post else _media(shown)),
+        **_counts(post),
+        "creator_handle": screen_name(author),
+        "hashtags": _hashtags(shown),
+        "in_reply_to_handle": _reply_handle(post),
+        "in_reply_to_post_id": _reply_id(post),
+        "is_quote": not is_repost and bool(quotes or post.get("legacy", "quoted_status_id_str")),
+        "is_reply": _is_reply(post),
+        "is_repost": is_repost,
+        "post_id": post_id(post),
+        "post_url": _url(post),
+        "profile_picture_url": picture(author),
+        "quoted_post": quoted and _inner_record(quoted),
+        "reposted_post": original and _inner_record(original),
+        "thumbnail_url": next((url for each in media if (url := text(each.get("media_url_https")))), None),
+        "upload_timestamp": _moment(post),
+        "video_url": files["high"],
+        "video_urls_by_quality": files,
+    }
+    if is_repost:
+        # Zeros that stand for nothing. The number of reposts is the original's, and real.
+        record.update(comment_count=None, like_count=None, save_count=None, view_count=record["view_count"] or None)
+    return record
+
+
+def _inner_record(post: Node) -> dict[str, Any]:
+    counts = _counts(post)
+    return {
+        "caption": _caption(post, _media(post)),
+        "comment_count": counts["comment_count"],
+        "creator_handle": screen_name(author_of(post)),
+        "creator_name": display_name(author_of(post)),
+        "like_count": counts["like_count"],
+        "post_id": post_id(post),
+        "post_url": _url(post),
+        "share_count": counts["share_count"],
+        "upload_timestamp": _moment(post),
+        "view_count": counts["view_count"],
+    }
+
+
+def _within(post: Node, keys: tuple[str, ...]) -> list[Node]:
+    """What the post names as posts within it: empty nodes where nothing is left of them."""
+    return [
+        holder.node(key, "result")
+        for holder in (post.node("legacy"), post)
+        for key in keys
+        if isinstance(holder.value.get(key), dict)
+    ]
+
+
+def _first_readable(results: list[Node]) -> Node | None:
+    """The post within a post, None where it was deleted, is hidden, or is only named by its id."""
+    for result in results:
+        found = unwrapped(result)
+        if not is_withheld(result) and not unread(found):
+            return found
+    return None
+
+
+def _counts(post: Node) -> dict[str, int | None]:
+    legacy, counts = post.node("legacy").value, post.node("counts").value
+    found = {name: count(legacy.get(key, counts.get(key))) for name, key in _COUNTS.items()}
+    return {**found, "view_count": count(post.get("views", "count"))}
+
+
+def _raw_text(post: Node) -> str | None:
+    for path in (("legacy", "full_text"), ("details", "full_text"), ("legacy", "text")):
+        value = post.get(*path)
+        if isinstance(value, str):
+            return value
+    note = post.get(*_NOTE_PATH, "text")
+    return note if isinstance(note, str) else None
+
+
+def _caption(post: Node, media: list[Node]) -> str:
+    note = post.node(*_NOTE_PATH)
+    if isinstance(note.get("text"), str):
+        return caption(note.get("text"), note.nodes("entity_set", "urls"), media, escaped=False)
+    links = post.nodes("legacy", "entities", "urls") or post.nodes("url_entities")
+    return caption(_raw_text(post) or "", links, media, escaped=True)
+
+
+def _media(post: Node) -> list[Node]:
+    """All media; the short list of the older shapes has only the first photo."""
+    return (
+        post.nodes("legacy", "extended_entities", "media")
+        or post.nodes("legacy", "entities", "media")
+        or post.nodes("media_entities2")
+    )
+
+
+def _hashtags(post: Node) -> list[str]:
+    """Those of the short text, then those that only the long one has."""
+    tags = [
+        *post.nodes("legacy", "entities", "hashtags"),
+        *post.nodes("details", "hashtag_entities"),
+        *post.nodes(*_NOTE_PATH, "entity_set", "hashtags"),
+    ]
+    return list(dict.fromkeys(name for tag in tags if (name := text(tag.get("text")) or text(tag.get("tag")))))
+
+
+def _is_reply(post: Node) -> bool:
+    return _reply_id(post) is not None or isinstance(post.value.get("reply_to_results"), dict)
+
+
+def _reply_id(post: Node) -> str | None:
+    known = text(post.get("legacy", "in_reply_to_status_id_str"))
+    reply = post.node("reply_to_results")
+    if known or not (reply or post.reference("reply_to_results")):
+        return known or None
+    named = post.reference("reply_to_results") or plain_id(text(reply.get("id")))
+    return text(reply.get("rest_id")) or named.rpartition(":")[2] or text(reply.get("result", "rest_id")) or None
+
+
+def _reply_handle(post: Node) -> str | None:
+    known = text(post.get("legacy", "in_reply_to_screen_name"))
+    return known or screen_name(post.node("reply_to_user_results", "result")) or None
+
+
+def _moment(post: Node) -> int | None:
+    written = seconds(post.get("legacy", "created_at"))
+    stamped = count(post.get("details", "created_at_ms"))
+    if written is not None:
+        return written
+    return stamped // 1000 if stamped is not None else id_seconds(post_id(post))
+
+
+def _url(post: Node) -> str:
+    return f"{ORIGIN}/{screen_name(author_of(post))}/status/{post_id(post)}"

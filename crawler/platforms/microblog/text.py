@@ -1,0 +1,144 @@
+"""Microblog: its dates, the text of a post, and the files of a video. Pure: text to value."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from crawler.reading.json import dig
+from crawler.reading.values import count, text
+
+if TYPE_CHECKING:
+    from crawler.platforms.microblog.node import Node
+
+# Names of its own: those of the C library change with the locale.
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_DATE = re.compile(
+    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{2}) (\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2}) (\d{4})", re.ASCII
+)
+
+_EPOCH_MS = 1_288_834_974_657
+"""What the ids' clock counts from."""
+_FIRST_TIMED_ID = 29_700_859_247
+"""Older ids were counted up, and say no time."""
+
+Replacement = tuple[int, int, str]
+
+
+def seconds(value: object) -> int | None:
+    """Unix seconds of a date in the platform's form.
+
+    >>> seconds("Sat Dec 14 04:35:55 +0000 2013"), seconds("2013-12-14"), seconds(None)
+    (1386995755, None, None)
+    """
+    found = _DATE.fullmatch(value) if isinstance(value, str) else None
+    if not found or found[1] not in _MONTHS:
+        return None
+    month, day, hour, minute, second, sign, off_hours, off_minutes, year = found.groups()
+    try:
+        moment = datetime(
+            int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), min(int(second), 59), tzinfo=UTC
+        )
+    except ValueError:
+        return None
+    offset = (int(off_hours) * 60 + int(off_minutes)) * 60
+    return int(moment.timestamp()) - (offset if sign == "+" else -offset)
+
+
+def date_text(value: object) -> str | None:
+    """A moment in the platform's form: from milliseconds, or from an ISO date. None where it is neither.
+
+    >>> date_text(1386995755000), date_text("2013-12-14T04:35:55.000Z"), date_text("soon")
+    ('Sat Dec 14 04:35:55 +0000 2013', 'Sat Dec 14 04:35:55 +0000 2013', None)
+    """
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            moment = datetime.fromtimestamp(value // 1000, UTC)
+        else:
+            return None
+    except (ValueError, OverflowError, OSError):
+        return None
+    clock = f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
+    return f"{_DAYS[moment.weekday()]} {_MONTHS[moment.month - 1]} {moment.day:02} {clock} +0000 {moment.year:04}"
+
+
+def id_seconds(post_id: str) -> int | None:
+    """Unix seconds at which a post's id was made; None for ids from before they told the time.
+
+    >>> id_seconds("2098678373753225483"), id_seconds("20")
+    (1789198890, None)
+    """
+    number = int(post_id) if post_id.isascii() and post_id.isdecimal() and len(post_id) < 20 else 0
+    return ((number >> 22) + _EPOCH_MS) // 1000 if number >= _FIRST_TIMED_ID else None
+
+
+def caption(raw: str, links: list[Node], media: list[Node], *, escaped: bool) -> str:
+    """A post's text with its shortened links expanded and the link to its own media at the end dropped.
+
+    Places count code points of the text as it is sent, that is before ``escaped`` text is unescaped.
+    """
+    replacements = [*_expanded(raw, links), *_dropped(raw, media)]
+    parts, end = [], 0
+    for start, stop, replacement in sorted(replacements):
+        if start >= end:
+            parts += [raw[end:start], replacement]
+            end = stop
+    parts.append(raw[end:])
+    # Only what the platform wrote is escaped: a link's address may hold an ampersand of its own.
+    return "".join(html.unescape(part) if escaped and n % 2 == 0 else part for n, part in enumerate(parts))
+
+
+def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
+    found = []
+    for link in links:
+        short, long = text(link.get("url")), text(link.get("expanded_url"))
+        place = _place(raw, short, dig(link.get("indices"), 0))
+        if long and place is not None:
+            found.append((place, place + len(short), long))
+    return found
+
+
+def _dropped(raw: str, media: list[Node]) -> list[Replacement]:
+    """The link of the post's own media, where nothing but space follows it. Some sources tell only its place."""
+    for each in media:
+        start, stop = (dig(each.get("indices"), n) for n in (0, 1))
+        short = text(each.get("url"))
+        if not short and isinstance(start, int) and isinstance(stop, int) and 0 <= start < stop <= len(raw):
+            short = raw[start:stop]
+        place = _place(raw, short, start)
+        if place is not None and "://" in short and not raw[place + len(short) :].strip():
+            return [(len(raw[:place].rstrip()), len(raw), "")]
+    return []
+
+
+def _place(raw: str, short: str, told: object) -> int | None:
+    """Where a link stands: at its told place, else wherever it is."""
+    if not short:
+        return None
+    if isinstance(told, int) and not isinstance(told, bool) and told >= 0 and raw.startswith(short, told):
+        return told
+    place = raw.find(short)
+    return place if place >= 0 else None
+
+
+def qualities(media: list[Node]) -> dict[str, str | None]:
+    """The files of the first video or animation among a post's media, by bitrate."""
+    files = next((each.nodes("video_info", "variants") for each in media if each.node("video_info")), [])
+    rated = [
+        (count(each.get("bitrate")) or 0, text(each.get("url")))
+        for each in files
+        if each.get("content_type") == "video/mp4" and text(each.get("url"))
+    ]
+    urls = [url for _, url in sorted(rated, key=lambda file: file[0])]
+    return {
+        "high": urls[-1] if urls else None,
+        "low": urls[0] if len(urls) > 1 else None,
+        "medium": urls[(len(urls) - 1) // 2] if len(urls) > 2 else None,
+        "watermarked": None,
+    }

@@ -1,0 +1,120 @@
+"""Microblog: a user in any of the platform's shapes, under the contract's names. None is "not exposed here"."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from crawler.platforms.microblog.node import Node
+from crawler.platforms.microblog.text import date_text
+from crawler.reading.values import count, flag, text
+
+FIELDS = (
+    "created_at",
+    "description",
+    "favourites_count",
+    "followers_count",
+    "friends_count",
+    "listed_count",
+    "media_count",
+    "statuses_count",
+    "is_blue_verified",
+    "protected",
+    "verified",
+    "location",
+    "name",
+    "profile_banner_url",
+    "profile_image_url_https",
+    "screen_name",
+    "url",
+    "verified_type",
+)
+"""The contract's fields. They are the keys of the platform's oldest shape, which embeds still have."""
+
+_COUNTS = {
+    "favourites_count": ("action_counts", "favorites_count"),
+    "followers_count": ("relationship_counts", "followers"),
+    "friends_count": ("relationship_counts", "following"),
+    "listed_count": None,
+    "media_count": ("tweet_counts", "media_tweets"),
+    "statuses_count": ("tweet_counts", "tweets"),
+}
+"""Where the newest shape has them."""
+_TEXTS = {
+    "description": ("profile_bio", "description"),
+    "location": ("location", "location"),
+    "profile_banner_url": ("banner", "image_url"),
+    "profile_image_url_https": ("avatar", "image_url"),
+    "screen_name": ("core", "screen_name"),
+    "url": ("website", "url"),
+    "name": ("core", "name"),
+}
+_LEFT_OUT_WHERE_EMPTY = ("profile_banner_url", "url", "verified_type")
+"""What the shapes with counts of the oldest kind leave out where it is empty."""
+
+
+def screen_name(user: Node) -> str:
+    """A user's handle, "" where the object is no user."""
+    return text(user.get("core", "screen_name")) or text(user.get("legacy", "screen_name"))
+
+
+def display_name(user: Node) -> str:
+    """A user's name."""
+    return html.unescape(text(user.get("core", "name")) or text(user.get("legacy", "name")))
+
+
+def picture(user: Node) -> str:
+    """URL of a user's picture."""
+    return text(user.get("avatar", "image_url")) or text(user.get("legacy", "profile_image_url_https"))
+
+
+def profile(user: Node) -> dict[str, Any]:
+    """The contract's fields of a user; None where this object does not expose one."""
+    legacy = user.node("legacy")
+    found: dict[str, Any] = {}
+    for name, newer in _COUNTS.items():
+        exact = count(legacy.get(name))
+        found[name] = exact if exact is not None or newer is None else count(user.get(*newer))
+    for name, path in _TEXTS.items():
+        values = (user.get(*path), legacy.get(name))
+        found[name] = next((each for each in values if isinstance(each, str)), None)
+    found["created_at"] = next(
+        (
+            each
+            for each in (
+                text(user.get("core", "created_at")),
+                text(legacy.get("created_at")),
+                date_text(user.get("core", "created_at_ms")),
+            )
+            if each
+        ),
+        None,
+    )
+    found["is_blue_verified"] = _first_flag(
+        user.get("is_blue_verified"), user.get("verification", "is_blue_verified"), legacy.get("is_blue_verified")
+    )
+    found["protected"] = _first_flag(user.get("privacy", "protected"), legacy.get("protected"))
+    found["verified"] = _first_flag(user.get("verification", "verified"), legacy.get("verified"))
+    found["verified_type"] = _verified_type(user)
+    if legacy.get("followers_count") is not None:
+        found.update({name: "" for name in _LEFT_OUT_WHERE_EMPTY if found[name] is None})
+        if found["protected"] is None:
+            found["protected"] = False  # the oldest shape says it only of those who are
+    for name in ("name", "description"):
+        found[name] = None if found[name] is None else html.unescape(found[name])
+    return {name: found[name] for name in FIELDS}
+
+
+def _first_flag(*values: object) -> bool | None:
+    return next((each for each in map(flag, values) if each is not None), None)
+
+
+def _verified_type(user: Node) -> str | None:
+    verification = user.node("verification")
+    kind = text(verification.get("verified_type")) or text(user.get("legacy", "verified_type"))
+    return kind or ("" if verification else None)
+
+
+def merged(profiles: list[dict[str, Any]]) -> dict[str, Any]:
+    """Field by field the first that is exposed, in the order of the profiles; never two sources within one field."""
+    return {name: next((each[name] for each in profiles if each.get(name) is not None), None) for name in FIELDS}

@@ -1,0 +1,1 @@
+"""The photoapp platform."""

@@ -1,0 +1,99 @@
+"""Photo app: the platform's links to a post, and the shortcode in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from crawler.platforms.platform import PUBLIC_ORIGINS
+
+_HOST = urlsplit(PUBLIC_ORIGINS["photoapp"]).netloc.removeprefix("www.")
+HOSTS = frozenset({_HOST, f"www.{_HOST}", "instagr.am", "www.instagr.am"})
+
+_CODE = r"[A-Za-z0-9_-]{1,64}"
+# Of what stands before the kind, only user names: these paths are the platform's own, and hold no posts.
+_NAME = r"(?!(?:accounts|direct|explore|share|stories)/)[A-Za-z0-9._]{1,30}/"
+POST_PATH = re.compile(
+    rf"/(?:{_NAME})?(?:p|reel|reels|tv)/(?!audio(?:/|$))(?P<code>{_CODE})(?:/embed(?:/captioned)?)?/?"
+)
+SHARE_PATH = re.compile(rf"/share/(?:(?P<kind>p|reel|reels|tv)/)?(?!(?:p|reel|reels|tv)/?$)(?P<token>{_CODE})/?")
+
+CODE_LENGTH = 11
+"""Characters of a shortcode; older ones have fewer."""
+PRIVATE_SUFFIX = 28
+"""Characters that are added to a private post's shortcode."""
+
+ACCEPTED = (
+    f"expected a post of {', '.join(sorted(HOSTS))}: /p/<code>, /reel/<code>, /reels/<code> or /tv/<code>, "
+    "each also after /<user name>, or a share link: /share/<token>, /share/p/<token>, /share/reel/<token>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a URL leads to: a post by its shortcode, or a share link that has to be followed first."""
+
+    shortcode: str | None = None
+    share: str | None = None
+    """Path of the share link below the origin, without slashes at its ends."""
+
+
+def shortcode_of(code: str) -> str:
+    """The post's own code: what follows it is the key of a private post, or junk.
+
+    >>> shortcode_of("DeAZ0uAgNuA"), shortcode_of("DeAZ0uAgNuA" + 28 * "x"), shortcode_of("BcQcdiXltb" + 28 * "x")
+    ('DeAZ0uAgNuA', 'DeAZ0uAgNuA', 'BcQcdiXltb')
+    """
+    return (code[:-PRIVATE_SUFFIX] if len(code) > PRIVATE_SUFFIX else code)[:CODE_LENGTH]
+
+
+def link_of_path(path: str) -> Link | None:
+    """The post or the share link that a path on the platform names; None for every other page."""
+    post = POST_PATH.fullmatch(path)
+    if post:
+        return Link(shortcode=shortcode_of(post["code"]))
+    share = SHARE_PATH.fullmatch(path)
+    if share:
+        return Link(share="/".join(part for part in ("share", share["kind"], share["token"]) if part))
+    return None
+
+
+def link_of_url(url: str) -> Link:
+    """The post or the share link that a URL names. All else of the URL is thrown away.
+
+    >>> link_of_url("https://www.instagram.com/natgeo/reel/DdG4RIxIPyf/?igsh=x").shortcode
+    'DdG4RIxIPyf'
+    >>> link_of_url("https://instagr.am/share/p/BAPkVzN3fE").share
+    'share/p/BAPkVzN3fE'
+
+    Raises:
+        ValueError: any other host or kind of page.
+    """
+    if not url.isprintable() or " " in url:  # urlsplit drops line breaks and tabs without a word
+        raise ValueError(ACCEPTED)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # an unclosed bracket, a host that is another one once it is normalised
+        raise ValueError(ACCEPTED) from None
+    link = link_of_path(parts.path)
+    if parts.scheme not in {"http", "https"} or parts.netloc.lower() not in HOSTS or link is None:
+        raise ValueError(ACCEPTED)
+    return link
+
+
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def code_of_id(pk: str) -> str:
+    """The shortcode of a post's numeric id, which is the same number in other digits; "" for what is no id.
+
+    >>> code_of_id("3999310043081137024"), code_of_id("")
+    ('DeAZ0uAgNuA', '')
+    """
+    number = int(pk) if pk.isascii() and pk.isdigit() and len(pk) < 25 else 0
+    code = ""
+    while number:
+        number, digit = divmod(number, 64)
+        code = _DIGITS[digit] + code
+    return code

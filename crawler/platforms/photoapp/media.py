@@ -1,0 +1,176 @@
+"""Photo app: a post as the logged-out page has it, or as an item of the web-info query, to the contract's post.
+
+Both have the same keys; the page adds a wrapper with the comments, the item keeps what only a signed-in visitor gets.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from binascii import Error as NotBase64
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from crawler.errors import ExtractionFailed
+from crawler.platforms.photoapp.parts import (
+    CAROUSEL,
+    IMAGE,
+    KINDS,
+    VIDEO,
+    captions,
+    coauthors,
+    comments,
+    kind_of_name,
+    location,
+    manifest_duration,
+    owner,
+    played,
+    post_id,
+    public_count,
+    tag,
+    url,
+)
+from crawler.reading.json import decode, dig, objects
+from crawler.reading.values import count, flag, number, text
+
+PROGRESSIVE = 101
+"""The video version that is one playable file; the others usually are the same one."""
+
+# The contract's fields that may never be empty, by their keys in this form of the payload.
+MANDATORY = {
+    "id": "pk",
+    "shortcode": "code",
+    "taken_at_timestamp": "taken_at",
+    "is_video": "media_type",
+    "display_url": "image_versions2",
+    "owner.id": "user.pk",
+    "owner.username": "user.username",
+}
+
+
+def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The contract's post. ``wrapper`` is what the page has around the media: ids again, and the comments."""
+    around = wrapper or {}
+    kind = media_type(media)
+    is_video = None if kind is None else kind == VIDEO
+    hidden = media.get("like_and_view_counts_disabled")
+    muted = flag(media.get("comments_disabled"))
+    return {
+        "__typename": KINDS.get(kind or 0, ""),
+        "accessibility_caption": text(media.get("accessibility_caption")),
+        "clips_music_attribution_info": music(media.get("clips_metadata")) if is_video else None,
+        "coauthor_producers": coauthors(media.get("coauthor_producers")),
+        "comments_disabled": flag(media.get("commenting_disabled_for_viewer")) if muted is None else muted,
+        "dimensions": {
+            "height": count(media.get("original_height")) or None,
+            "width": count(media.get("original_width")) or None,
+        },
+        "display_url": _picture(media),
+        "edge_media_preview_like": {"count": public_count(media.get("like_count"), hidden=hidden)},
+        "edge_media_to_caption": captions(dig(media, "caption", "text")),
+        "edge_media_to_comment": {
+            "count": count(media.get("comment_count")),
+            "edges": comments(dig(around, "comments_connection", "edges")),
+        },
+        "edge_media_to_tagged_user": {
+            "edges": [
+                tag(each["user"], dig(each, "position", 0), dig(each, "position", 1))
+                for each in objects(dig(media, "usertags", "in"))
+                if each.get("user")
+            ]
+        },
+        "has_audio": flag(media.get("has_audio")),
+        "id": post_id(media.get("pk"), around.get("pk"), media.get("id"), around.get("id")),
+        "is_ad": flag(media.get("is_ad")),
+        "is_affiliate": flag(media.get("is_affiliate")),
+        "is_paid_partnership": flag(media.get("is_paid_partnership")),
+        "is_video": is_video,
+        "like_and_view_counts_disabled": flag(hidden),
+        "location": location(media.get("location")),
+        "owner": owner(media.get("user")),
+        "product_type": text(media.get("product_type")),
+        "shortcode": text(media.get("code")) or text(around.get("code")),
+        "taken_at_timestamp": count(media.get("taken_at")) or None,
+        "thumbnail_src": url(media.get("display_uri")),
+        "video_duration": (exact_duration(media) or _file_duration(media)) if is_video else None,
+        "video_play_count": played(media.get("play_count"), hidden=hidden) if is_video else None,
+        "video_url": _video_url(media) if is_video else None,
+        "video_view_count": played(media.get("view_count"), hidden=hidden) if is_video else None,
+    }
+
+
+def media_type(media: dict[str, Any]) -> int | None:
+    """1, 2 or 8, by the number; where there is none, by what else only that kind has."""
+    kind = count(media.get("media_type"))
+    if kind in KINDS:
+        return kind
+    return (
+        kind_of_name(media.get("__typename"))
+        or (CAROUSEL if objects(media.get("carousel_media")) else None)
+        or (VIDEO if objects(media.get("video_versions")) else None)
+        or (IMAGE if objects(dig(media, "image_versions2", "candidates")) else None)
+    )
+
+
+def _picture(media: dict[str, Any]) -> str:
+    """The largest picture: candidates are sorted, uncropped ones first. A carousel may have only its slides'."""
+    for each in (media, dig(media, "carousel_media", 0)):
+        candidates = (url(one.get("url")) for one in objects(dig(each, "image_versions2", "candidates")))
+        found = next(filter(None, candidates), "") or url(dig(each, "display_uri"))
+        if found:
+            return found
+    return ""
+
+
+def _video_url(media: dict[str, Any]) -> str | None:
+    versions = [each for each in objects(media.get("video_versions")) if url(each.get("url"))]
+    versions.sort(key=lambda each: each.get("type") != PROGRESSIVE)
+    return url(versions[0]["url"]) if versions else None
+
+
+def exact_duration(media: dict[str, Any]) -> float | None:
+    """The duration, where it is known better than in whole seconds."""
+    return manifest_duration(media.get("video_dash_manifest"))
+
+
+def _file_duration(media: dict[str, Any]) -> float | None:
+    """Whole seconds, as a label in the video's URL has them."""
+    for version in objects(media.get("video_versions")):
+        label = _label(text(version.get("url")))
+        seconds = number(dig(label, "duration_s"))
+        if seconds and seconds > 0:
+            return seconds
+    return None
+
+
+def _label(address: str) -> Any:
+    """What the platform's servers wrote into a media URL about the file, None where nothing can be read."""
+    try:
+        (packed,) = parse_qs(urlsplit(address).query).get("efg", [""])[:1]
+        return decode(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode(), what="efg") if packed else None
+    except (NotBase64, UnicodeError, ValueError, ExtractionFailed):
+        return None
+
+
+def music(clips: object) -> dict[str, Any] | None:
+    """The sound of a reel: an original one, or licensed music."""
+    original, licensed = dig(clips, "original_sound_info"), dig(clips, "music_info")
+    if isinstance(original, dict) and original:
+        return {
+            "artist_name": text(dig(original, "ig_artist", "username")),
+            "song_name": text(original.get("original_audio_title")),
+            "uses_original_audio": True,
+            "should_mute_audio": flag(original.get("should_mute_audio")),
+            "should_mute_audio_reason": text(dig(original, "consumption_info", "should_mute_audio_reason")),
+            "audio_id": text(original.get("audio_asset_id")),
+        }
+    if isinstance(licensed, dict) and licensed:
+        asset, consumption = licensed.get("music_asset_info"), licensed.get("music_consumption_info")
+        return {
+            "artist_name": text(dig(asset, "display_artist")),
+            "song_name": text(dig(asset, "title")),
+            "uses_original_audio": False,
+            "should_mute_audio": flag(dig(consumption, "should_mute_audio")),
+            "should_mute_audio_reason": text(dig(consumption, "should_mute_audio_reason")),
+            "audio_id": text(dig(asset, "audio_cluster_id")),
+        }
+    return None

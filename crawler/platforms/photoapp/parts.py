@@ -1,0 +1,183 @@
+"""Photo app: the parts of a post that look alike in all forms of the payload, as the contract has them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.reading.json import dig, objects
+from crawler.reading.values import absolute_url, count, flag, iso_duration, number, text
+
+ORIGIN = PUBLIC_ORIGINS["photoapp"]
+
+# An account's two ids: a classic one, and one of the owner's other platform, so far always of this form.
+_APP_ID = re.compile(r"17841\d{12}")
+# Numeric id in "POLARIS_<id>", "<id>_<owner's id>", "<id>".
+_ID = re.compile(r"(?:POLARIS_)?(?P<id>\d+)(?:_\d+)?", re.ASCII)
+
+_MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
+
+IMAGE, VIDEO, CAROUSEL = 1, 2, 8
+KINDS = {IMAGE: "XDTGraphImage", VIDEO: "XDTGraphVideo", CAROUSEL: "XDTGraphSidecar"}
+_KIND_WORDS = (("Sidecar", CAROUSEL), ("Carousel", CAROUSEL), ("Video", VIDEO), ("Image", IMAGE))
+
+
+def url(value: object) -> str:
+    """A URL, "" where there is none."""
+    return absolute_url(ORIGIN, value)
+
+
+def post_id(*candidates: object) -> str:
+    """The numeric id that the first candidate holds which holds one."""
+    for candidate in candidates:
+        found = _ID.fullmatch(text(candidate))
+        if found:
+            return found["id"]
+    return ""
+
+
+def kind_of_name(typename: object) -> int | None:
+    """The media type that a type's name stands for, whichever of the platform's words it uses."""
+    name = text(typename)
+    return next((kind for word, kind in _KIND_WORDS if word in name), None)
+
+
+def account_id(account: object) -> str:
+    """The classic id of an account, which some forms call ``pk`` and some ``id``."""
+    classic = text(dig(account, "pk"))
+    other = text(dig(account, "id"))
+    return classic or ("" if _APP_ID.fullmatch(other) else other)
+
+
+def app_id(account: object) -> str:
+    """The secondary id of an account: an ``id`` beside the classic one, or one that has its form."""
+    classic, other = text(dig(account, "pk")), text(dig(account, "id"))
+    return other if (classic and other != classic) or _APP_ID.fullmatch(other) else ""
+
+
+def owner(account: object) -> dict[str, Any]:
+    """Whose post it is, without what only the page of the post knows: the timeline is added by it."""
+    return {
+        "__typename": text(dig(account, "__typename")),
+        "full_name": text(dig(account, "full_name")),
+        "id": account_id(account),
+        "app_id": app_id(account),
+        "is_private": flag(dig(account, "is_private")),
+        "is_unpublished": flag(dig(account, "is_unpublished")),
+        "is_verified": flag(dig(account, "is_verified")),
+        "pk": account_id(account),
+        "profile_image_uri": url(dig(account, "profile_image_uri")),
+        "profile_pic_url": url(dig(account, "profile_pic_url")),
+        "username": text(dig(account, "username")),
+        "polaris_ordered_timeline_connection": {"edges": timeline(account)},
+    }
+
+
+def timeline(account: object) -> list[dict[str, Any]]:
+    """The account's newest posts, as the page lists them: pinned ones first, carousels among them."""
+    nodes = [edge.get("node") for edge in objects(dig(account, "polaris_ordered_timeline_connection", "edges"))]
+    return [{"node": _timeline_item(node)} for node in objects(nodes) if node.get("code") or node.get("pk")]
+
+
+def _timeline_item(node: dict[str, Any]) -> dict[str, Any]:
+    typename = text(node.get("__typename"))
+    return {
+        "__isXIGPolarisMedia": text(node.get("__isXIGPolarisMedia")) or typename,
+        "__typename": typename,
+        "accessibility_caption": text(node.get("accessibility_caption")),
+        "caption": {"text": text(dig(node, "caption", "text"))},
+        "code": text(node.get("code")),
+        "display_uri": url(node.get("display_uri")),
+        "id": text(node.get("id")),
+        "media_type": count(node.get("media_type")),
+        "pk": text(node.get("pk")),
+        "product_type": text(node.get("product_type")),
+        "seo_canonical_url": text(node.get("seo_canonical_url")) or None,
+        "user": {key: text(dig(node, "user", key)) for key in ("id", "pk", "username")},
+    }
+
+
+def coauthors(accounts: object) -> list[dict[str, Any]]:
+    """Accounts that published the post too."""
+    return [
+        {
+            "id": account_id(account),
+            "username": text(account.get("username")),
+            "full_name": text(account.get("full_name")),
+            "is_verified": flag(account.get("is_verified")),
+            "profile_pic_url": url(account.get("profile_pic_url")),
+        }
+        for account in objects(accounts)
+    ]
+
+
+def tag(account: object, x: object, y: object) -> dict[str, Any]:
+    """A tagged account in its shell."""
+    user = {
+        "full_name": text(dig(account, "full_name")),
+        "id": account_id(account),
+        "is_verified": flag(dig(account, "is_verified")),
+        "profile_pic_url": url(dig(account, "profile_pic_url")),
+        "username": text(dig(account, "username")),
+    }
+    return {"node": {"user": user, "x": number(x), "y": number(y)}}
+
+
+def comment(node: dict[str, Any]) -> dict[str, Any]:
+    """A comment in its shell, from either form of it."""
+    writer = node.get("user") if isinstance(node.get("user"), dict) else node.get("owner")
+    likes = node.get("comment_like_count")
+    return {
+        "node": {
+            "id": text(node.get("pk")) or text(node.get("id")),
+            "text": text(node.get("text")),
+            "created_at": count(node.get("created_at")),
+            "owner": {
+                "id": account_id(writer),
+                "username": text(dig(writer, "username")),
+                "is_verified": flag(dig(writer, "is_verified")),
+                "profile_pic_url": url(dig(writer, "profile_pic_url")),
+            },
+            "edge_liked_by": {"count": count(dig(node, "edge_liked_by", "count") if likes is None else likes)},
+        }
+    }
+
+
+def comments(edges: object) -> list[dict[str, Any]]:
+    """The comments that the page shows."""
+    return [comment(node) for node in objects([edge.get("node") for edge in objects(edges)])]
+
+
+def captions(caption: object) -> dict[str, Any]:
+    """The caption in its shell: an empty list where there is none."""
+    return {"edges": [{"node": {"text": text(caption)}}] if text(caption) else []}
+
+
+def location(place: object) -> dict[str, Any] | None:
+    """The place that the owner named, None where there is none."""
+    if not isinstance(place, dict) or not place:
+        return None
+    return {
+        "id": text(place.get("pk")) or text(place.get("id")),
+        "has_public_page": flag(place.get("has_public_page")),
+        "name": text(place.get("name")),
+        "slug": text(place.get("slug")),
+        "address_json": text(place.get("address_json")) or None,
+    }
+
+
+def manifest_duration(manifest: object) -> float | None:
+    """The exact seconds that the manifest of a video's streams states."""
+    found = _MANIFEST_DURATION.search(text(manifest))
+    return iso_duration(found["duration"]) if found else None
+
+
+def public_count(value: object, *, hidden: object) -> int | None:
+    """A count; None where the owner hides it, by a flag or by a number below 0."""
+    return None if hidden is True else count(value)
+
+
+def played(value: object, *, hidden: object) -> int | None:
+    """Plays or views; also None for the 0 that the platform fills in where it does not tell."""
+    return public_count(value, hidden=hidden) or None

@@ -1,0 +1,255 @@
+"""Positions and schools of a profile: in full, masked, or from linked data. One dict a row (specification 2.6).
+
+The platform masks on its server: asterisks in place of letters, as many as there were. What is masked stays empty here.
+Neither logos nor the lengths of words are used to find out what was there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from parsel import Selector
+
+from crawler.platforms.professional.markup import (
+    NOT_TOLD,
+    Card,
+    DateRange,
+    clean_url,
+    image,
+    last_segment,
+    line,
+    link,
+    plain,
+)
+from crawler.reading.json import objects, strings
+from crawler.reading.values import count, text
+
+EXPERIENCE = 'section[data-section="experience"]'
+EDUCATION = 'section[data-section="educationsDetails"]'
+MASKED_BLOCK = "section.experience-education"
+EMPLOYER_PAGES = ("company", "school", "showcase")
+SECOND_LINE = "h4 + p, h4 p, p.blur"
+"""A masked row's second line: a paragraph in a heading, which parsers put behind it."""
+
+STRAY = "undefined"
+"""What the platform's own script writes where a school's subject is missing."""
+_MASK = re.compile(r"\*{3,}")
+_NO_WORD = re.compile(rf"{STRAY}|\W|_")
+_YEAR = re.compile(r"\b(1[89]|20)\d{2}\b")
+
+Row = dict[str, Any]
+
+
+def is_masked(value: str, *, in_block: bool = False) -> bool:
+    """Whether a text was masked: nothing but asterisks, beside which a stray "undefined" may stand.
+
+    In the block that is there to be masked a run of them is enough, and the stray word alone.
+
+    >>> is_masked("******** *** ***"), is_masked("*** ****** undefined"), is_masked("*** Founder ***")
+    (True, True, False)
+    >>> is_masked("*** Founder ***", in_block=True), is_masked("undefined", in_block=True), is_masked("undefined")
+    (True, True, False)
+    """
+    if in_block and (value == STRAY or _MASK.search(value)):
+        return True
+    return "*" in value and not _NO_WORD.sub("", value)
+
+
+def experience(page: Selector, top_card: Row) -> list[Row]:
+    """The positions of the page, in its order, in full or masked. ``top_card``: the company in the profile's head."""
+    rows = []
+    for node in page.css(f"{EXPERIENCE} li.experience-item, {EXPERIENCE} li.experience-group-position"):
+        row = _position(node)
+        if row["masked"] or row["job_title"] or row["company_name"]:
+            rows.append(row)
+    return rows + [_masked_position(node, top_card) for node in _masked_rows(page) if not _is_school(node, page)]
+
+
+def education(page: Selector) -> list[Row]:
+    """The schools of the page, in its order, in full or masked."""
+    rows = [_school(node, in_block=False) for node in page.css(f"{EDUCATION} li.education__list-item")]
+    rows += [_school(node, in_block=True) for node in _masked_rows(page) if _is_school(node, page)]
+    return [row for row in rows if row["masked"] or row["school_name"]]
+
+
+# In full
+
+
+def _position(node: Selector) -> Row:
+    dates = DateRange(node)
+    group = node.xpath("ancestor::li[contains(@class, 'experience-group')][1]")
+    title = line(node, ".experience-item__title")
+    company = line(node, ".experience-item__subtitle") or line(group, ".experience-group-header__company")
+    url = (
+        link(node, "h4 a")
+        or link(node, "a.profile-section-card__image-link")
+        or link(group, "a.experience-group-header__url")
+    )
+    places = [line(each) for each in node.css("p.experience-item__meta-item") if not each.css(".date-range")]
+    return _experience_row(
+        title=title,
+        company=company,
+        source="page",
+        url=url,
+        company_image=image(node),
+        date_range=dates.text,
+        start_date=dates.start,
+        end_date=dates.end,
+        duration=dates.duration,
+        location=next(filter(None, places), ""),
+        description=Card(node).description,
+    )
+
+
+def _school(node: Selector, *, in_block: bool) -> Row:
+    card, dates = Card(node), DateRange(node)
+    told = [line(each) for each in node.css("h4 > span")] or [line(node, SECOND_LINE) if in_block else card.subtitle]
+    hidden = [is_masked(each, in_block=in_block) for each in told]
+    clear = ["" if masked or each == NOT_TOLD else each for each, masked in zip(told, hidden, strict=True)]
+    degree, field, grade = (*clear, "", "", "")[:3]
+    masked_name = is_masked(card.title, in_block=in_block)
+    return {
+        "date_range": dates.text,
+        "degree": degree,
+        "description": "\n".join(filter(None, [*_activities(node), card.description])),
+        "field_of_study": field,
+        "grade": grade,
+        "end_date": _year(dates.times[1:2]),
+        "start_date": _year(dates.times[:1]),
+        "masked": masked_name or any(hidden),
+        "school_image": None if masked_name else image(node),
+        "school_name": "" if masked_name else card.title,
+        "school_url": "" if masked_name else link(node, "h3 a, a.profile-section-card__image-link"),
+    }
+
+
+def _activities(node: Selector) -> list[str]:
+    """The paragraphs before the text, of clubs and societies."""
+    found = node.css("div.control-transition").xpath(".//p[not(ancestor::*[contains(@class, 'show-more-less-text')])]")
+    return [told for told in map(line, found) if told]
+
+
+def _year(times: list[str]) -> int | None:
+    found = _YEAR.search(times[0]) if times else None
+    return count(found[0]) if found else None
+
+
+def _experience_row(*, title: str, company: str, source: str, url: str, in_block: bool = False, **told: Any) -> Row:
+    """A position with all of its keys; whatever of it is masked is empty."""
+    masked_title, masked_company = is_masked(title, in_block=in_block), is_masked(company, in_block=in_block)
+    return {
+        "company_image": None,
+        "date_range": "",
+        "start_date": "",
+        "end_date": "",
+        "duration": "",
+        "location": "",
+        "description": "",
+        **told,
+        **({"company_image": None} if masked_company else {}),
+        "company_name": "" if masked_company else company,
+        "company_name_source": "masked" if masked_company else source,
+        "company_slug": "" if masked_company else last_segment(url, *EMPLOYER_PAGES),
+        "company_url": "" if masked_company else url,
+        "employment_type": "",
+        "job_title": "" if masked_title else title,
+        "masked": masked_company or masked_title,
+    }
+
+
+# Masked: positions and schools are one list
+
+
+def _masked_rows(page: Selector) -> list[Selector]:
+    found = page.css(f"{MASKED_BLOCK} .experience-education__list li.profile-section-card")
+    return [node for node in found if line(node, "h3")]
+
+
+def _is_school(node: Selector, page: Selector) -> bool:
+    """Whether a row is a school: it shows years, or names the school of the profile's head in clear text."""
+    name = line(node, "h3")
+    if not is_masked(name, in_block=True):
+        head = page.css("section.top-card-layout")
+        if name == line(head, '[data-section="educationsDetails"] .top-card-link__description'):
+            return True
+        if name == line(head, '[data-section="currentPositionsDetails"] .top-card-link__description'):
+            return False
+    return bool(DateRange(node).times)
+
+
+def _masked_position(node: Selector, top_card: Row) -> Row:
+    company = line(node, "h3")
+    same = company == top_card["name"]
+    return _experience_row(
+        in_block=True,
+        title=line(node, SECOND_LINE) or line(node, "h4"),
+        company=company,
+        source="top_card" if same else "page",
+        url=(top_card["url"] if same else "") or link(node, "h3 a, a.profile-section-card__image-link"),
+        company_image=(top_card["logo"] if same else None) or image(node),
+    )
+
+
+# From the linked data, where the page itself has neither
+
+
+def linked_experience(person: Row) -> list[Row]:
+    """The positions of the page's linked data: present ones with their titles, past ones without."""
+    present, past = _flat(person.get("worksFor")), _flat(person.get("alumniOf"))
+    titles = strings(person.get("jobTitle"))
+    if len(titles) != len(present):  # which title is whose is not told, but that all are masked is
+        titles = titles[:1] * len(present) if titles and all(map(is_masked, titles)) else [""] * len(present)
+    rows = [_linked_position(node, plain(title)) for node, title in zip(present, titles, strict=True)]
+    return rows + [_linked_position(node, "") for node in past if node.get("@type") == "Organization"]
+
+
+def linked_education(person: Row) -> list[Row]:
+    """The schools of the page's linked data."""
+    rows = []
+    for node in _flat(person.get("alumniOf")):
+        name, role = plain(node.get("name")), _role(node)
+        if node.get("@type") != "EducationalOrganization" or not name:
+            continue
+        rows.append(
+            {
+                "date_range": "",
+                "degree": "",
+                "description": plain(role.get("description")),
+                "field_of_study": "",
+                "grade": "",
+                "end_date": _year([text(role.get("endDate"))]),
+                "start_date": _year([text(role.get("startDate"))]),
+                "masked": is_masked(name),
+                "school_image": None,
+                "school_name": "" if is_masked(name) else name,
+                "school_url": "" if is_masked(name) else clean_url(node.get("url")),
+            }
+        )
+    return rows
+
+
+def _linked_position(node: Row, title: str) -> Row:
+    role = _role(node)
+    return _experience_row(
+        title=title,
+        company=plain(node.get("name")),
+        source="json_ld",
+        url=clean_url(node.get("url")),
+        start_date=text(role.get("startDate")),
+        end_date=text(role.get("endDate")),
+        location=plain(node.get("location")),
+        description=plain(role.get("description")),
+    )
+
+
+def _role(node: Row) -> Row:
+    member = node.get("member")
+    return member if isinstance(member, dict) else {}
+
+
+def _flat(value: Any) -> list[Row]:
+    """The objects of a list; of a list in a list, as one tool saves it, too."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]
+    return objects([value] if isinstance(value, dict) else value)

@@ -1,0 +1,226 @@
+"""The profile page's markup as values: texts, links and images of an element, and the cards that its lists are of."""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
+
+from parsel import Selector, SelectorList
+
+from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.reading.values import absolute_url, text
+
+ORIGIN = PUBLIC_ORIGINS["professional"]
+PLACEHOLDER_HOST = "static.licdn.com"
+"""The host of the platform's own pictures: ghosts, default covers, icons. Members' pictures are elsewhere."""
+TRACKING = "trk="
+REDIRECT_PATH = "/redir/redirect"
+NOT_TOLD = "-"
+"""What the platform puts where a card has no second line."""
+
+# What is written into a page's texts and is none of them: buttons, scripts, and the windows that ask to sign in.
+_FURNITURE = "ancestor::button or ancestor::script or ancestor::style or ancestor::code or ancestor::svg"
+_SIGN_IN = "ancestor::*[contains(@class, 'modal--sign-in') or contains(@class, 'modal--contextual-sign-in')]"
+_TEXTS = f".//text()[not({_FURNITURE}) and not({_SIGN_IN})]"
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_OWN_PARAGRAPHS = (
+    ".//p[not(.//*[contains(@class, 'date-range')])][not(ancestor-or-self::*[contains(@class, 'show-more-less-text')])]"
+)
+
+Node = Selector | SelectorList[Selector]
+
+
+def collapsed(value: str) -> str:
+    """Text on one line, without the white space that markup is written with."""
+    return " ".join(value.split())
+
+
+def line(node: Node, css: str = "") -> str:
+    """The text of the first element, on one line; "" where there is none."""
+    found = node.css(css)[:1] if css else node
+    return collapsed("".join(found.xpath(_TEXTS).getall()))
+
+
+def lines(node: Node) -> str:
+    """The text of an element whose line breaks are ``<br>``; others are only how the page was written."""
+    pieces = node.xpath(f"{_TEXTS} | .//br").getall()
+    return _trimmed("".join(piece if _BREAK.match(piece) else re.sub(r"\s+", " ", piece) for piece in pieces))
+
+
+def paragraphs(node: Node) -> str:
+    """The text of an element that shows its line breaks as they are in the source."""
+    return _trimmed("".join(node.xpath(f"{_TEXTS} | .//br").getall()))
+
+
+def _trimmed(value: str) -> str:
+    """Text with its lines trimmed. A break may also be spelt out, where the platform escaped it."""
+    return "\n".join(map(collapsed, _BREAK.sub("\n", value).split("\n"))).strip("\n")
+
+
+def plain(value: object) -> str:
+    """Text of the linked data, which has markup in it."""
+    return html.unescape(_trimmed(text(value)))
+
+
+def clean_url(value: object) -> str:
+    """An absolute URL without the platform's tracking, and where its redirect leads instead of the redirect.
+
+    >>> clean_url("https://www.linkedin.com/redir/redirect?url=https%3A%2F%2Fa.example%2F%3Fx%3D1&urlhash=y&trk=z")
+    'https://a.example/?x=1'
+    >>> clean_url("https://a.example/?x=1&trk=public_profile"), clean_url("javascript:void(0)")
+    ('https://a.example/?x=1', '')
+    """
+    url = absolute_url(ORIGIN, value)
+    parts = urlsplit(url)
+    if parts.path == REDIRECT_PATH:
+        return clean_url_of(parse_qs(parts.query).get("url", [""])[0])
+    query = "&".join(each for each in parts.query.split("&") if not each.startswith(TRACKING))
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, "")) if url else ""
+
+
+def clean_url_of(value: str) -> str:
+    """A URL that must be absolute by itself."""
+    return absolute_url("", value)
+
+
+def link(node: Node, css: str) -> str:
+    """The clean URL of the first link, "" where there is none."""
+    return clean_url(node.css(css).attrib.get("href"))
+
+
+def picture(value: object) -> str | None:
+    """The URL of a picture that is not the platform's own; its query is a signature. None for anything else.
+
+    >>> picture("https://static.licdn.com/aero-v1/sc/h/ghost") is None
+    True
+    """
+    url = absolute_url(ORIGIN, value)
+    return url if url and urlsplit(url).netloc != PLACEHOLDER_HOST else None
+
+
+def image(node: Node, css: str = "img") -> str | None:
+    """The first such picture of an element, None where it has none.
+
+    Pages that a browser has shown have the URL in ``src``, others where it is loaded from later.
+    """
+    urls = (picture(each.attrib.get("data-delayed-url") or each.attrib.get("src")) for each in node.css(css))
+    return next(filter(None, urls), None)
+
+
+def last_segment(url: str, *kinds: str) -> str:
+    """The decoded segment after one of these kinds in a URL's path: ``/company/<segment>``; "" where there is none.
+
+    >>> last_segment("https://se.linkedin.com/in/j%C3%B6rg/sv", "in")
+    'jörg'
+    """
+    segments = urlsplit(url).path.split("/")
+    for kind in kinds:
+        if kind in segments[:-1]:
+            return unquote(segments[segments.index(kind) + 1])
+    return ""
+
+
+class DateRange:
+    """A ``.date-range``: its own text, its two ends, and how long that is."""
+
+    def __init__(self, node: Node) -> None:
+        found = node.css(".date-range")[:1]
+        self.text = collapsed("".join(found.xpath("./text() | .//time//text()").getall()))
+        self.times = [time for time in (line(each) for each in found.css("time")) if time]
+        self.duration = collapsed("".join(found.xpath("./span//text()[not(ancestor::time)]").getall()))
+
+    @property
+    def start(self) -> str:
+        """The first date, "" where there is none."""
+        return self.times[0] if self.times else ""
+
+    @property
+    def end(self) -> str:
+        """The second date; the page's word for today where there is one date and a dash; "" else."""
+        if len(self.times) > 1:
+            return self.times[1]
+        _, dash, after = self.text.partition("-") if self.times else ("", "", "")
+        return after.strip() if dash else ""
+
+
+class Card:
+    """An entry of most of the page's lists: a title, a line below it, dates, a text, and the people who took part."""
+
+    def __init__(self, node: Selector) -> None:
+        self.node = node
+
+    @cached_property
+    def title(self) -> str:
+        """The heading."""
+        return line(self.node, "h3")
+
+    @property
+    def title_url(self) -> str:
+        """Where the heading leads."""
+        return link(self.node, "h3 a")
+
+    @cached_property
+    def subtitle(self) -> str:
+        """The line below it, without dates."""
+        found = self.node.css("h4")[:1].xpath(
+            f"{_TEXTS}[not(ancestor::time) and not(ancestor::*[contains(@class, 'date-range')])]"
+        )
+        told = collapsed("".join(found.getall()))
+        return "" if told == NOT_TOLD else told
+
+    @property
+    def subtitle_url(self) -> str:
+        """Where that line leads."""
+        return link(self.node, "h4 a")
+
+    @property
+    def date_range(self) -> str:
+        """From when to when."""
+        return DateRange(self.node).text
+
+    @property
+    def date(self) -> str:
+        """The first date."""
+        return line(self.node, "time")
+
+    @property
+    def description(self) -> str:
+        """The text, whole where the page has it cut and whole."""
+        whole = self.node.css(".show-more-less-text__text--more")[:1]
+        return lines(whole or self.node.css(".show-more-less-text__text--less, .show-more-less-text")[:1])
+
+    @cached_property
+    def paragraphs(self) -> list[str]:
+        """The paragraphs that are neither dates nor the text."""
+        return [told for told in (line(each) for each in self.node.xpath(_OWN_PARAGRAPHS)) if told]
+
+    @property
+    def contributors(self) -> list[str]:
+        """Names of the people whose faces are shown."""
+        return [
+            name
+            for name in (collapsed(each) for each in self.node.css("a.face-pile__url::attr(title)").getall())
+            if name
+        ]
+
+
+def cards(page: Selector, section: str) -> list[Card]:
+    """The cards of a section that have a title. Cards hold lists of their own, of people: only outer rows are cards."""
+    found = page.css(f'section[data-section="{section}"]').xpath(".//li[not(ancestor::li)]")
+    return [card for card in map(Card, found) if card.title]
+
+
+def person_card(node: Selector) -> dict[str, Any]:
+    """What a small card says of another member; ``line`` is the text under the name."""
+    told = [line(each) for each in node.css(".base-aside-card__metadata > div")]
+    return {
+        "name": line(node, ".base-aside-card__title, h3"),
+        "line": lines(node.css(".base-aside-card__subtitle, h4")[:1]).replace("\n", " "),
+        "followers": next((each for each in told if "follower" in each), ""),
+        "location": next((each for each in told if "follower" not in each), ""),
+        "link": link(node, "a.base-card__full-link, a"),
+        "image": image(node),
+    }

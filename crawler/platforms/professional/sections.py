@@ -1,0 +1,319 @@
+"""The profile page's lists beside positions and schools: one function a list, one dict a row (specification 2.6)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from parsel import Selector
+
+from crawler.platforms.professional.markup import (
+    cards,
+    clean_url,
+    collapsed,
+    image,
+    line,
+    link,
+    paragraphs,
+    person_card,
+    picture,
+    plain,
+)
+from crawler.reading.json import dig
+
+Rows = list[dict[str, Any]]
+
+_DONE = re.compile(r" (?:shared|reposted|liked|reacted on|commented on) this$")
+_QUOTES = "“”\"' \n"
+_CUT = "…"
+
+# Lists whose rows are seen by other means than by the readers below: what is there and not understood is a failure.
+SEEN = {
+    "activity": 'section[data-section="posts"] li a[href*="/posts/"]',
+    "articles": 'section[data-section="articles"] li',
+    "awards": 'section[data-section="honors-and-awards"] li',
+    "certifications": 'section[data-section="certifications"] li',
+    "courses": 'section[data-section="courses"] li',
+    "education": 'section[data-section="educationsDetails"] li',
+    "experience": 'section[data-section="experience"] li, section.experience-education li',
+    "languages": 'section[data-section="languages"] li',
+    "organizations": 'section[data-section="organizations"] li',
+    "people_also_viewed": "section.browsemap li",
+    "projects": 'section[data-section="projects"] li',
+    "publications": 'section[data-section="publications"] li',
+    "recommendations": 'section[data-section="recommendations"] li',
+    "skills": 'section[data-section="skills"] li',
+    "volunteer_experience": 'section[data-section="volunteering"] li',
+}
+
+
+# What follows the text about the member in a page's description.
+_DESCRIPTION_END = re.compile(
+    r"(?:^| · )(?:(?:Experience|Education|Location): |[^·]{0,40}\b(?:connections?|followers?) on |View ).*$", re.DOTALL
+)
+
+
+def described(description: str, headline: str) -> str:
+    """The text about the member in a page's description, where it stands between the headline and other things.
+
+    >>> described("CEO · I write. · Experience: A · 8 connections on LinkedIn. View Jo’s profile on LinkedIn.", "CEO")
+    'I write.'
+    """
+    return _DESCRIPTION_END.sub("", description.removeprefix(headline).removeprefix(" · "))
+
+
+# What the member did lately: two layouts, of which a page has one
+
+
+def activity(page: Selector, linked: Rows) -> Rows:
+    """The cards of both layouts, in the page's order; those in tabs without the comments, which name no author."""
+    whole = {clean_url(node.get("url")): plain(node.get("text")) for node in linked}
+    rows = []
+    for node in page.css('section[data-section="posts"] li'):
+        if "slide-list__item" in node.attrib.get("class", "").split():
+            row = _tab_card(node)
+        elif node.xpath("boolean(parent::ul[@data-test-id='activities__list'])").get() == "1":
+            row = _list_card(node)
+        else:
+            continue
+        row["text"] = _uncut(row["text"], whole.get(row["link"], ""))
+        if row["link"] or row["text"]:
+            rows.append(row)
+    return rows
+
+
+def _list_card(node: Selector) -> dict[str, Any]:
+    return {
+        "action": line(node, "h4.base-main-card__subtitle"),
+        "author": line(node, "h4.base-main-card__subtitle a"),
+        "author_url": link(node, "h4.base-main-card__subtitle a"),
+        "image": image(node, "img.main-activity-card__img"),
+        "link": link(node, "a.base-card__full-link"),
+        "text": line(node, "h3.base-main-card__title"),
+    }
+
+
+def _tab_card(node: Selector) -> dict[str, Any]:
+    # A card has two to five such links: to the author, to the post (twice in a reaction), to what the post shows.
+    links = [
+        (collapsed("".join(each.css("span ::text, span::text").getall())), each)
+        for each in node.css("a.base-card__full-link")
+    ]
+    done = [(said, each) for said, each in links if _DONE.search(said)]
+    said, post = next(iter(done or [each for each in links if "/posts/" in each[1].attrib.get("href", "")]), ("", None))
+    author = node.css(".profile-activity-original-author")[:1] or node.css(".profile-activity-root-author")[:1]
+    return {
+        "action": said,
+        "author": line(author, ".base-main-card__title"),
+        "author_url": link(author, "a.base-card__full-link"),
+        "image": image(node, ".profile-activity-content-card img") or image(node, "img.object-contain"),
+        "link": clean_url(post.attrib.get("href")) if post else "",
+        "text": paragraphs(node.css(".see-more-text")[:1]),
+    }
+
+
+def _uncut(shown: str, whole: str) -> str:
+    """The whole text from the linked data where the page shows its beginning only."""
+    cut = shown.endswith(_CUT) and " ".join(whole.split()).startswith(shown.removesuffix(_CUT).rstrip())
+    return whole if cut else shown
+
+
+# Articles, skills, and people
+
+
+def articles(page: Selector) -> Rows:
+    """The articles."""
+    rows = [
+        {
+            "image": image(node, ".base-main-card__media img") or "",
+            "link": link(node, "a.base-card__full-link"),
+            "title": line(node, "h3.base-main-card__title"),
+        }
+        for node in page.css('section[data-section="articles"] li .base-main-card')
+    ]
+    return [row for row in rows if row["title"] or row["link"]]
+
+
+def linked_articles(nodes: Rows) -> Rows:
+    """Those of the linked data."""
+    rows = [
+        {
+            "image": picture(dig(node, "image", "url")) or "",
+            "link": clean_url(node.get("url")),
+            "title": plain(node.get("headline") or node.get("name")),
+        }
+        for node in nodes
+    ]
+    return [row for row in rows if row["title"] or row["link"]]
+
+
+def skills(page: Selector) -> list[str]:
+    """The skills' names."""
+    return [
+        name for name in (line(node) for node in page.css('section[data-section="skills"] li.skills__item')) if name
+    ]
+
+
+def recommendations(page: Selector) -> Rows:
+    """What others say of the member, without the quotation marks."""
+    rows = [
+        {
+            "name": line(node, "h3"),
+            "url": link(node, "a"),
+            "text": paragraphs(node.css(".endorsement-card__content")[:1]).strip(_QUOTES),
+        }
+        for node in page.css('section[data-section="recommendations"] .endorsement-card')
+    ]
+    return [row for row in rows if row["name"]]
+
+
+def people_also_viewed(page: Selector) -> Rows:
+    """Other members that the page links to. Its heading changes, its class does not."""
+    rows = []
+    for node in page.css("section.browsemap li .base-aside-card"):
+        person = person_card(node)
+        if person["name"]:
+            person["summary"] = person.pop("line")
+            rows.append(person)
+    return rows
+
+
+def same_name(page: Selector) -> Rows:
+    """Other members of the same name, told by what their links are marked with."""
+    rows = []
+    mark = "descendant::a[contains(@href, 'public_profile_samename')]"
+    for node in page.xpath(f"//li[{mark}][not(descendant::li[{mark}])]"):
+        person = person_card(node)
+        if person["name"]:
+            del person["followers"]
+            person["headline"] = person.pop("line")
+            rows.append(person)
+    return rows
+
+
+def websites(page: Selector) -> Rows:
+    """The websites of the profile's head: one is a link, several are a list in a window."""
+    section = page.css('[data-section="websites"]')
+    several = section.css(".websites-list__row")
+    if several:
+        rows = [{"label": line(node, "dt"), "url": link(node, "dd a")} for node in several]
+    else:
+        label = ".top-card-link__description"
+        rows = [{"label": line(node, label), "url": clean_url(node.attrib.get("href"))} for node in section.css("a")]
+    return [row for row in rows if row["url"]]
+
+
+# Cards
+
+
+def awards(page: Selector) -> Rows:
+    """Honours."""
+    return [
+        {"title": card.title, "issuer": card.subtitle, "date": card.date, "description": card.description}
+        for card in cards(page, "honors-and-awards")
+    ]
+
+
+def linked_awards(person: dict[str, Any]) -> Rows:
+    """Those of the linked data: their titles only."""
+    return [
+        {"title": plain(title), "issuer": "", "date": "", "description": ""}
+        for title in _list(person.get("awards"))
+        if plain(title)
+    ]
+
+
+def certifications(page: Selector) -> Rows:
+    """Licences and certificates."""
+    return [
+        {
+            "name": card.title,
+            "issuer": card.subtitle,
+            "issued": card.date,
+            "credential_url": link(
+                card.node, 'a[data-tracking-control-name$="see-credential"], a[href*="see-credential"]'
+            ),
+            "url": card.title_url,
+        }
+        for card in cards(page, "certifications")
+    ]
+
+
+def courses(page: Selector) -> Rows:
+    """Courses taken. Those that the member teaches are a section of another name."""
+    return [{"name": card.title, "number": card.subtitle} for card in cards(page, "courses")]
+
+
+def languages(page: Selector) -> Rows:
+    """Languages."""
+    return [{"name": card.title, "proficiency": card.subtitle} for card in cards(page, "languages")]
+
+
+def linked_languages(person: dict[str, Any]) -> Rows:
+    """Those of the linked data: their names only."""
+    return [
+        {"name": plain(dig(node, "name")), "proficiency": ""}
+        for node in _list(person.get("knowsLanguage"))
+        if plain(dig(node, "name"))
+    ]
+
+
+def organizations(page: Selector) -> Rows:
+    """Memberships."""
+    return [
+        {
+            "name": card.title,
+            "position": card.subtitle,
+            "date_range": card.date_range,
+            "description": card.description or "\n".join(card.paragraphs),
+        }
+        for card in cards(page, "organizations")
+    ]
+
+
+def projects(page: Selector) -> Rows:
+    """Projects."""
+    return [
+        {
+            "title": card.title,
+            "url": card.title_url,
+            "date_range": card.date_range,
+            "description": card.description,
+            "contributors": card.contributors,
+        }
+        for card in cards(page, "projects")
+    ]
+
+
+def publications(page: Selector) -> Rows:
+    """Publications."""
+    return [
+        {
+            "title": card.title,
+            "publisher": card.subtitle,
+            "date": card.date,
+            "url": card.title_url,
+            "description": card.description,
+            "contributors": card.contributors,
+        }
+        for card in cards(page, "publications")
+    ]
+
+
+def volunteer_experience(page: Selector) -> Rows:
+    """Unpaid work."""
+    return [
+        {
+            "role": card.title,
+            "organization": card.subtitle,
+            "organization_url": card.subtitle_url,
+            "cause": next(iter(card.paragraphs), ""),
+            "date_range": card.date_range,
+            "description": card.description,
+        }
+        for card in cards(page, "volunteering")
+    ]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

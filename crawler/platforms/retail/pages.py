@@ -1,0 +1,356 @@
+"""Retail: a page of a category or of search results, as rendered by the server or as its in-page calls return it."""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import cached_property
+from typing import Any, ClassVar
+from urllib.parse import urlencode, urlsplit
+
+import attrs
+from web_poet import field
+
+from crawler.errors import Detail, ExtractionFailed, TargetNotFound, UpstreamBlocked, UpstreamError
+from crawler.platforms.page import PlatformPage
+from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.retail.product import product
+from crawler.platforms.retail.schema import CATEGORY_ID
+from crawler.reading.json import decode, dig, find_all, objects, script_block
+from crawler.reading.values import absolute_url, count, number, text
+
+ORIGIN = PUBLIC_ORIGINS["retail"]
+DATA_SCRIPT = "__NEXT_DATA__"
+
+# Normal pages contain the vendor's name and its script; only a challenge contains one of these.
+CHALLENGE_MARKS = ("px-captcha", "Robot or human", "blockScript")
+CHALLENGE_REDIRECT = re.compile(rb'"redirectUrl"\s*:\s*"/blocked')
+
+# Keys of data that was saved without its page: a data block, an in-page call's body, a list of rows.
+SAVED_MARKS = ('"searchResult"', '"initialData"', '"usItemId"')
+
+# Where the listing is: the rendered page, the in-page call, a saved part of either.
+LISTING_PATHS = (
+    ("props", "pageProps", "initialData", "searchResult"),
+    ("data", "search", "searchResult"),
+    ("searchResult",),
+)
+LISTING_ROUTES = ("/browse", "/search")
+
+EVERYWHERE = "0"
+"""The category id of a search: the root."""
+PRODUCT = "Product"
+ROW_KEYS = frozenset({"usItemId", "name"})
+"""What a row must have to be a product."""
+
+Path = list[str | int]
+
+
+@attrs.define(slots=False)
+class ListingPage(PlatformPage):
+    """One page of a listing. ``page_params``: ``cat_id`` or ``query``, ``page`` and ``sort`` as asked."""
+
+    source: ClassVar[str] = "listing"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return any(mark in body for mark in (DATA_SCRIPT, *SAVED_MARKS, *CHALLENGE_MARKS))
+
+    def validate_input(self) -> None:
+        """Decides whether this is the listing that was asked for.
+
+        Raises:
+            TargetNotFound: no such category, or a page that is no listing.
+            UpstreamBlocked: a challenge.
+            UpstreamError: the platform reports an error of its own in the data.
+            ExtractionFailed: no data, another listing's data, or rows of which none is understood.
+        """
+        self._refuse_challenges()
+        self.refuse_failures()
+        self._refuse_other_pages()
+        self._refuse_reported_errors()
+        self._refuse_other_listings()
+        self._refuse_blindness()
+
+    # Fields: specification 2.7
+
+    @field
+    def breadcrumbs(self) -> list[dict[str, Any]]:
+        levels = objects(self.listing.get("breadCrumb")) or objects(dig(self.seo, "breadCrumb"))
+        found = [
+            {
+                "id": text(level.get("id")) or _id_in(level.get("url")),
+                "name": text(level.get("name")),
+                "url": absolute_url(ORIGIN, level.get("url"), query=False),
+            }
+            for level in levels
+        ]
+        return [level for level in found if level["id"] != self.cat_id]
+
+    @field
+    def cat_id(self) -> str:
+        return text(self.page_params.get("cat_id")) or text(self.echo.get("cat_id")) or _id_in(str(self.response.url))
+
+    @field
+    def category_id(self) -> str:
+        return text(self.cat_id)
+
+    @field
+    def category_name(self) -> str:
+        crumbs = objects(self.listing.get("breadCrumb"))
+        return (
+            text(dig(self.listing, "catInfo", "name"))
+            or text(dig(self.listing, "requestContext", "categories", "name"))
+            or text(dig(crumbs, -1, "name"))
+            or text(self.listing.get("title"))
+        )
+
+    @field
+    def has_more(self) -> bool:
+        # The payload's own hasMorePages is false on every page of every capture.
+        return bool(self._products) and (self.max_page is None or self.page < self.max_page)
+
+    @field
+    def heading(self) -> str:
+        return (
+            text(dig(self.seo, "h1"))
+            or self._element(b"h1")
+            or text(self.listing.get("title"))
+            or text(dig(self.listing, "itemStacks", 0, "meta", "title"))
+            or self.category_name
+        )
+
+    @field
+    def max_page(self) -> int | None:
+        return count(dig(self.listing, "paginationV2", "maxPage"))
+
+    @field
+    def page(self) -> int:
+        return count(self.echo.get("page")) or count(self.page_params.get("page")) or 1
+
+    @field
+    def products(self) -> list[dict[str, Any]]:
+        return self._products
+
+    @field
+    def returned(self) -> int:
+        return len(self._products)
+
+    @field
+    def sort(self) -> str:
+        return text(self.echo.get("sort")) or text(self.page_params.get("sort"))
+
+    @field
+    def title(self) -> str:
+        return text(dig(self.seo, "metaTitle")) or self._element(b"title") or text(self.listing.get("title"))
+
+    @field
+    def total_results(self) -> int | None:
+        stacks = objects(self.listing.get("itemStacks"))
+        candidates = [self.listing.get("aggregatedCount")]
+        candidates += [dig(stack, *path) for stack in stacks for path in (("count",), ("meta", "totalItemCount"))]
+        return next((total for total in map(count, candidates) if total is not None), None)
+
+    @field
+    def url(self) -> str:
+        canonical = text(dig(self.seo, "metaCanon")) or text(dig(self.listing, "pageMetadata", "canonical"))
+        return absolute_url(ORIGIN, canonical, query=False) or f"{ORIGIN}/browse/{self.cat_id}"
+
+    # For crawls that go on from here
+
+    @property
+    def subcategories(self) -> list[tuple[str, str]]:
+        """Id and name of each deeper category that the page's department filter offers."""
+        values = objects(dig(self._filter("cat_id"), "values"))
+        found = [(text(value.get("id")), text(value.get("name"))) for value in values]
+        return [(cat_id, name) for cat_id, name in found if cat_id and cat_id != self.cat_id]
+
+    @property
+    def price_bounds(self) -> tuple[float, float] | None:
+        """The ends of the page's price filter in dollars (the upper one may be open), None where it has none."""
+        low, high = number(self._filter("price").get("min")), number(self._filter("price").get("max"))
+        return None if low is None or high is None else (low, high)
+
+    def _filter(self, kind: str) -> dict[str, Any]:
+        for filters in find_all(self._initial, "allSortAndFilterFacets"):
+            for each in objects(filters):
+                if each.get("type") == kind:
+                    return each
+        return {}
+
+    # The payload
+
+    @cached_property
+    def _payload(self) -> Any:
+        body = self.response.body
+        block = body if body[:100].lstrip().startswith((b"{", b"[")) else script_block(body, DATA_SCRIPT)
+        if block is None:
+            raise _missing("The page has no data block.", [[f"script#{DATA_SCRIPT}"]], reason="no_data_block")
+        return decode(block, what=DATA_SCRIPT)
+
+    @cached_property
+    def _initial(self) -> Any:
+        """The page's data, of which the listing is a part."""
+        return dig(self._payload, "props", "pageProps", "initialData") or self._payload
+
+    @cached_property
+    def listing(self) -> dict[str, Any]:
+        """The listing's object, {} where the page has none."""
+        if any("usItemId" in row for row in objects(self._payload)):  # rows alone, as tools save them
+            return {"itemStacks": [{"items": self._payload}]}
+        found = (dig(self._payload, *path) for path in LISTING_PATHS)
+        return next((each for each in found if isinstance(each, dict)), {})
+
+    @cached_property
+    def echo(self) -> dict[str, Any]:
+        """The request as the platform understood it."""
+        properties = dig(self.listing, "paginationV2", "pageProperties")
+        return properties if isinstance(properties, dict) else {}
+
+    @cached_property
+    def seo(self) -> Any:
+        """Title, heading and canonical URL of a category; beside or one level below the listing."""
+        beside = self._initial.values() if isinstance(self._initial, dict) else ()
+        found = (dig(each, "seoBrowseMetaData") for each in (self._initial, *beside))
+        return next((each for each in found if each), None)
+
+    @cached_property
+    def _grids(self) -> list[tuple[int, dict[str, Any]]]:
+        """The listing's own stacks of rows, by their index: carousels between them repeat products or show others."""
+        stacks = self.listing.get("itemStacks")
+        return [
+            (index, stack)
+            for index, stack in enumerate(stacks if isinstance(stacks, list) else [])
+            if isinstance(stack, dict) and _is_grid(stack)
+        ]
+
+    @cached_property
+    def _rows(self) -> list[tuple[Path, dict[str, Any], bool]]:
+        """Every row of the grids, with its place below ``itemStacks``, and whether it is a product.
+
+        In-page calls name the list ``itemsV2``.
+        """
+        return [
+            ([index, key, place], row, _is_product(row))
+            for index, stack in self._grids
+            for key in ("items" if stack.get("items") else "itemsV2",)
+            for place, row in enumerate(stack[key] if isinstance(stack.get(key), list) else [])
+            if isinstance(row, dict)
+        ]
+
+    @cached_property
+    def _products(self) -> list[dict[str, Any]]:
+        return [product(row) for _, row, is_product in self._rows if is_product]
+
+    def _element(self, name: bytes) -> str:
+        """The text of an element that a page has once, by a search: parsing the page costs more than all else."""
+        found = re.search(rb"<%b\b[^>]*>([^<]*)</%b>" % (name, name), self.response.body)
+        return html.unescape(found.group(1).decode(errors="replace")).strip() if found else ""
+
+    # The gate
+
+    def _refuse_challenges(self) -> None:
+        body: bytes = self.response.body
+        walled = urlsplit(str(self.response.url)).path == "/blocked" or CHALLENGE_REDIRECT.search(body, 0, 2_000)
+        if not walled and (
+            b'id="%b"' % DATA_SCRIPT.encode() in body or not any(mark.encode() in body for mark in CHALLENGE_MARKS)
+        ):
+            return
+        raise UpstreamBlocked(
+            "The platform asks whether a human is there.", upstream_status=self.response.status, reason="challenge"
+        )
+
+    def _refuse_other_pages(self) -> None:
+        """A page without a listing is of another kind, unless it says itself that it is a listing's page."""
+        status, route = self.response.status, text(dig(self._payload, "page"))
+        if route == "/404":
+            raise TargetNotFound("The platform has no such category.", upstream_status=status, reason="not_found")
+        if self.listing:
+            return
+        initial = dig(self._payload, "props", "pageProps", "initialData")
+        if not isinstance(initial, dict) or (route.startswith(LISTING_ROUTES) and "searchResult" not in initial):
+            raise _missing("The page's data has no listing.", [list(LISTING_PATHS[0])], reason="no_listing")
+        raise TargetNotFound("The page is no listing.", upstream_status=status, reason="wrong_page_kind")
+
+    def _refuse_reported_errors(self) -> None:
+        errors = objects(dig(self.listing, "errorResponse", "errors"))
+        if errors or dig(self.listing, "errorResponse", "errorCodes"):
+            kind = text(dig(errors, 0, "errorType")) or "unknown"
+            raise UpstreamError(f"The platform reports an error in its data: {kind}.", reason="reported_error")
+
+    def _refuse_other_listings(self) -> None:
+        """The echo must be what was asked for, where it says anything: never another category's rows."""
+        for name in ("cat_id", "query", "page", "sort"):
+            asked, told = self.page_params.get(name), self.echo.get(name)
+            # A search for a department's name is led to its category, which echoes no words.
+            if asked is not None and told not in (None, "") and _comparable(asked) != _comparable(told):
+                path: Path = [*LISTING_PATHS[0], "paginationV2", "pageProperties", name]
+                raise ExtractionFailed(
+                    f"The page is another one than asked for: {name} is {told!r}, asked was {asked!r}.",
+                    details=[{"loc": path, "msg": f"Input should be {str(asked)!r}", "type": "literal_error"}],
+                    reason="wrong_echo",
+                )
+
+    def _refuse_blindness(self) -> None:
+        """Rows that are seen and not understood are a failure: neither an empty page nor one with fewer products."""
+        path: Path = [*LISTING_PATHS[0], "itemStacks"]
+        if not isinstance(self.listing.get("itemStacks"), list):
+            raise _missing("The listing has no rows to read.", [path], reason="no_rows")
+        for index, stack in self._grids:
+            if not isinstance(stack.get("items"), list) and not isinstance(stack.get("itemsV2"), list):
+                raise _missing(
+                    "A part of the listing has no rows to read.", [[*path, index, "items"]], reason="no_rows"
+                )
+        unread = [
+            [*path, *place, next((key for key in sorted(ROW_KEYS) if not text(row.get(key))), "__typename")]
+            for place, row, is_product in self._rows
+            if not is_product
+            if row.get("__typename") == PRODUCT or (not self._products and ROW_KEYS & row.keys())
+        ]
+        if unread:
+            raise _missing("Rows that are products are not understood.", unread[:10], reason="blind")
+
+
+@attrs.define(slots=False)
+class SearchPage(ListingPage):
+    """One page of search results: a listing that says what was searched for."""
+
+    source: ClassVar[str] = "search"
+
+    @field
+    def cat_id(self) -> str:
+        return text(self.echo.get("cat_id")) or EVERYWHERE
+
+    @field
+    def query(self) -> str:
+        return text(self.page_params.get("query")) or text(self.echo.get("query"))
+
+    @field
+    def url(self) -> str:
+        return f"{ORIGIN}/search?{urlencode({'q': self.query})}"
+
+
+def _missing(message: str, paths: list[Path], *, reason: str) -> ExtractionFailed:
+    details: list[Detail] = [{"loc": path, "msg": "Field required", "type": "missing"} for path in paths]
+    return ExtractionFailed(message, details=details, reason=reason)
+
+
+def _is_grid(stack: dict[str, Any]) -> bool:
+    layout = stack.get("layoutEnum") or dig(stack, "meta", "layoutEnum")
+    return layout in (None, "GRID") and dig(stack, "meta", "subType") != "SECONDARY_STACK"  # of any type
+
+
+def _is_product(row: dict[str, Any]) -> bool:
+    """Whether a row is a product: placeholders of many kinds stand between them. Cut-down data names no kind."""
+    return row.get("__typename") in (None, PRODUCT) and bool(text(row.get("usItemId")) and text(row.get("name")))
+
+
+def _comparable(value: object) -> str:
+    """A param as it is compared with its echo: 2 and "2" are the same page, "Red  Shoes" and "red shoes" one search."""
+    return " ".join(str(value).split()).casefold()
+
+
+def _id_in(url: object) -> str:
+    """The category id that a URL ends in, "" where it ends in something else."""
+    last = text(url).partition("?")[0].rstrip("/").rpartition("/")[2]
+    return last if re.fullmatch(CATEGORY_ID, last) else ""

@@ -1,0 +1,150 @@
+"""Retail: one row of a listing to the contract's product object (specification 2.7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.reading.json import dig, objects, strings
+from crawler.reading.values import absolute_url, amount, amounts, count, flag, number, text
+
+ORIGIN = PUBLIC_ORIGINS["retail"]
+HIGHEST_RATING = 5
+
+
+def product(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as the contract has it. Optional keys are left out where the row states nothing for them."""
+    status = text(dig(row, "availabilityStatusV2", "value"))
+    flags = _badge_objects(row, "flags")
+    found = {
+        "availability": {
+            "display": text(dig(row, "availabilityStatusV2", "display"))
+            or text(row.get("availabilityStatusDisplayValue")),
+            "in_stock": {"IN_STOCK": True, "OUT_OF_STOCK": False}.get(status),
+            "status": status,
+        },
+        "badges": _badges(row, flags),
+        "category_path": _category_path(row),
+        "condition": count(dig(row, "conditionV2", "code")),
+        "flag": _flag(row, flags),
+        "fulfillment_type": text(row.get("fulfillmentType")),
+        "image": _image(row),
+        "is_preowned": flag(row.get("isPreowned")),
+        "is_sponsored": _is_sponsored(row),
+        "item_id": text(row.get("usItemId")),
+        "name": text(row.get("name")),
+        "offer_id": text(row.get("offerId")),
+        "price": _price(row),
+        "product_id": text(row.get("id")),
+        "rating": _rating(row),
+        "seller": {"id": text(row.get("sellerId")), "name": text(row.get("sellerName"))},
+        "short_description": text(row.get("shortDescription")),
+        "url": absolute_url(ORIGIN, row.get("canonicalUrl"), query=False),
+        "variant_count": _variant_count(row),
+    }
+    return {key: value for key, value in found.items() if value or key not in {"badges", "flag"}}
+
+
+def _rating(row: dict[str, Any]) -> dict[str, Any]:
+    """Average and number of reviews; ``row["rating"]`` fills in 0 for both. A 0 beside no average is a placeholder."""
+    average, reviews = number(row.get("averageRating")), count(row.get("numberOfReviews"))
+    if average is None or not 0 < average <= HIGHEST_RATING:
+        return {"average": None, "review_count": reviews or None}
+    return {"average": average, "review_count": reviews}
+
+
+def _is_sponsored(row: dict[str, Any]) -> bool:
+    told = flag(row.get("isSponsoredFlag"))
+    return bool(row.get("sponsoredProduct")) if told is None else told
+
+
+def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return objects(dig(row, "badges", kind)) or objects(dig(row, "unifiedBadge", kind))
+
+
+def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
+    """Texts of flags, then of tags; an icon's text is cut where its picture goes on, so its key stands for it."""
+    tags = [
+        text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
+    ]
+    return strings([text(each.get("text")) for each in flags] + tags)
+
+
+def _flag(row: dict[str, Any], flags: list[dict[str, Any]]) -> str:
+    return text(row.get("flag")) or text(dig(flags, 0, "text")) or text(dig(row, "badge", "text"))
+
+
+def _category_path(row: dict[str, Any]) -> str:
+    ids = text(dig(row, "category", "categoryPathId")).split(":")
+    return "/".join(each for each in ids if each not in {"", "0"})
+
+
+def _image(row: dict[str, Any]) -> str:
+    info = row.get("imageInfo")
+    return text(row.get("image")) or text(dig(info, "thumbnailUrl")) or text(dig(info, "allImages", 0, "url"))
+
+
+def _variant_count(row: dict[str, Any]) -> int | None:
+    """How many variants are listed. A row that says it has variants and lists none does not tell."""
+    told = count(row.get("variantCount"))
+    if told is not None:
+        return told
+    listed = len(objects(row.get("variantList"))) or sum(
+        len(objects(criterion.get("variantList"))) for criterion in objects(row.get("variantCriteria"))
+    )
+    return None if not listed and row.get("type") == "VARIANT" else listed
+
+
+# Prices: three layouts, all in use. A price that is "" or 0 is not stated.
+
+
+def _price(row: dict[str, Any]) -> dict[str, Any]:
+    info = row.get("priceInfo")
+    current, low, high, currency = _lines(info) or _nested(row, info) or _flat(info) or (None, None, None, "")
+    if current is None and low is None:
+        return {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
+    minimum = current if low is None else low
+    assert minimum is not None
+    price = {
+        "currency": currency or "USD",  # the flat layout names none, and the shop sells in dollars only
+        "current_price": current,
+        "is_price_range": (high is not None and high > minimum) or current is None or minimum < current,
+        "min_price": minimum,
+    }
+    return price if high is None else {**price, "max_price": high}
+
+
+_Found = tuple[float | None, float | None, float | None, str]
+"""Current, lowest, highest price, currency."""
+
+
+def _lines(info: Any) -> _Found | None:
+    """Since July 2026: a list of typed lines, and all older fields "" or 0."""
+    values: dict[tuple[str, str], float | None] = {}
+    for line in objects(dig(info, "priceDetails", "priceLines")):
+        for each in objects(line.get("values")):
+            values[text(line.get("lineType")), text(each.get("key"))] = amount(each.get("value"))
+    current = values.get(("DISCOUNTED_PRICE", "PRICE")) or values.get(("CURRENT_PRICE", "PRICE"))
+    low = values.get(("OPTIONS_RANGE", "LOW_PRICE")) or values.get(("OPTIONS", "LOW_PRICE"))
+    high = values.get(("OPTIONS_RANGE", "HIGH_PRICE"))
+    if current is None and low is None:
+        return None
+    return current, low, high, text(dig(info, "priceDetails", "currency"))
+
+
+def _nested(row: dict[str, Any], info: Any) -> _Found | None:
+    """In-page calls: objects with a number and its text."""
+    current = amount(dig(info, "currentPrice", "price"))
+    low, high = amount(dig(info, "priceRange", "minPrice")), amount(dig(info, "priceRange", "maxPrice"))
+    if current is None and low is None:
+        return None
+    return current, low, high, text(dig(info, "currentPrice", "currencyUnit")) or text(row.get("currencyCode"))
+
+
+def _flat(info: Any) -> _Found | None:
+    """Until mid 2026: texts. ``itemPrice`` is the struck-through price; the row's own ``price`` may be cut."""
+    current = amount(dig(info, "linePrice")) or amount(dig(info, "linePriceDisplay"))
+    ends = amounts(dig(info, "priceRangeString") if isinstance(dig(info, "priceRangeString"), str) else "")
+    if current is None and not ends:
+        return None
+    return current, ends[0] if ends else None, ends[1] if len(ends) > 1 else None, ""

@@ -1,0 +1,351 @@
+"""Video site: the smaller answers that complete a record: about panel, feed, a video's metadata, an address."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, ClassVar
+
+import attrs
+from parsel import Selector
+from web_poet import field
+
+from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
+from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage, missing
+from crawler.platforms.videosite.item import VIEWS, is_video_id, node_text, post
+from crawler.platforms.videosite.profile import (
+    about_of,
+    blank,
+    creation,
+    first,
+    handle_in,
+    link_of,
+    panel_of,
+)
+from crawler.platforms.videosite.schema import CHANNEL_ID
+from crawler.reading.json import assigned_block, dig, find_all, objects
+from crawler.reading.values import count, stated_count, text, unix_time
+
+ATOM = "http://www.w3.org/2005/Atom"
+_NAMESPACES = {
+    "a": ATOM,
+    "yt": "http://www.youtube.com/xml/schemas/2015",
+    "media": "http://search.yahoo.com/mrss/",
+}
+PLAYER = "ytInitialPlayerResponse"
+
+
+@attrs.define(slots=False)
+class AboutPage(VideositePage):
+    """The about panel, from its own call or with the page that opens it. ``page_params``: ``channel``."""
+
+    source: ClassVar[str] = "about"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        about = '"aboutChannelViewModel"' in body or '"channelAboutFullMetadataRenderer"' in body
+        return about and not CHANNEL_MARK.search(body)
+
+    def validate_input(self) -> None:
+        """Decides whether this is the channel's panel.
+
+        Raises:
+            ExtractionFailed: no panel, or another channel's.
+        """
+        super().validate_input()
+        if not self._panel:
+            path = ("onResponseReceivedEndpoints", 0, "appendContinuationItemsAction")
+            raise missing("The answer has no about panel.", path, reason="no_about_panel")
+        asked = text(self.page_params.get("channel"))
+        if asked and self.channel and self.channel != asked:
+            raise missing(
+                "The panel is another channel's.", ("aboutChannelViewModel", "channelId"), reason="wrong_echo"
+            )
+
+    @field
+    def channel(self) -> str:
+        return text(self._panel.get("channelId"))
+
+    @field
+    def about(self) -> dict[str, Any]:
+        return about_of(self._panel)
+
+    @field
+    def profile(self) -> dict[str, Any]:
+        """The channel as far as the panel names it: for a panel that was saved without its page."""
+        handle = handle_in(text(self._panel.get("canonicalChannelUrl")))
+        return {
+            **blank(),
+            "biography": node_text(self._panel.get("description")),
+            "profile_id": self.channel,
+            "profile_link": link_of(handle, self.channel),
+            "username": handle,
+        }
+
+    @cached_property
+    def _panel(self) -> dict[str, Any]:
+        return panel_of(self.data)
+
+
+@attrs.define(slots=False)
+class FeedPage(VideositePage):
+    """The newest 15 items with exact figures. ``page_params``: ``channel``; ``tab`` where it is the feed of one."""
+
+    source: ClassVar[str] = "feed"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return "<feed" in body[:1_000] and ATOM in body[:1_000]
+
+    def validate_input(self) -> None:
+        """Decides whether this is the channel's feed.
+
+        Raises:
+            UpstreamError: also 404: live channels' feeds are gone at times, so it says nothing about the channel.
+            ExtractionFailed: no feed, or another channel's.
+        """
+        if self.response.status in {404, 410}:
+            raise UpstreamError("The platform has no feed.", upstream_status=self.response.status, reason="no_feed")
+        self.refuse_failures()
+        self._refuse_walls()
+        if self._feed is None:
+            raise missing("The answer is no feed.", ("feed",), reason="no_data_block")
+        asked = text(self.page_params.get("channel"))
+        if asked and self.channel and self.channel != asked:
+            raise missing("The feed is another channel's.", ("feed", "yt:channelId"), reason="wrong_echo")
+
+    @field
+    def channel(self) -> str:
+        ids = [self._one("yt:channelId"), self._one("a:author/a:uri").rpartition("/")[2]]
+        ids += [text(each.text) for each in self._all("a:entry/yt:channelId")]
+        # The feed's own id lacks the beginning that all channel ids have.
+        whole = (each if each.startswith("UC") else f"UC{each}" for each in ids)
+        return next((each for each in whole if re.fullmatch(CHANNEL_ID, each)), "")
+
+    @field
+    def profile(self) -> dict[str, Any]:
+        return {
+            **blank(),
+            "display_name": self._one("a:author/a:name") or self._one("a:title"),
+            "profile_id": self.channel,
+            "profile_link": link_of("", self.channel),
+        }
+
+    @field
+    def created(self) -> dict[str, Any]:
+        """Both fields of the channel's beginning; {} in the feed of a playlist, which has a beginning of its own."""
+        moment = unix_time(self._one("a:published"))
+        is_channels = "playlist_id=" not in self._one("a:link[@rel='self']/@href")
+        return creation(datetime.fromtimestamp(moment, UTC)) if moment and is_channels else {}
+
+    @field
+    def posts(self) -> list[dict[str, Any]]:
+        found = (self._post(entry) for entry in self._all("a:entry"))
+        return list({each["content_id"]: each for each in found if each is not None}.values())
+
+    def _post(self, entry: Any) -> dict[str, Any] | None:
+        video = self._one("yt:videoId", entry)
+        if not is_video_id(video):
+            return None
+        likes = count(self._one("media:group/media:community/media:starRating/@count", entry))
+        short = "/shorts/" in self._one("a:link[@rel='alternate']/@href", entry)
+        return post(
+            video,
+            kind="short" if short else "live" if self.wanted == "streams" else "video",
+            caption=self._one("a:title", entry),
+            description=self._one("media:group/media:description", entry),
+            like_count=likes or None,  # 0 also stands for hidden ones
+            published_date=unix_time(self._one("a:published", entry)),
+            thumbnail_image=self._one("media:group/media:thumbnail/@url", entry),
+            view_count=count(self._one("media:group/media:community/media:statistics/@views", entry)),
+        )
+
+    @cached_property
+    def _feed(self) -> Any:
+        """The feed's element, None where the answer is none."""
+        body = self._body.strip()
+        root = Selector(body=body, type="xml").root if body.startswith(b"<") else None
+        return root if getattr(root, "tag", None) == f"{{{ATOM}}}feed" else None
+
+    def _all(self, path: str) -> list[Any]:
+        return [] if self._feed is None else self._feed.findall(path, _NAMESPACES)
+
+    def _one(self, path: str, node: Any = None) -> str:
+        """The first text, or attribute, at a path below a node or the feed."""
+        place, _, name = path.partition("/@")
+        below = self._feed if node is None else node
+        found = None if below is None else below.find(place, _NAMESPACES)
+        return "" if found is None else text(found.get(name) if name else found.text)
+
+
+@attrs.define(slots=False)
+class VideoPage(VideositePage):
+    """A video's metadata, from the player's call or from the video's page. ``page_params``: ``video``."""
+
+    source: ClassVar[str] = "video"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        refused = '"playabilityStatus"' in body and body.lstrip().startswith("{") and not CHANNEL_MARK.search(body)
+        return refused or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
+
+    def validate_input(self) -> None:
+        """Decides whether these are the video's metadata. Whether it can be played says nothing about them.
+
+        Raises:
+            UpstreamBlocked, UpstreamRateLimited: the platform takes us for a bot, or wants fewer requests.
+            ExtractionFailed: no metadata, or another video's.
+        """
+        super().validate_input()
+        if not self._micro:
+            why = text(dig(self.data, "playabilityStatus", "reason"))
+            if "bot" in why:
+                raise UpstreamBlocked(f"The platform says: {why}", reason="bot_check")
+            if "try again later" in why:
+                raise UpstreamRateLimited(f"The platform says: {why}", reason="rate_limited")
+            raise missing(
+                "The answer has no metadata.", ("microformat", "playerMicroformatRenderer"), reason="no_metadata"
+            )
+        asked = text(self.page_params.get("video"))
+        if not is_video_id(self._video) or (asked and asked != self._video):
+            raise missing("The metadata are another video's.", ("videoDetails", "videoId"), reason="wrong_echo")
+
+    @field
+    def posts(self) -> list[dict[str, Any]]:
+        micro = self._micro
+        short = "/shorts/" in text(micro.get("canonicalUrl")) or micro.get("isShortsEligible") is True
+        live = micro.get("liveBroadcastDetails")
+        announced = dig(live, "isLiveNow") is False and not dig(live, "endTimestamp")
+        dates = (dig(live, "startTimestamp") if announced else None, micro.get("publishDate"), micro.get("uploadDate"))
+        return [
+            post(
+                self._video,
+                kind="short" if short else "live" if isinstance(live, dict) else "video",
+                caption=node_text(micro.get("title")),
+                description=node_text(micro.get("description")),
+                like_count=count(micro.get("likeCount")),
+                published_date=first(*map(unix_time, dates)),
+                thumbnail_image=text(dig(micro, "thumbnail", "thumbnails", -1, "url")),
+                video_duration_seconds=count(micro.get("lengthSeconds")) or None,  # 0 while it is live
+                view_count=None if announced else count(micro.get("viewCount")),  # 0 before there is anything to view
+            )
+        ]
+
+    @field
+    def profile(self) -> dict[str, Any]:
+        channel = text(self._micro.get("externalChannelId"))
+        handle = handle_in(text(self._micro.get("ownerProfileUrl")))
+        name = text(self._micro.get("ownerChannelName"))
+        link = link_of(handle, channel)
+        return {**blank(), "display_name": name, "profile_id": channel, "profile_link": link, "username": handle}
+
+    @cached_property
+    def _block(self) -> bytes | None:
+        """The player's answer; in a video's page it stands beside the page's own data."""
+        own = assigned_block(self._body, PLAYER)
+        return super()._block if own is None else own
+
+    @cached_property
+    def _micro(self) -> dict[str, Any]:
+        micro = dig(self.data, "microformat", "playerMicroformatRenderer")
+        return micro if isinstance(micro, dict) else {}
+
+    @property
+    def _video(self) -> str:
+        return text(dig(self.data, "videoDetails", "videoId")) or text(self._micro.get("externalVideoId"))
+
+
+@attrs.define(slots=False)
+class CommentsPage(VideositePage):
+    """What stands around a video: the only place with a number of comments. Read where saved; never asked for."""
+
+    source: ClassVar[str] = "comments"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return '"twoColumnWatchNextResults"' in body and '"playerMicroformatRenderer"' not in body
+
+    def validate_input(self) -> None:
+        """Decides whether this is what stands around a video.
+
+        Raises:
+            ExtractionFailed: no video is named.
+        """
+        super().validate_input()
+        if not is_video_id(self._video):
+            raise missing("The answer names no video.", ("currentVideoEndpoint", "watchEndpoint"), reason="no_metadata")
+
+    @field
+    def posts(self) -> list[dict[str, Any]]:
+        views = dig(self._part("videoPrimaryInfoRenderer"), "viewCount", "videoViewCountRenderer", "viewCount")
+        return [
+            post(
+                self._video,
+                kind="video",
+                caption=node_text(self._part("videoPrimaryInfoRenderer").get("title")),
+                description=node_text(self._part("videoSecondaryInfoRenderer").get("attributedDescription")),
+                comment_count=self._comments,
+                view_count=stated_count(node_text(views), VIEWS),
+            )
+        ]
+
+    @field
+    def profile(self) -> dict[str, Any]:
+        owner = dig(self._part("videoSecondaryInfoRenderer"), "owner", "videoOwnerRenderer")
+        channel = text(next(find_all(dig(owner, "title"), "browseId"), ""))
+        handle = handle_in(text(next(find_all(dig(owner, "title"), "canonicalBaseUrl"), "")))
+        name, link = node_text(dig(owner, "title")), link_of(handle, channel)
+        return {**blank(), "display_name": name, "profile_id": channel, "profile_link": link, "username": handle}
+
+    @property
+    def _comments(self) -> int | None:
+        for each in objects(dig(self.data, "engagementPanels")):
+            panel = dig(each, "engagementPanelSectionListRenderer")
+            if text(dig(panel, "panelIdentifier")).startswith("engagement-panel-comments"):
+                info = dig(panel, "header", "engagementPanelTitleHeaderRenderer", "contextualInfo")
+                return stated_count(node_text(info))
+        return None
+
+    @property
+    def _video(self) -> str:
+        return text(dig(self.data, "currentVideoEndpoint", "watchEndpoint", "videoId"))
+
+    def _part(self, name: str) -> dict[str, Any]:
+        contents = dig(self.data, "contents", "twoColumnWatchNextResults", "results", "results", "contents")
+        parts = (each.get(name) for each in objects(contents))
+        return next((part for part in parts if isinstance(part, dict)), {})
+
+
+@attrs.define(slots=False)
+class ResolvePage(VideositePage):
+    """Which channel an address leads to, or which other address."""
+
+    source: ClassVar[str] = "resolve"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return '"resolveUrlCommandMetadata"' in body or ('"endpoint"' in body and "ResolveUrl_rid" in body)
+
+    def validate_input(self) -> None:
+        """Decides whether the address leads to a channel.
+
+        Raises:
+            TargetNotFound: it leads nowhere, or to something else.
+        """
+        super().validate_input()
+        if not self.channel and not self.url:
+            raise TargetNotFound("The address leads to no channel.", reason="wrong_page_kind")
+
+    @field
+    def channel(self) -> str:
+        found = text(dig(self.data, "endpoint", "browseEndpoint", "browseId"))
+        return found if re.fullmatch(CHANNEL_ID, found) else ""
+
+    @field
+    def url(self) -> str:
+        return text(dig(self.data, "endpoint", "urlEndpoint", "url"))
+
+    @field
+    def profile(self) -> dict[str, Any]:
+        return {**blank(), "profile_id": self.channel, "profile_link": link_of("", self.channel)}

@@ -1,0 +1,233 @@
+"""Video site: the items of a channel's lists, in each shape that the platform has given them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.videosite.schema import VIDEO_ID
+from crawler.reading.json import Step, dig, objects
+from crawler.reading.values import clock_seconds, count, stated_count, text
+
+ORIGIN = PUBLIC_ORIGINS["videosite"]
+VIEWS = "views?"
+Path = tuple[Step, ...]
+
+_ID = re.compile(VIDEO_ID)
+# "#" and "@" begin a tag or a handle only where no word, URL or address goes on.
+_HASHTAG = re.compile(r"(?<![\w&/#])#(\w+)")
+_SPOKEN_VIEWS = re.compile(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", re.IGNORECASE)
+_MENTION = re.compile(r"(?<![\w./@-])@(\w[\w.\-·]{1,28}\w)")
+# A lock-up may be a list of videos; a channel's list of items has them on other tabs only.
+_VIDEO_KINDS = {"", "LOCKUP_CONTENT_TYPE_VIDEO", "LOCKUP_CONTENT_TYPE_SHORT", "LOCKUP_CONTENT_TYPE_SHORTS"}
+_SECTIONS = {
+    "richGridRenderer": "contents",
+    "gridRenderer": "items",
+    "playlistVideoListRenderer": "contents",
+    "sectionListRenderer": "contents",
+    "itemSectionRenderer": "contents",
+}
+"""Containers of a tab -> where their rows are. Shelves are none: they show other things, or the same again."""
+
+
+def node_text(node: Any) -> str:
+    """A text in any of the platform's wrappings: bare, ``simpleText``, ``content`` or ``runs``.
+
+    >>> [node_text(node) for node in ("a", {"simpleText": "b"}, {"runs": [{"text": "c"}, {"text": "d"}]}, None)]
+    ['a', 'b', 'cd', '']
+    """
+    if isinstance(node, dict):
+        simple = text(node.get("simpleText")) or text(node.get("content"))
+        return simple or "".join(text(run.get("text")) for run in objects(node.get("runs")))
+    return node if isinstance(node, str) else ""
+
+
+def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
+    """An item with what is known of it; the rest is null or empty. Its author is added where the channel is known."""
+    title = known.get("caption", "")
+    picture = known.pop("thumbnail_image", "")
+    words = f"{title}\n{known.pop('description', '')}"
+    return {
+        "age_restriction_status": None,
+        "author_id": None,
+        "author_name": "",
+        "author_username": "",
+        "caption": title,
+        "comment_count": None,
+        "content_code": video,
+        "content_id": video,
+        "content_language": None,
+        "content_link": f"{ORIGIN}/shorts/{video}" if kind == "short" else f"{ORIGIN}/watch?v={video}",
+        "content_type": kind,
+        "first_comment": None,
+        "hashtags": list(dict.fromkeys(_HASHTAG.findall(words))),
+        "images": [],
+        "like_count": None,
+        "media_links": dict.fromkeys(("high", "low", "medium", "watermarked")),
+        "mentions": list(dict.fromkeys(_MENTION.findall(words))),
+        "published_date": None,
+        "slideshow_status": False,
+        "subtitles": None,
+        "thumbnail_image": f"https:{picture}"
+        if picture.startswith("//")
+        else picture or f"https://i.ytimg.com/vi/{video}/hqdefault.jpg",
+        "transcript": None,
+        "video_duration_seconds": None,
+        "video_link": None,
+        "view_count": None,
+        **known,
+    }
+
+
+def is_video_id(value: object) -> bool:
+    """Whether a value is an item's id."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def rows_of(content: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every row of a tab's list with its place, in the platform's order; a tab without a list has none."""
+    waiting: list[tuple[Path, Any]] = [((), content)]
+    while waiting:
+        path, each = waiting.pop(0)
+        inner = [key for key in _SECTIONS if isinstance(dig(each, key), dict)]
+        if path and not inner:
+            yield path, each
+        lists = [(key, dig(each, key, _SECTIONS[key])) for key in inner]
+        rows = [
+            ((*path, key, _SECTIONS[key], place), row)
+            for key, listed in lists
+            if isinstance(listed, list)
+            for place, row in enumerate(listed)
+            if isinstance(row, dict)
+        ]
+        waiting[:0] = rows
+
+
+def read_row(row: dict[str, Any], tab: str) -> tuple[dict[str, Any] | None, Path | None]:
+    """A row's item, or the place in it that is not understood; neither for a row that is none of an item."""
+    content = dig(row, "richItemRenderer", "content")
+    path: Path = ("richItemRenderer", "content") if isinstance(content, dict) else ()
+    holder = content if isinstance(content, dict) else row
+    for name, (id_path, reader) in _READERS.items():
+        shape = holder.get(name)
+        if isinstance(shape, dict) and (name != "lockupViewModel" or text(shape.get("contentType")) in _VIDEO_KINDS):
+            video = dig(shape, *id_path)
+            if not is_video_id(video):
+                return None, (*path, name, *id_path)
+            return reader(video, shape, tab), None
+    return None, None
+
+
+def token_of(row: dict[str, Any]) -> str:
+    """The token of a row that stands for the next page, "" for every other row."""
+    found = (dig(row, *path, "continuationCommand", "token") for path in _TOKENS)
+    return next((token for token in found if isinstance(token, str) and token), "")
+
+
+_TOKENS: tuple[Path, ...] = (
+    ("continuationItemRenderer", "continuationEndpoint"),
+    ("continuationItemViewModel", "continuationCommand", "innertubeCommand"),
+    ("continuationItemRenderer", "button", "buttonRenderer", "command"),
+    ("continuationItemRenderer", "continuationEndpoint", "commandExecutorCommand", "commands", -1),
+)
+
+
+def _kind(tab: str, url: object, *styles: object, streamed: bool = False) -> str:
+    """By the link or the tab. ``streamed``: what the item itself says, for a list that does not tell its tab."""
+    if text(url).startswith("/shorts/") or "SHORTS" in styles or tab == "shorts":
+        return "short"
+    return "live" if tab == "streams" or (not tab and streamed) else "video"
+
+
+def _url_in(endpoint: Any) -> Any:
+    return dig(endpoint, "commandMetadata", "webCommandMetadata", "url")
+
+
+def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
+    """The shape of video and live tabs since 2026. Which part of its rows says what is told by words alone."""
+    about = dig(shape, "metadata", "lockupMetadataViewModel")
+    rows = objects(dig(about, "metadata", "contentMetadataViewModel", "metadataRows"))
+    parts = [node_text(part.get("text")) for row in reversed(rows) for part in objects(row.get("metadataParts"))]
+    image = dig(shape, "contentImage", "thumbnailViewModel")
+    badges = list(_badges(dig(image, "overlays")))
+    link = _url_in(dig(shape, "rendererContext", "commandContext", "onTap", "innertubeCommand"))
+    return post(
+        video,
+        kind=_kind(tab, link, *badges, streamed=any(part.startswith("Streamed ") for part in parts)),
+        caption=node_text(dig(about, "title")),
+        thumbnail_image=text(dig(image, "image", "sources", -1, "url")),
+        video_duration_seconds=_first(map(clock_seconds, badges)),
+        view_count=_first(stated_count(part, VIEWS) for part in parts),
+    )
+
+
+def _badges(overlays: Any) -> Iterator[str]:
+    """The words on an item's picture. They stand in different overlays, under different names."""
+    for overlay in objects(overlays):
+        lists = (each for shape in overlay.values() if isinstance(shape, dict) for each in shape.values())
+        for badge in (badge for each in lists for badge in objects(each)):
+            yield text(dig(badge, "thumbnailBadgeViewModel", "text"))
+
+
+def _video(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
+    """The older shapes, of grids, rich grids and playlists."""
+    overlays = [each.get("thumbnailOverlayTimeStatusRenderer") for each in objects(shape.get("thumbnailOverlays"))]
+    lengths = [shape.get("lengthText"), *(dig(each, "text") for each in overlays)]
+    info = node_text(shape.get("videoInfo")).split("•")
+    views = [node_text(shape.get("viewCountText")), *info, node_text(shape.get("shortViewCountText"))]
+    return post(
+        video,
+        kind=_kind(tab, _url_in(shape.get("navigationEndpoint")), *(dig(each, "style") for each in overlays)),
+        caption=node_text(shape.get("title")),
+        published_date=count(dig(shape, "upcomingEventData", "startTime")) or None,
+        thumbnail_image=text(dig(shape, "thumbnail", "thumbnails", -1, "url")),
+        video_duration_seconds=_first(clock_seconds(node_text(each)) for each in lengths),
+        view_count=_first(stated_count(each, VIEWS) for each in views),
+    )
+
+
+def _short(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
+    """The shape of shorts since 2024. In playlists the views stand only at the end of the words for screen readers."""
+    spoken = _SPOKEN_VIEWS.findall(text(shape.get("accessibilityText")))
+    views = [node_text(dig(shape, "overlayMetadata", "secondaryText")), *spoken[-1:]]
+    return post(
+        video,
+        kind="short",
+        caption=node_text(dig(shape, "overlayMetadata", "primaryText")),
+        thumbnail_image=text(_source(shape)),
+        view_count=_first(stated_count(each, VIEWS) for each in views),
+    )
+
+
+def _source(shape: dict[str, Any]) -> Any:
+    image = dig(shape, "thumbnailViewModel", "thumbnailViewModel", "image") or dig(shape, "thumbnail")
+    return dig(image, "sources", 0, "url")
+
+
+def _reel(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
+    """The shape of shorts before 2024."""
+    return post(
+        video,
+        kind="short",
+        caption=node_text(shape.get("headline")),
+        thumbnail_image=text(dig(shape, "thumbnail", "thumbnails", 0, "url")),
+        view_count=stated_count(node_text(shape.get("viewCountText")), VIEWS),
+    )
+
+
+def _first(values: Any) -> Any:
+    """The first value that says something."""
+    return next((value for value in values if value is not None), None)
+
+
+_READERS: dict[str, tuple[Path, Callable[[str, dict[str, Any], str], dict[str, Any]]]] = {
+    "lockupViewModel": (("contentId",), _lockup),
+    "videoRenderer": (("videoId",), _video),
+    "gridVideoRenderer": (("videoId",), _video),
+    "playlistVideoRenderer": (("videoId",), _video),
+    "shortsLockupViewModel": (("onTap", "innertubeCommand", "reelWatchEndpoint", "videoId"), _short),
+    "reelItemRenderer": (("videoId",), _reel),
+}
+"""Shape -> where its id is, and what reads it. Older ones still appear on topic and event channels."""

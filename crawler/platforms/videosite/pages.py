@@ -1,0 +1,235 @@
+"""Video site: a tab of a channel's page, as rendered or as its own call answers it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cached_property
+from typing import Any, ClassVar
+
+import attrs
+from web_poet import field
+
+from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted, UpstreamError
+from crawler.platforms.videosite.base import (
+    CHANNEL_MARK,
+    CONSENT_MARKS,
+    CONTENTS,
+    DATA_MARK,
+    NOT_FOUND_MARK,
+    TRAFFIC_MARKS,
+    ListPage,
+    missing,
+)
+from crawler.platforms.videosite.item import Path, node_text, rows_of, token_of
+from crawler.platforms.videosite.lists import ContinuationPage
+from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, panel_of, profile_of
+from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
+from crawler.reading.json import dig, find_all, linked_data, objects, scripts_with, strings
+from crawler.reading.values import text
+
+_VERSION = re.compile(rb'"INNERTUBE_(?:CONTEXT_)?CLIENT_VERSION":"([0-9.]{5,40})"')
+
+ALERTS = (
+    (re.compile(r"in your country", re.IGNORECASE), TargetRestricted, "region"),
+    (re.compile(r"does not exist|isn't available|not available$", re.IGNORECASE), TargetNotFound, "not_found"),
+    (re.compile(r"terminated|suspended", re.IGNORECASE), TargetNotFound, "terminated"),
+    (re.compile(r"removed|deleted|closed", re.IGNORECASE), TargetNotFound, "removed"),
+    (re.compile(r"error|try again|something went wrong", re.IGNORECASE), UpstreamError, "reported_error"),
+)
+"""What an error alert says -> what it is. Some other words mean that there is no channel to show."""
+
+
+@attrs.define(slots=False)
+class ChannelPage(ListPage):
+    """A tab of a channel. ``page_params``: ``tab``, and the ``handle`` or the ``channel`` that must be the page's."""
+
+    source: ClassVar[str] = "channel"
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        walls = (mark.decode() for mark in (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK))
+        if any(mark in body for mark in (*walls, '"ProfilePage"')):
+            return True
+        if DATA_MARK.search(body) or CHANNEL_MARK.search(body):
+            return True
+        # What says nothing of what it is was meant to be a channel's page: its refusals look so.
+        is_answer = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
+        return is_answer and not ContinuationPage.recognise(body)
+
+    def validate_input(self) -> None:
+        """Decides whether this is the channel, and the tab, that were asked for.
+
+        Raises:
+            TargetNotFound: no such channel, or no longer; a page of something else.
+            UpstreamError: also where an alert reports an error.
+            ExtractionFailed: no data, another channel's or tab's, or items of which one is not understood.
+        """
+        super().validate_input()
+        self._refuse_alerts()
+        if self.moved_to:
+            return
+        self._refuse_other_pages()
+        self._refuse_other_channels()
+        self._refuse_other_tabs()
+        self.refuse_blindness()
+
+    @field
+    def profile(self) -> dict[str, Any]:
+        return self._profile
+
+    @field
+    def tab(self) -> str:
+        return self._tabs[self._selected][0] if self._tabs else ""
+
+    @field
+    def tabs(self) -> list[str]:
+        return [name for name, _ in self._tabs if name in TABS.values()]
+
+    @field
+    def about_token(self) -> str:
+        # Under the header only: shelves open the panels of other channels.
+        for panel in find_all(dig(self.data, "header"), "showEngagementPanelEndpoint"):
+            for item in find_all(panel, "continuationItemRenderer"):
+                token = token_of({"continuationItemRenderer": item})
+                if token:
+                    return token
+        return ""
+
+    @field
+    def links(self) -> list[str]:
+        """The channel's links as search engines are told them: the about panel's own."""
+        return list(dict.fromkeys(strings(dig(self._person, "sameAs"))))
+
+    @field
+    def has_about(self) -> bool:
+        return bool(self._about)
+
+    @field
+    def age_gated(self) -> bool:
+        return age_gate(self.data) is not None
+
+    @field
+    def client_version(self) -> str:
+        found = _VERSION.search(self._body)
+        return found[1].decode() if found else ""
+
+    @field
+    def moved_to(self) -> str:
+        """Another channel to ask for instead: in some regions a channel has another id."""
+        actions = objects(dig(self.data, "onResponseReceivedActions"))
+        ids = (dig(action, "navigateAction", "endpoint", "browseEndpoint", "browseId") for action in actions)
+        return next((each for each in ids if re.fullmatch(CHANNEL_ID, text(each))), "")
+
+    @cached_property
+    def data(self) -> Any:
+        """The page's data; {} where only what search engines read was saved."""
+        saved_part = self._block is None and self._person is not None
+        return {} if saved_part else super().data
+
+    @cached_property
+    def _person(self) -> Any:
+        """The channel as the page describes it to search engines, None where it does not."""
+        is_page = self._block is not self._body
+        nodes = linked_data(scripts_with(self._body, b'"ProfilePage"')) if is_page else []
+        return next((node.get("mainEntity") for node in nodes if node["@type"] == "ProfilePage"), None)
+
+    @cached_property
+    def _profile(self) -> dict[str, Any]:
+        return {**profile_of(self.data, self._person), **self._about}
+
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        return about_of(panel_of(self.data))
+
+    @cached_property
+    def _tabs(self) -> list[tuple[str, dict[str, Any]]]:
+        """Name and content of each tab. They are named by their URL's end: titles are translated, places vary."""
+        tabs = [each.get("tabRenderer") for each in objects(dig(self.data, *CONTENTS))]
+        return [(_tab_name(tab), tab) for tab in tabs if isinstance(tab, dict)]
+
+    @cached_property
+    def _selected(self) -> int:
+        chosen = [place for place, (_, tab) in enumerate(self._tabs) if tab.get("selected") is True]
+        filled = [place for place, (_, tab) in enumerate(self._tabs) if tab.get("content")]
+        return next(iter(chosen or filled), 0)
+
+    @property
+    def kind(self) -> str:
+        return self.wanted or self.tab
+
+    @cached_property
+    def rows(self) -> list[tuple[Path, dict[str, Any]]]:
+        """The rows of the tab that is shown; none where it is another than the one asked for."""
+        if not self._tabs or (self.wanted and self.tab != self.wanted):
+            return []
+        before: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
+        return [((*before, *path), row) for path, row in rows_of(self._tabs[self._selected][1].get("content"))]
+
+    # The gate
+
+    def _refuse_alerts(self) -> None:
+        if dig(self.data, "contents"):
+            return  # the alert is a notice above a page
+        alerts = (each.get("alertRenderer") for each in objects(dig(self.data, "alerts")))
+        words = next((node_text(dig(each, "text")) for each in alerts if dig(each, "type") == "ERROR"), None)
+        if words is None:
+            return
+        for pattern, kind, reason in ALERTS:
+            if pattern.search(words):
+                raise kind(f"The platform says: {words}", upstream_status=self.response.status, reason=reason)
+        raise TargetNotFound(f"The platform says: {words}", upstream_status=self.response.status, reason="unavailable")
+
+    def _refuse_other_pages(self) -> None:
+        contents = dig(self.data, "contents")
+        known = self._tabs or channel_id(self.data, self._person)
+        if isinstance(contents, dict) and contents and not known:
+            status = self.response.status
+            raise TargetNotFound("The page is no channel.", upstream_status=status, reason="wrong_page_kind")
+        if not known or (self.wanted and not self._tabs):
+            raise missing("The answer has no contents.", CONTENTS, reason="no_contents")
+        if not self._profile["profile_id"]:
+            path: Path = ("metadata", "channelMetadataRenderer", "externalId")
+            raise missing("The page does not tell the channel's id.", path, reason="no_channel")
+        if not self._profile["display_name"]:
+            path = ("metadata", "channelMetadataRenderer", "title")
+            raise missing("The page does not tell the channel's name.", path, reason="no_channel")
+
+    def _refuse_other_channels(self) -> None:
+        for asked, told in (("channel", self._profile["profile_id"]), ("handle", self._profile["username"])):
+            wanted = text(self.page_params.get(asked))
+            if (
+                wanted
+                and told
+                and _comparable(wanted, fold=asked == "handle") != _comparable(told, fold=asked == "handle")
+            ):
+                path: Path = ("metadata", "channelMetadataRenderer", "externalId")
+                raise ExtractionFailed(
+                    f"The page is another channel's: {told}, asked was {wanted}.",
+                    details=[{"loc": list(path), "msg": f"Input should be {wanted!r}", "type": "literal_error"}],
+                    reason="wrong_echo",
+                )
+
+    def _refuse_other_tabs(self) -> None:
+        if self.wanted in self.tabs and self.wanted != self.tab:
+            raise missing(
+                f"The page shows another tab than the one asked for: {self.tab or 'unnamed'}.",
+                (*CONTENTS, self._selected, "tabRenderer", "endpoint"),
+                reason="wrong_tab",
+            )
+        content = self._tabs[self._selected][1].get("content") if self._tabs else None
+        if not self.wanted or self.wanted != self.tab or self.rows:
+            return
+        if not any(True for _ in find_all(content, "messageRenderer")):
+            before: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
+            raise missing("The tab has no list to read.", before, reason="no_list")
+
+
+def _tab_name(tab: dict[str, Any]) -> str:
+    url = dig(tab, "endpoint", "commandMetadata", "webCommandMetadata", "url")
+    return text(url).partition("?")[0].rstrip("/").rpartition("/")[2]
+
+
+def _comparable(name: str, *, fold: bool) -> str:
+    """Ids are compared as they are; handles have no case, and an accent may be written in two ways."""
+    return unicodedata.normalize("NFC", name).casefold() if fold else name

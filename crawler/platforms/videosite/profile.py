@@ -1,0 +1,298 @@
+"""Video site: the channel itself, from each kind of header, and its about panel in both layouts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from crawler.platforms.videosite.item import ORIGIN, VIEWS, node_text, rows_of
+from crawler.platforms.videosite.schema import CHANNEL_ID
+from crawler.reading.json import dig, find_all, objects, strings
+from crawler.reading.values import absolute_url, count, flag, stated_count, text
+
+SUBSCRIBERS, VIDEOS = "subscribers?", "videos?"
+BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
+"""Pictures behind a name that say "verified" and "artist". Their words are translated, their number varies."""
+BADGE_STYLES = {"BADGE_STYLE_TYPE_VERIFIED", "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def blank() -> dict[str, Any]:
+    """A channel of which nothing is known."""
+    return {
+        "account_creation_date": None,
+        "account_creation_date_text": "",
+        "available_country_codes": [],
+        "banner_image": "",
+        "biography": "",
+        "content_count": None,
+        "display_name": "",
+        "external_links": [],
+        "follower_count": None,
+        "is_family_safe": None,
+        "keywords": "",
+        "location": "",
+        "privacy_status": "public",
+        "profile_id": "",
+        "profile_image": "",
+        "profile_link": "",
+        "subscriber_count_text": "",
+        "total_views": None,
+        "username": "",
+        "verification_status": None,
+    }
+
+
+def profile_of(data: Any, person: Any) -> dict[str, Any]:
+    """The channel from a page's data, and from what the page has for search engines (``person``)."""
+    told = dig(data, "metadata", "channelMetadataRenderer")
+    micro = dig(data, "microformat", "microformatDataRenderer")
+    header = _header(data)
+    url = text(dig(told, "vanityChannelUrl"))
+    name = handle_in(url) or header["username"] or handle_in(text(dig(person, "alternateName")))
+    channel = channel_id(data, person)
+    subscribers = header["subscriber_count_text"]
+    safe = flag(dig(told, "isFamilySafe"))
+    codes = strings(dig(told, "availableCountryCodes")) or strings(dig(micro, "availableCountries"))
+    return {
+        **blank(),
+        "available_country_codes": sorted(set(codes)),
+        "banner_image": absolute_url(ORIGIN, header["banner_image"]),
+        "biography": text(dig(told, "description")) or header["biography"] or text(dig(person, "description")),
+        "content_count": header["content_count"],
+        "display_name": text(dig(told, "title")) or header["display_name"] or text(dig(person, "name")),
+        "follower_count": first(
+            stated_count(subscribers, SUBSCRIBERS),
+            count(dig(person, "interactionStatistic", 0, "userInteractionCount")),
+        ),
+        "is_family_safe": flag(dig(micro, "familySafe")) if safe is None else safe,
+        "keywords": text(dig(told, "keywords")),
+        "profile_id": channel,
+        "profile_image": absolute_url(ORIGIN, _url(dig(told, "avatar")) or header["image"] or dig(person, "image")),
+        "profile_link": link_of(name, channel),
+        "subscriber_count_text": subscribers,
+        "username": name,
+        "verification_status": header["verified"],
+    }
+
+
+def channel_id(data: Any, person: Any = None) -> str:
+    """The id of the channel that an answer is about, "" where it does not tell."""
+    candidates = [
+        dig(data, "metadata", "channelMetadataRenderer", "externalId"),
+        dig(data, "header", "c4TabbedHeaderRenderer", "channelId"),
+        text(dig(data, "microformat", "microformatDataRenderer", "urlCanonical")).rpartition("/")[2],
+        *find_all(dig(data, "header", "carouselHeaderRenderer"), "channelId"),
+        text(dig(person, "url")).rpartition("/")[2],
+        browse_id(data),
+    ]
+    return next((str(each) for each in candidates if re.fullmatch(CHANNEL_ID, text(each))), "")
+
+
+def browse_id(data: Any) -> str:
+    """What the answer says that it was asked for: a channel, or a playlist after "VL"."""
+    tracked = objects(dig(data, "responseContext", "serviceTrackingParams"))
+    params = (param for each in tracked for param in objects(each.get("params")))
+    return next((text(param.get("value")) for param in params if param.get("key") == "browse_id"), "")
+
+
+def handle_in(url: str) -> str:
+    """The handle of a URL or of a text like "@name", without "@"; "" for channels without one.
+
+    >>> handle_in("http://www.youtube.com/@a.b"), handle_in("@a"), handle_in("http://www.youtube.com/channel/UC1")
+    ('a.b', 'a', '')
+    """
+    path = unquote(url.partition("?")[0]) if "/" in url else url
+    last = path.rpartition("/")[2].strip()
+    return last.removeprefix("@") if last.startswith("@") else ""
+
+
+def link_of(handle: str, channel: str) -> str:
+    """The channel's URL, by its handle where it has one."""
+    return f"{ORIGIN}/@{quote(handle)}" if handle else f"{ORIGIN}/channel/{channel}" if channel else ""
+
+
+def first(*values: Any) -> Any:
+    """The first value that says something."""
+    return next((value for value in values if value is not None), None)
+
+
+def _header(data: Any) -> dict[str, Any]:
+    """What the header says, whichever it is."""
+    header = dig(data, "header")
+    page = dig(header, "pageHeaderRenderer", "content", "pageHeaderViewModel")
+    tabbed = dig(header, "c4TabbedHeaderRenderer")
+    if isinstance(page, dict):
+        return _page_header(page)
+    if isinstance(tabbed, dict):
+        return _tabbed_header(tabbed)
+    return _other_header(header, data)
+
+
+def _page_header(page: dict[str, Any]) -> dict[str, Any]:
+    title = dig(page, "title", "dynamicTextViewModel", "text")
+    rows = objects(dig(page, "metadata", "contentMetadataViewModel", "metadataRows"))
+    parts = [[node_text(part.get("text")) for part in objects(row.get("metadataParts"))] for row in rows]
+    handles = [part for row in parts for part in row if part.startswith("@")]
+    videos = [part for row in parts for part in row if re.search(r"\bvideos?\b", part, re.IGNORECASE)]
+    named = [part for row in parts for part in row if stated_count(part, SUBSCRIBERS) is not None]
+    # Where it is not named in English, the number of subscribers is what stands beside that of videos.
+    beside = [row for row in parts if handles[:1] != row[:1] and set(row) & set(videos)]
+    subscribers = named or [part for row in beside for part in row if part not in videos]
+    pictures = [text(dig(each, "imageName")) for each in find_all(dig(title, "attachmentRuns"), "clientResource")]
+    return {
+        "username": handle_in(handles[0]) if handles else "",
+        "display_name": node_text(title),
+        "biography": "",
+        "image": _url(dig(page, "image", "decoratedAvatarViewModel", "avatar", "avatarViewModel", "image")),
+        "banner_image": _url(dig(page, "banner", "imageBannerViewModel", "image")),
+        "subscriber_count_text": subscribers[0] if subscribers else "",
+        "content_count": stated_count(videos[0], VIDEOS) if videos else None,
+        "verified": bool(BADGES.intersection(pictures)),
+    }
+
+
+def _tabbed_header(tabbed: dict[str, Any]) -> dict[str, Any]:
+    styles = {text(dig(badge, "metadataBadgeRenderer", "style")) for badge in objects(tabbed.get("badges"))}
+    return {
+        "username": handle_in(node_text(tabbed.get("channelHandleText"))),
+        "display_name": node_text(tabbed.get("title")),
+        "biography": "",
+        "image": _url(tabbed.get("avatar")),
+        "banner_image": _url(tabbed.get("banner")),
+        "subscriber_count_text": node_text(tabbed.get("subscriberCountText")),
+        "content_count": stated_count(node_text(tabbed.get("videosCountText")), VIDEOS),
+        "verified": bool(BADGE_STYLES & styles),
+    }
+
+
+def _other_header(header: Any, data: Any) -> dict[str, Any]:
+    """Channels that the platform makes itself (games, sports), and the gate before channels for adults."""
+    game = dig(header, "interactiveTabbedHeaderRenderer")
+    topics = (
+        dig(each, "topicChannelDetailsRenderer") for each in objects(dig(header, "carouselHeaderRenderer", "contents"))
+    )
+    topic = next((each for each in topics if isinstance(each, dict)), None)
+    gate = age_gate(data)
+    subscribers = node_text(dig(topic, "subtitle"))
+    return {
+        "username": "",
+        "display_name": node_text(dig(game, "title"))
+        or node_text(dig(topic, "title"))
+        or node_text(dig(gate, "channelTitle")),
+        "biography": node_text(dig(game, "description")).strip(),
+        "image": _url(dig(game, "boxArt")) or _url(dig(topic, "avatar")) or _url(dig(gate, "avatar")),
+        "banner_image": _url(dig(game, "banner")),
+        "subscriber_count_text": subscribers if stated_count(subscribers, SUBSCRIBERS) is not None else "",
+        "content_count": None,
+        "verified": False if game or topic else None,
+    }
+
+
+def age_gate(data: Any) -> dict[str, Any] | None:
+    """The gate that stands instead of an age-restricted channel, None where there is none."""
+    tabs = dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs")
+    contents = dig(tabs, 0, "tabRenderer", "content", "sectionListRenderer", "contents")
+    gates = (each.get("channelAgeGateRenderer") for each in objects(contents))
+    return next((gate for gate in gates if isinstance(gate, dict)), None)
+
+
+def _url(image: Any) -> str:
+    """The largest of an image's sizes: the last one."""
+    return text(dig(image, "thumbnails", -1, "url")) or text(dig(image, "sources", -1, "url"))
+
+
+# The about panel
+
+_OLDER_PANEL = "channelAboutFullMetadataRenderer"
+"""The panel until 2023: the only row of a tab of its own."""
+
+
+def panel_of(data: Any) -> dict[str, Any]:
+    """The about panel of an answer in today's layout or that until 2023, {} where it has none.
+
+    It is looked for in what the answer brings, not in its contents: shelves there open panels of other channels.
+    """
+    brought = [dig(data, "onResponseReceivedEndpoints"), dig(data, "onResponseReceivedActions")]
+    tabs = objects(dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs"))
+    panels = (
+        *find_all(brought, "aboutChannelViewModel"),
+        *(row.get(_OLDER_PANEL) for tab in tabs for _, row in rows_of(dig(tab, "tabRenderer", "content"))),
+        dig(data, "aboutChannelViewModel"),
+    )
+    return next((panel for panel in panels if isinstance(panel, dict)), {})
+
+
+def about_of(panel: dict[str, Any]) -> dict[str, Any]:
+    """What the panel adds to a channel. Parts that it does not have are left out."""
+    joined = joined_day(node_text(panel.get("joinedDateText")))
+    subscribers = node_text(panel.get("subscriberCountText"))
+    about = {
+        "external_links": list(dict.fromkeys(_links(panel))),
+        "location": node_text(panel.get("country")),
+        "total_views": stated_count(node_text(panel.get("viewCountText")), VIEWS),
+        "content_count": stated_count(node_text(panel.get("videoCountText")), VIDEOS),
+        "subscriber_count_text": subscribers,
+        "follower_count": stated_count(subscribers, SUBSCRIBERS),
+        **(creation(joined) if joined else {}),
+    }
+    return {key: value for key, value in about.items() if value not in (None, "", [])}
+
+
+def creation(moment: datetime) -> dict[str, Any]:
+    """Both fields of a channel's beginning, from one source: near midnight two would contradict each other."""
+    return {
+        "account_creation_date": int(moment.timestamp()),
+        "account_creation_date_text": moment.astimezone(UTC).date().isoformat(),
+    }
+
+
+def joined_day(words: str) -> datetime | None:
+    """The day in "Joined Feb 1, 2015" or "Joined 1 Feb 2015", as its first moment in UTC; None in other languages.
+
+    >>> joined_day("Joined Feb 1, 2015") == joined_day("Joined 1 Feb 2015") == datetime(2015, 2, 1, tzinfo=UTC)
+    True
+    >>> joined_day("Đã tham gia 1 thg 2, 2015") is None
+    True
+    """
+    found = re.search(
+        r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", words.strip()
+    )
+    if not found:
+        return None
+    month, day, year = found.group(1, 2, 3) if found[1] else found.group(5, 4, 6)
+    try:
+        joined = date(int(year), _MONTHS.index(month.lower()) + 1, int(day))
+    except ValueError:
+        return None
+    return datetime(joined.year, joined.month, joined.day, tzinfo=UTC)
+
+
+def _links(panel: dict[str, Any]) -> Iterator[str]:
+    for each in objects(panel.get("links")):
+        link = dig(each, "channelExternalLinkViewModel", "link")
+        target = dig(link, "commandRuns", 0, "onTap", "innertubeCommand", "urlEndpoint", "url")
+        shown = node_text(link).strip()
+        yield from filter(None, [unwrapped(text(target)) or (f"https://{shown}" if shown else "")])
+    for each in objects(panel.get("primaryLinks")):
+        yield from filter(None, [unwrapped(text(dig(each, "navigationEndpoint", "urlEndpoint", "url")))])
+
+
+def unwrapped(url: str) -> str:
+    """Where a link leads, without the platform's redirect, whose token expires.
+
+    >>> unwrapped("https://www.youtube.com/redirect?event=x&redir_token=y&q=https%3A%2F%2Fa.example%2Fb%3Fc%3Dd")
+    'https://a.example/b?c=d'
+    >>> unwrapped("https://music.youtube.com/channel/UC1"), unwrapped("")
+    ('https://music.youtube.com/channel/UC1', '')
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    if parts.path == "/redirect":
+        return parse_qs(parts.query).get("q", [""])[0]
+    return url if parts.scheme in {"http", "https"} else ""

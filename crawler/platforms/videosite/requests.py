@@ -1,0 +1,159 @@
+"""Video site: which request asks for a channel's page, its further items, its about panel, its feed, a video.
+
+The page is what visitors load. Everything else is what the page itself asks for, without a key or a login.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+from scrapy import Request
+
+from crawler.platforms.platform import PUBLIC_ORIGINS
+
+# What the platform changes at will. From a tab's own endpoint and the page's own configuration, 2026-05 to 2026-08.
+CLIENT_VERSION = "2.20260722.01.00"
+"""Of the web client; only where no page has told a newer one."""
+TAB_PARAMS = {
+    "videos": "EgZ2aWRlb3PyBgQKAjoA",
+    "shorts": "EgZzaG9ydHPyBgUKA5oBAA%3D%3D",
+    "streams": "EgdzdHJlYW1z8gYECgJ6AA%3D%3D",
+}
+PLAYLIST_PARAMS = "wgYCCAA%3D"
+PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV", "uploads": "UU"}
+"""Tab -> how the id of the playlist of all its items begins; the rest is the channel's id without its "UC"."""
+VIDEO_FIELDS = "microformat,videoDetails.videoId,playabilityStatus.status,playabilityStatus.reason"
+COOKIES = "SOCS=CAE=; PREF=hl=en&tz=UTC"
+"""The consent question answered with "no", and the language: numbers and dates are written in it."""
+
+
+def addresses(username: str) -> list[str]:
+    """The paths under which a channel may be found, the likeliest first.
+
+    >>> addresses("@some.body"), addresses("somebody")
+    (['@some.body'], ['@somebody', 'c/somebody', 'user/somebody'])
+    >>> addresses("UCuAXFkgsw1L7xaCfnd5JJOw")
+    ['channel/UCuAXFkgsw1L7xaCfnd5JJOw']
+    """
+    if username.startswith("@"):
+        return [username]
+    if is_channel_id(username):
+        return [f"channel/{username}"]
+    return [f"@{username}", f"c/{username}", f"user/{username}"]
+
+
+def is_channel_id(username: str) -> bool:
+    """Whether a name is a channel's id: nothing else looks like one."""
+    return len(username) == 24 and username.startswith("UC") and username.isascii()
+
+
+def playlist_id(channel: str, tab: str) -> str:
+    """The id of the playlist of all items of a tab."""
+    return PLAYLISTS[tab] + channel.removeprefix("UC")
+
+
+def channel_request(origin: str, address: str, tab: str) -> Request:
+    """A tab of a channel's page."""
+    return _get(f"{origin}/{_path(address)}/{tab}", **asked_for(address), tab=tab)
+
+
+def about_page_request(origin: str, channel: str) -> Request:
+    """The channel's page with its about panel open."""
+    return _get(f"{origin}/channel/{channel}/about", channel=channel)
+
+
+def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
+    """The newest 15 items with exact figures: of all kinds, or of one tab."""
+    asked = {"channel_id": channel} if tab is None else {"playlist_id": playlist_id(channel, tab)}
+    return _get(f"{origin}/feeds/videos.xml?{urlencode(asked)}", channel=channel, tab=tab)
+
+
+def resolve_request(origin: str, address: str, *, version: str = "") -> Request:
+    """Which channel an address leads to."""
+    url = f"{PUBLIC_ORIGINS['videosite']}/{_path(address)}"
+    return _call(origin, "navigation/resolve_url", version, {"url": url})
+
+
+def resolve_url_request(origin: str, url: str, *, version: str = "") -> Request:
+    """The same for a URL that the platform itself has named."""
+    return _call(origin, "navigation/resolve_url", version, {"url": url})
+
+
+def browse_request(origin: str, channel: str, tab: str, *, asked: str = "", version: str = "") -> Request:
+    """A tab of a channel as the page's own call answers it; ``asked`` is the address that led to the channel."""
+    body = {"browseId": channel, "params": TAB_PARAMS[tab]}
+    return _call(origin, "browse", version, body, **{**asked_for(asked), "channel": channel}, tab=tab)
+
+
+def playlist_request(origin: str, channel: str, tab: str, *, version: str = "") -> Request:
+    """The playlist of all items of a tab: the only list of channels that show no tab."""
+    body = {"browseId": f"VL{playlist_id(channel, tab)}", "params": PLAYLIST_PARAMS}
+    return _call(origin, "browse", version, body, channel=channel, tab=tab)
+
+
+def continuation_request(origin: str, token: str, *, channel: str, tab: str, version: str = "") -> Request:
+    """The next page of a list, by the platform's token, which goes back as it came."""
+    return _call(origin, "browse", version, {"continuation": token}, channel=channel, tab=tab)
+
+
+def about_request(origin: str, token: str, *, channel: str, version: str = "") -> Request:
+    """The about panel, by the token in the header."""
+    return _call(origin, "browse", version, {"continuation": token}, channel=channel)
+
+
+def video_request(origin: str, video: str, *, version: str = "") -> Request:
+    """A video's metadata, in 4 kB: the rest of that answer is not asked for."""
+    body = {"videoId": video, "contentCheckOk": True, "racyCheckOk": True}
+    return _call(origin, "player", version, body, fields=VIDEO_FIELDS, video=video)
+
+
+def _path(address: str) -> str:
+    return quote(address, safe="@/")
+
+
+def asked_for(address: str) -> dict[str, str]:
+    """What the page must echo: a handle or an id. What a legacy name leads to may be called anything."""
+    if address.startswith("@"):
+        return {"handle": address.removeprefix("@")}
+    return {"channel": address.removeprefix("channel/")} if address.startswith("channel/") else {}
+
+
+def _get(url: str, **asked: Any) -> Request:
+    return Request(url, headers={"Cookie": COOKIES}, meta={"page_params": asked})
+
+
+def _call(origin: str, endpoint: str, version: str, body: dict[str, Any], *, fields: str = "", **asked: Any) -> Request:
+    version = version or CLIENT_VERSION
+    client = {
+        "hl": "en",
+        "gl": "US",
+        "clientName": "WEB",
+        "clientVersion": version,
+        "originalUrl": PUBLIC_ORIGINS["videosite"],
+        "platform": "DESKTOP",
+        "utcOffsetMinutes": 0,
+    }
+    context = {
+        "client": client,
+        "request": {"internalExperimentFlags": [], "useSsl": True},
+        "user": {"lockedSafetyMode": False},
+    }
+    query = urlencode({"prettyPrint": "false"} | ({"$fields": fields} if fields else {}), safe="$,")
+    headers = {
+        "Accept": "*/*",
+        "Content-Type": "application/json",
+        "Cookie": COOKIES,
+        "Origin": PUBLIC_ORIGINS["videosite"],
+        "Referer": PUBLIC_ORIGINS["videosite"],
+        "X-YouTube-Client-Name": "1",
+        "X-YouTube-Client-Version": version,
+    }
+    return Request(
+        f"{origin}/youtubei/v1/{endpoint}?{query}",
+        method="POST",
+        headers=headers,
+        body=orjson.dumps({"context": context, **body}),
+        meta={"page_params": asked},
+    )

@@ -1,0 +1,1 @@
+"""JSON in pages, and text as values."""

@@ -1,0 +1,186 @@
+"""The simulated microblog's pages: its newest client, rendered on the server, with the data in script literals."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from crawler.sandbox.microblog.account import Post, User
+from crawler.sandbox.microblog.new import KEY, entry, plain, user, user_results
+from crawler.sandbox.microblog.user import b64
+
+_BARE = re.compile(r"[A-Za-z0-9_$]+", re.ASCII)
+
+# The two encodings of its data
+
+
+def records(who: User, posts: list[Post]) -> dict[str, Any]:
+    """The page's store of records: each object once, and references between them."""
+    store: dict[str, dict[str, Any]] = {"client:root": {"__id": "client:root", "__typename": "__Root"}}
+    for name, kind in (("Tweet", "__isTweetResult"), ("TimelineTweet", "__isTimelineTimelineItemContent")):
+        store[f"client:__type:{name}"] = {"__id": f"client:__type:{name}", "__typename": "__TypeSchema", kind: True}
+    _normalise(user_results(who, whole=True), store, "")
+    timeline = f"client:{b64(f'Timeline:{who.id}')}:__timeline_urt"
+    listed = []
+    for it in posts:
+        ref = _normalise(entry(it), store, "")
+        copy_id = f"{timeline}:entries:tweet-{it.id}"
+        copy = store[ref["__ref"]] | {"__id": copy_id, "is_unread": False, "conversation_position": None}
+        store[copy_id] = copy  # the copy holds the very same reference object, which is then written as a slot
+        listed.append(copy_id)
+    end = "client:ProfileOriginalsProduct-Timeline:instructions:2"
+    store[end] = {"__id": end, "__typename": "TimelineTerminateTimeline", "direction": "TopAndBottom"}
+    store[timeline] = {
+        "__id": timeline,
+        "__typename": "TimelineTimeline",
+        "id": "ProfileOriginalsProduct-Timeline",
+        "response_objects": None,
+        "instructions": {"__refs": [end]},
+        "entries": {"__refs": listed},
+        "held_entries": {"__refs": []},
+        "top_cursor": None,
+        "bottom_cursor": None,
+        "pinned_entry_ids": [],
+        "unread_entry_ids": [],
+        "unread_entries_sort_index": None,
+        "is_terminated_at_bottom": True,
+        "is_terminated_at_top": True,
+        "last_top_fetch_timestamp_ms": 1_789_210_687_330,
+        "last_revealed_timestamp_ms": None,
+    }
+    return store
+
+
+def _normalise(value: dict[str, Any], store: dict[str, dict[str, Any]], path: str) -> dict[str, str]:
+    """Puts an object into the store and returns the reference to it."""
+    record_id = str(value.get(KEY) or path)
+    below = record_id if record_id.startswith("client:") else f"client:{record_id}"
+    made: dict[str, Any] = {"__id": record_id}
+    for key, each in value.items():
+        if isinstance(each, dict):
+            made[key] = _normalise(each, store, f"{below}:{key}")
+        elif isinstance(each, list) and (not each or isinstance(each[0], dict)):
+            refs = [_normalise(one, store, f"{below}:{key}:{n}")["__ref"] for n, one in enumerate(each)]
+            made[key] = {"__refs": refs}
+        elif key != KEY:
+            made[key] = each
+    # A record that is known already only gains: a user's page has more of it than its posts.
+    store[record_id] = made | store.get(record_id, {})
+    return {"__ref": record_id}
+
+
+def nested(who: User, posts: list[Post]) -> dict[str, Any]:
+    """The page's data in the order of the stream, objects within objects."""
+    instruction = {"__typename": "TimelineAddEntries", "entries": [entry(it) for it in posts]}
+    timeline = {"id": "ProfileOriginalsProduct-Timeline", "instructions": [instruction]}
+    result = plain(user(who, whole=True)) | {"profile_timeline": plain({"timeline": timeline})}
+    return {"user_result_by_screen_name": {"id": b64(f"UserResults:{who.id}"), "result": result}}
+
+
+class _Literal:
+    """Writes values as a stream serialiser does: each object gets a slot, and is only named where it comes again."""
+
+    def __init__(self) -> None:
+        self.slots: dict[int, int] = {}
+        self.kept: list[Any] = []
+
+    def write(self, value: Any) -> str:
+        if isinstance(value, dict | list):
+            if id(value) in self.slots:
+                return f"$R[{self.slots[id(value)]}]"
+            slot = self.slots[id(value)] = len(self.slots)
+            self.kept.append(value)
+            if isinstance(value, list):
+                return f"$R[{slot}]=[{','.join(map(self.write, value))}]"
+            inside = ",".join(f"{_key(key)}:{self.write(each)}" for key, each in value.items())
+            return f"$R[{slot}]={{{inside}}}"
+        if isinstance(value, bool):
+            return "!0" if value else "!1"
+        if isinstance(value, str):
+            return _quoted_text(value)
+        return "null" if value is None else str(value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _quoted_text(key)
+
+
+def _quoted_text(text: str) -> str:
+    for old, new in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\u2028", "\\u2028"), ("<", "\\x3C")):
+        text = text.replace(old, new)
+    return f'"{text}"'
+
+
+# Pages
+
+
+def profile_page(who: User, posts: list[Post], *, flat: bool) -> bytes:
+    """The page of a profile: its data as records (``flat``), or as nested objects."""
+    data = {"dehydratedData": {"relayRecords": records(who, posts)}} if flat else {"matches": [nested(who, posts)]}
+    script = f'($R=>{_Literal().write(data)})($R["tsr"]);document.currentScript.remove()'
+    return _document(who, f'<script class="$tsr">{script}</script>')
+
+
+def _document(who: User, scripts: str) -> bytes:
+    """The page around its data."""
+    person = {
+        "@type": "Person",
+        "additionalName": who.handle,
+        "name": who.name,
+        "description": who.about,
+        "homeLocation": {"@type": "Place", "name": who.location},
+        "identifier": who.id,
+        "image": {"@type": "ImageObject", "contentUrl": who.picture.replace("_normal", "_400x400")},
+        "interactionStatistic": [
+            {
+                "@type": "InteractionCounter",
+                "interactionType": f"https://schema.org/{action}",
+                "userInteractionCount": number,
+            }
+            for action, number in (
+                ("FollowAction", who.followers),
+                ("SubscribeAction", who.following),
+                ("WriteAction", who.posts),
+            )
+        ],
+        "sameAs": [who.link] if who.link else [],
+    }
+    created = datetime.fromtimestamp(who.created, UTC).isoformat().replace("+00:00", ".000Z")
+    linked = {"@context": "https://schema.org", "@type": "ProfilePage", "dateCreated": created, "mainEntity": person}
+    block = orjson.dumps(linked).decode().replace("<", "\\u003c")
+    title = html.escape(f"{who.name} (@{who.handle}) / X")
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"/>'
+        f'<title>{title}</title><meta property="profile:username" content="{who.handle}"/>'
+        f'<meta property="og:image" content="{who.picture.replace("_normal", "_200x200")}"/>'
+        '<meta name="twitter:label1" content="Posts"/><meta name="twitter:data1" content="1.2K"/>'
+        '<script type="module" src="https://abs.twimg.com/x-web/x-web/entry-client-logged-out-1a2b.js"></script>'
+        f'<script type="application/ld+json">{block}</script></head><body><div id="root"><article>Post</article></div>'
+        '<script class="$tsr">self.$R=self.$R||{};self.$_TSR={c(){document.querySelectorAll("."+"\\\\$tsr")}}</script>'
+        f"{scripts}</body></html>"
+    ).encode()
+
+
+def other_page(title: str, body: str, head: str = "") -> bytes:
+    """A page without data."""
+    return f"<!DOCTYPE html><html><head><title>{title}</title>{head}</head><body>{body}</body></html>".encode()
+
+
+def embed_page(handle: str, entries: list[dict[str, Any]]) -> bytes:
+    """The page of an embedded timeline."""
+    props = {
+        "pageProps": {
+            "contextProvider": {"features": {}, "scribeData": {"page": "profile"}, "hasResults": bool(entries)},
+            "latest_tweet_id": entries[0]["content"]["tweet"]["id_str"] if entries else "",
+            "headerProps": {"screenName": handle},
+            "timeline": {"entries": entries},
+        },
+        "__N_SSP": True,
+    }
+    block = orjson.dumps({"props": props, "page": "/timeline-profile/screen-name/[screenName]", "query": {}}).decode()
+    block = block.replace("<", "\\u003c")
+    return other_page("", f'<div id="__next"></div><script id="__NEXT_DATA__" type="application/json">{block}</script>')

@@ -1,0 +1,293 @@
+"""The simulated microblog: invented accounts with their posts, four sources that show them, and their truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import orjson
+
+from crawler.sandbox.microblog import faults as microblog_faults
+from crawler.sandbox.microblog import new as microblog_new
+from crawler.sandbox.microblog import old as microblog_old
+from crawler.sandbox.microblog import page as microblog_page
+from crawler.sandbox.microblog import user as microblog_user
+from crawler.sandbox.microblog.account import NEWEST, Inventor, Post, User
+from crawler.sandbox.microblog.faults import FAULTS, Token, as_json
+from crawler.sandbox.microblog.truth import Exposed, record
+
+if TYPE_CHECKING:
+    from crawler.sandbox.faults import Answer, Ask
+
+__all__ = ["FAULTS", "World"]
+
+PAGE_SIZE = 20
+EMBED_SIZE = 100
+NEWEST_ON_PAGE = 5
+STALE = 3
+"""Followers that an embed has not counted yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What kind of account it is."""
+
+    posts: int
+    shape: str = "C"
+    """The generation of the calls that answers for it: A, B, C, or D for the newest client's."""
+    flat: bool = True
+    """Whether its page has records, or nested objects."""
+    popular: bool = False
+    """Whether its timeline is in the order of popularity, as guests often get it."""
+    terminated: bool = False
+    """Whether its timeline says where it ends."""
+    protected: bool = False
+
+
+PLANS = {
+    "quiet_harbor": Plan(230),
+    "old_lantern": Plan(215, "A", flat=False, terminated=True),
+    "iron_meadow": Plan(45, "B"),
+    "relay_station": Plan(45, "D", flat=False),
+    "popular_tide": Plan(65, popular=True),
+    "closed_garden": Plan(0, protected=True),
+    "empty_shelf": Plan(0),
+    "lone_wolf": Plan(1, "B", flat=False),
+}
+FAULTY = Plan(30)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody with a profile."""
+
+    user: User
+    plan: Plan
+    posts: tuple[Post, ...]
+    """The newest first."""
+    pinned: Post | None
+    others: tuple[User, ...]
+
+    @property
+    def timeline(self) -> list[Post]:
+        """The posts in the order of the calls."""
+        return sorted(self.posts, key=lambda it: -it.likes) if self.plan.popular else list(self.posts)
+
+    @property
+    def newest(self) -> list[Post]:
+        """What its page shows: the newest posts of its own that answer nobody."""
+        return [it for it in self.posts if not it.repost_of and not it.reply_handle][:NEWEST_ON_PAGE]
+
+    @property
+    def embedded(self) -> list[Post]:
+        """What an embed shows."""
+        return self.timeline[:EMBED_SIZE]
+
+
+class World:
+    """The microblog. The same seed gives the same accounts everywhere."""
+
+    handles_of_faults: ClassVar[dict[str, str]] = {f"fault_{n:02}": name for n, name in enumerate(sorted(FAULTS), 1)}
+
+    def __init__(self, seed: int = 1, *, light: bool = False) -> None:
+        self.seed = seed
+        self.size = 5 if light else PAGE_SIZE
+        self.light = light
+        self.faults = self.handles_of_faults
+        self.token = Token()
+        self.asked_ids: dict[str, str] = {}
+        """The query id that a call was first made with, by target and call."""
+
+    @cached_property
+    def ids(self) -> dict[str, str]:
+        """Handles by the platform's ids."""
+        return {self._invented(handle)[1].id: handle for handle in (*PLANS, *self.faults)}
+
+    def _invented(self, handle: str) -> tuple[Inventor, User]:
+        """Who has a handle, and whoever goes on to invent what they posted."""
+        inventor = Inventor(f"{self.seed}/{handle}")
+        shown = handle.replace("_l", "_L") if handle == "old_lantern" else handle
+        return inventor, inventor.user(shown, protected=handle in PLANS and PLANS[handle].protected)
+
+    @lru_cache(maxsize=256)  # noqa: B019  # worlds live as long as their process
+    def account(self, handle: str) -> Account:
+        """An account, by its handle in lower case.
+
+        Raises:
+            KeyError: there is none.
+        """
+        plan = FAULTY if handle in self.faults else PLANS[handle]
+        inventor, user = self._invented(handle)
+        others = tuple(inventor.user(name) for name in ("ink_and_tide", "north_gate"))
+        count = min(plan.posts, 60) if self.light else plan.posts
+        posts = tuple(self._post(inventor, user, others, n) for n in range(count))
+        pinned = posts[-3] if len(posts) > 2 * self.size else None
+        return Account(user, plan, posts, pinned, others)
+
+    def _post(self, inventor: Inventor, user: User, others: tuple[User, ...], number: int) -> Post:
+        """A post of any kind."""
+        rng = inventor.rng
+        time = NEWEST - number * 7_200 - rng.randint(0, 3_600)
+        other = inventor.post(rng.choice(others), time - rng.randint(600, 90_000))
+        roll = rng.random()
+        if roll < 0.2:
+            if rng.random() < 0.3:
+                other = replace(other, quote_id=inventor.post(user, time - 100_000).id)
+            text = replace(inventor.post(user, time), text="", tags=(), links=(), media=(), long=False, wrapped=False)
+            return replace(text, repost_of=other, views=rng.choice((None, 7)))
+        mine = inventor.post(user, time)
+        if roll < 0.35:
+            gone = rng.random() < 0.3
+            return replace(mine, quote_id=other.id, quote_of=None if gone else other)
+        if roll < 0.5:
+            to = rng.choice((user, *others))
+            mine = replace(mine, text=f"@{to.handle} {mine.text}", reply_handle=to.handle, wrapped=False)
+            return mine if rng.random() < 0.1 else replace(mine, reply_id=other.id)
+        return mine
+
+    # The site
+
+    def source_of(self, ask: Ask) -> tuple[str, str]:
+        """Which source a request is for, and the handle that it asks for, in lower case."""
+        parts = ask.path.strip("/").split("/")
+        if parts[0] == "srv":
+            return "embed", parts[-1].lower()
+        if parts[0] == "graphql" and len(parts) == 3:
+            asked = orjson.loads(ask.args.get("variables", "{}"))
+            if parts[2] == "UserByScreenName":
+                return "user", str(asked.get("screen_name", "")).lower()
+            return "timeline", self.ids.get(str(asked.get("userId")), "")
+        return ("page", parts[0].lower()) if len(parts) == 1 else ("", "")
+
+    def fault(self, ask: Ask) -> str | None:
+        """What goes wrong with this source of the target."""
+        source, handle = self.source_of(ask)
+        name = self.faults.get(handle)
+        return name if name and microblog_faults.concerns(name, source) else None
+
+    def page(self, ask: Ask) -> Answer:
+        """Any honest answer."""
+        if ask.path == "/robots.txt":
+            return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
+        if ask.path == "/1.1/guest/activate.json":
+            return self.token.activate(ask)
+        if ask.path == "/i/flow/login":
+            return 200, {}, microblog_page.other_page("Log in to X / X", "<h1>Log in</h1>")
+        source, handle = self.source_of(ask)
+        if source in {"user", "timeline"} and (refusal := self.token.refusal(ask)):
+            return refusal
+        try:
+            return getattr(self, f"_{source or 'page'}")(self.account(handle), ask)  # type: ignore[no-any-return]
+        except KeyError:
+            return microblog_faults.nobody(source)
+
+    def _page(self, account: Account, ask: Ask) -> Answer:
+        return 200, {}, microblog_page.profile_page(account.user, account.newest, flat=account.plan.flat)
+
+    def _embed(self, account: Account, ask: Ask) -> Answer:
+        entries = [
+            {
+                "type": "tweet",
+                "entry_id": f"tweet-{it.id}",
+                "sort_index": it.id,
+                "content": {"tweet": microblog_old.embedded(it, STALE)},
+            }
+            for it in account.embedded
+        ]
+        entries[2:2] = [{"type": "advert", "entry_id": "advert-1", "sort_index": "1", "content": {}}] if entries else []
+        return 200, {}, microblog_page.embed_page(account.user.handle, entries)
+
+    def _user(self, account: Account, ask: Ask) -> Answer:
+        shape = "C" if account.plan.shape == "D" else account.plan.shape
+        return as_json({"data": {"user": {"result": microblog_user.user(account.user, shape)}}})
+
+    def _timeline(self, account: Account, ask: Ask) -> Answer:
+        sent = str(orjson.loads(ask.args["variables"]).get("cursor") or "")
+        number = self.page_number(sent)
+        if account.plan.protected:
+            return as_json({"data": {"user": {"result": {}}}})
+        posts = self._slice(account, number)
+        following = self.cursor(number + 1) if posts else sent
+        pinned = account.pinned if number == 1 else None
+        last = account.plan.terminated and not self._slice(account, number + 1)
+        if account.plan.shape == "D":
+            return as_json(microblog_new.call_timeline(posts, pinned, following, end=last))
+        shape = account.plan.shape
+        entries = [self._entry(account, it) for it in posts]
+        if posts:
+            advert = microblog_old.entry(
+                Inventor(f"advert{self.seed}").post(account.others[0], NEWEST), shape, promoted=True
+            )
+            if shape == "A":  # the older ones say it twice
+                advert["entryId"] = f"promoted-{advert['entryId']}"
+            entries[3:3] = [advert]
+            entries[5:5] = [microblog_old.who_to_follow(list(account.others), shape)]
+            entries[6:6] = [microblog_old.tombstone("1")]
+        entries += [microblog_old.cursor("Top", "DAAHtop"), microblog_old.cursor("Bottom", following or "DAAHsame")]
+        first = microblog_old.entry(pinned, shape, pinned=True) if pinned else None
+        return as_json(microblog_old.timeline(shape, entries, first, end=last))
+
+    def _entry(self, account: Account, it: Post) -> dict[str, Any]:
+        """A post's entry; an answer to somebody stands below what it answers."""
+        shape = account.plan.shape
+        if not it.reply_id:
+            return microblog_old.entry(it, shape)
+        asked = Inventor(it.reply_id).post(account.others[1], it.time - 60)
+        return microblog_old.conversation([replace(asked, id=it.reply_id), it], shape)
+
+    def _slice(self, account: Account, number: int) -> list[Post]:
+        return account.timeline[(number - 1) * self.size : number * self.size]
+
+    @staticmethod
+    def cursor(number: int) -> str:
+        """The platform's cursor to a page, opaque as such things are."""
+        return "DAAHCgABHPEX6f6__-sLAAIAAAATM" + microblog_user.b64(f"page {number}").rstrip("=")
+
+    def page_number(self, cursor: str) -> int:
+        """The page that a cursor leads to; no cursor leads to the first."""
+        return next((n for n in range(2, 100) if self.cursor(n) == cursor), 1)
+
+    def damaged(self, name: str, ask: Ask) -> Answer:
+        """The microblog's own faults."""
+        return microblog_faults.damaged(self, name, ask)
+
+    def catalogue(self) -> dict[str, Any]:
+        """What there is to ask for."""
+        return {
+            "accounts": {h: {"posts": len(self.account(h).posts), "shape": PLANS[h].shape} for h in PLANS},
+            "faults": {handle: {"name": name, "code": FAULTS[name].code} for handle, name in self.faults.items()},
+        }
+
+    # The truth
+
+    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The exact record of a target. ``page`` counts from 1. ``nextCursor`` is left "": it is not the platform's.
+
+        Raises:
+            KeyError: no such account.
+            ValueError: no such page.
+        """
+        handle = str(params["username"]).removeprefix("@").lower()
+        number = int(params.get("page") or 1)
+        if number < 1:
+            raise ValueError(number)
+        account = self.account(handle)
+        silent = microblog_faults.silent(self.faults.get(handle, ""))
+        served = [] if account.plan.protected else self._slice(account, number)
+        last = account.plan.terminated and not self._slice(account, number + 1)
+        return record(
+            Exposed(
+                user=account.user,
+                shape=account.plan.shape,
+                sources=frozenset({"page", "embed", "user", "timeline"} - silent),
+                newest=account.newest,
+                embedded=account.embedded,
+                served=served,
+                first_served=self._slice(account, 1),
+                pinned=account.pinned,
+                number=number,
+                stale=STALE,
+                more=bool(served) and not last and not microblog_faults.ends(self.faults.get(handle, ""), number),
+            )
+        )

@@ -1,0 +1,146 @@
+"""The simulated microblog's users, in the shapes of three generations of its calls."""
+
+from __future__ import annotations
+
+import html
+from base64 import b64encode
+from typing import Any
+
+from crawler.sandbox.microblog.account import User, date_text
+
+OLDEST, OLD, NEW = "A", "B", "C"
+
+
+def b64(text: str) -> str:
+    """A record's id."""
+    return b64encode(text.encode()).decode()
+
+
+def user(who: User, shape: str) -> dict[str, Any]:
+    """A user as the calls of a generation give it."""
+    common = {
+        "__typename": "User",
+        "affiliates_highlighted_label": _label() if who.kind else {},
+        "business_account": {"affiliates_count": 100} if who.kind else {},
+        "creator_subscriptions_count": 0,
+        "has_graduated_access": True,
+        "has_hidden_subscriptions_on_profile": False,
+        "highlights_info": {"can_highlight_tweets": True, "highlighted_tweets": "4"},
+        "id": b64(f"User:{who.id}"),
+        "is_blue_verified": who.blue,
+        "is_profile_translatable": False,
+        "legacy_extended_profile": {},
+        "professional": {
+            "category": [{"icon_name": "IconBriefcaseStroke", "id": 1009, "name": "Community"}],
+            "professional_type": "Business",
+            "rest_id": "1516891231749517312",
+        },
+        "profile_image_shape": "Square" if who.kind else "Circle",
+        "rest_id": who.id,
+        "tipjar_settings": {},
+        "verification_info": {
+            "is_identity_verified": False,
+            "reason": {
+                "description": {
+                    "entities": [
+                        {"from_index": 53, "ref": {"url": "https://x.com/x", "url_type": "ExternalUrl"}, "to_index": 55}
+                    ],
+                    "text": "This account is Premium",
+                },
+                "verified_since_msec": "1395425700472",
+            },
+        },
+    }
+    if shape == OLDEST:
+        return common | {"legacy": oldest_user(who), "parody_commentary_fan_label": "None", "user_seed_tweet_count": 0}
+    newer = common | {
+        "avatar": {"image_url": who.picture},
+        "core": {"created_at": date_text(who.created), "name": html.escape(who.name), "screen_name": who.handle},
+        "dm_permissions": {"can_dm": True},
+        "follow_request_sent": False,
+        "location": {"location": who.location},
+        "media_permissions": {"can_media_tag": True},
+        "privacy": {"protected": who.protected},
+        "profile_bio": {"description": html.escape(who.about, quote=False), "entities": _bio_entities(who)},
+        "profile_description_language": "en",
+        "profile_sort_enabled": True,
+        "relationship_perspectives": dict.fromkeys(
+            ("blocked_by", "blocking", "followed_by", "following", "live_following", "muting"), False
+        ),
+        "super_follow_eligible": False,
+        "super_followed_by": False,
+        "super_following": False,
+        "verification": {"verified": False, **({"verified_type": who.kind} if who.kind else {})},
+    }
+    if shape == OLD:
+        legacy = oldest_user(who)
+        for moved in ("created_at", "location", "name", "profile_image_url_https", "screen_name", "verified"):
+            del legacy[moved]
+        legacy = {"time_zone": "", "utc_offset": 0, "notifications": False, "withheld_scope": ""} | legacy
+        return newer | {"legacy": legacy | {"url": who.link, "profile_banner_url": who.banner}}
+    return newer | {
+        "action_counts": {"favorites_count": who.likes},
+        "banner": {"image_url": who.banner},
+        "notifications_settings": {"notifications_enabled": False},
+        "pinned_items": {"tweet_ids_str": []},
+        "possibly_sensitive": False,
+        "profile_metadata": {"profile_interstitial_type": ""},
+        "profile_translation": {"translator_type": "regular"},
+        "relationship_counts": {"followers": who.followers, "following": who.following},
+        "tweet_counts": {"media_tweets": who.media, "tweets": who.posts},
+        "website": {"url": who.link},
+    }
+
+
+def oldest_user(who: User, *, stale: int = 0) -> dict[str, Any]:
+    """A user as the oldest calls, and still the embeds, have it. ``stale`` followers are not yet counted."""
+    optional = {"profile_banner_url": who.banner, "url": who.link, "verified_type": who.kind}
+    return {
+        "created_at": date_text(who.created),
+        "default_profile": False,
+        "default_profile_image": False,
+        "description": html.escape(who.about, quote=False),
+        "entities": _bio_entities(who),
+        "fast_followers_count": 0,
+        "favourites_count": who.likes,
+        "followers_count": who.followers - stale,
+        "friends_count": who.following,
+        "has_custom_timelines": True,
+        "is_translator": False,
+        "listed_count": who.lists,
+        "location": who.location,
+        "media_count": who.media,
+        "name": html.escape(who.name),
+        "normal_followers_count": who.followers,
+        "pinned_tweet_ids_str": [],
+        "possibly_sensitive": False,
+        "profile_image_url_https": who.picture,
+        "profile_interstitial_type": "",
+        "screen_name": who.handle,
+        "statuses_count": who.posts,
+        "translator_type": "regular",
+        "verified": False,
+        "want_retweets": False,
+        "withheld_in_countries": [],
+        **({"protected": True} if who.protected else {}),
+        **{name: value for name, value in optional.items() if value},
+    }
+
+
+def _label() -> dict[str, Any]:
+    return {
+        "label": {
+            "badge": {"url": "https://pbs.twimg.com/profile_images/1/x_bigger.jpg"},
+            "description": "X",
+            "url": {"url": "https://x.com/x", "urlType": "DeepLink"},
+            "userLabelDisplayType": "Badge",
+            "userLabelType": "BusinessLabel",
+        }
+    }
+
+
+def _bio_entities(who: User) -> dict[str, Any]:
+    if not who.link:
+        return {"description": {}}
+    link = {"display_url": "example.org", "expanded_url": "https://example.org/", "indices": [0, 23], "url": who.link}
+    return {"description": {}, "url": {"urls": [link]}}

@@ -1,0 +1,221 @@
+"""What the simulated photo app can do wrong. It says nearly everything with status 200."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
+from crawler.sandbox.photoapp import media as photoapp_media
+from crawler.sandbox.photoapp import page as photoapp_page
+from crawler.sandbox.photoapp.page import ERROR_ROUTE, LOGIN_ROUTE, PROFILE_ROUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from crawler.sandbox.photoapp.people import Post
+    from crawler.sandbox.photoapp.site import World
+
+SHARE_FAULTS = {
+    "share-gone": Fault("TARGET_NOT_FOUND", "a share link to nothing: the error page"),
+    "share-profile": Fault("TARGET_NOT_FOUND", "a share link to a profile"),
+    "share-loop": Fault("TARGET_NOT_FOUND", "a share link to a share link"),
+    "share-login": Fault("UPSTREAM_BLOCKED", "a share link answered by a redirect to the login page"),
+    "share-home": Fault("UPSTREAM_BLOCKED", "a share link answered by a redirect to the home page"),
+    "share-foreign": Fault("UPSTREAM_BLOCKED", "a share link answered by a redirect to another host"),
+    "share-nowhere": Fault("UPSTREAM_ERROR", "a redirect that does not say where to"),
+    "share-shell": Fault("EXTRACTION_FAILED", "a page instead of a redirect"),
+}
+"""Faults of share links; their tokens are in ``World.faults`` too."""
+
+FAULTS = (
+    COMMON
+    | SHARE_FAULTS
+    | {
+        "soft-gone": Fault("TARGET_NOT_FOUND", "200 with the error page"),
+        "null-post": Fault("TARGET_NOT_FOUND", "the data block says null"),
+        "private": Fault("TARGET_NOT_FOUND", "the post is withheld, and no ruling says why"),
+        "field-exception": Fault("TARGET_NOT_FOUND", "no data, and the query's error for what does not exist"),
+        "age-gate": Fault("TARGET_RESTRICTED", "withheld by age"),
+        "region-gate": Fault("TARGET_RESTRICTED", "withheld by region"),
+        "other-gate": Fault("TARGET_RESTRICTED", "withheld by a ruling of another kind"),
+        "sensitive": Fault("TARGET_RESTRICTED", "a JSON refusal: not for everyone"),
+        "ruling": Fault("TARGET_RESTRICTED", "a ruling as JSON, without the post"),
+        "login-redirect": Fault("UPSTREAM_BLOCKED", "a redirect to the login page"),
+        "login-route": Fault("UPSTREAM_BLOCKED", "200 with the login page"),
+        "home": Fault("UPSTREAM_BLOCKED", "a redirect to the home page"),
+        "challenge": Fault("UPSTREAM_BLOCKED", "a redirect to the challenge"),
+        "checkpoint": Fault("UPSTREAM_BLOCKED", "400 that asks for a proof"),
+        "require-login": Fault("UPSTREAM_BLOCKED", "401 that asks for a login"),
+        "bad-client": Fault("UPSTREAM_BLOCKED", "400 that dislikes the client"),
+        "shell": Fault("UPSTREAM_RATE_LIMITED", "the right page without its data"),
+        "shell-to-plain": Fault("UPSTREAM_RATE_LIMITED", "the same to all but a browser"),
+        "og-only": Fault("UPSTREAM_RATE_LIMITED", "nothing but the tags for link previews"),
+        "please-wait": Fault("UPSTREAM_RATE_LIMITED", "401 that asks to wait"),
+        "not-found-403": Fault("UPSTREAM_RATE_LIMITED", "403 with a page that says not found"),
+        "limit-code": Fault("UPSTREAM_RATE_LIMITED", "a JSON error behind the guard against inclusion"),
+        "gated-query": Fault("EXTRACTION_FAILED", "400: the query is not for visitors"),
+        "stale-query": Fault("EXTRACTION_FAILED", "no data, and an error of the query's execution"),
+        "partial-error": Fault("OK", "errors beside the whole data"),
+        "wrong-post": Fault("EXTRACTION_FAILED", "another post's page"),
+        "wrong-post-once": Fault("OK", "the same, the first time"),
+        "wrong-shell": Fault("EXTRACTION_FAILED", "another post's page without its data"),
+        "no-data": Fault("EXTRACTION_FAILED", "no data block, and no word why"),
+        "broken-json": Fault("EXTRACTION_FAILED", "the data block ends in the middle"),
+        "deep-json": Fault("EXTRACTION_FAILED", "a data block of ten thousand nested lists"),
+        "blind": Fault("EXTRACTION_FAILED", "keys with new names"),
+        "missing-owner": Fault("EXTRACTION_FAILED", "a post without its owner"),
+        "missing-time": Fault("EXTRACTION_FAILED", "a post without its time"),
+        "no-picture": Fault("EXTRACTION_FAILED", "a post without a picture"),
+        "embed-down": Fault("OK", "the page that would tell the duration fails"),
+        "embed-forbidden": Fault("OK", "the page that would tell the duration is refused"),
+        "embed-null": Fault("OK", "the page that would tell the duration holds nothing"),
+    }
+)
+"""What the app can do wrong, by target name; the shortcodes are in ``World.faults``."""
+
+
+def damaged(world: World, name: str, ask: Ask) -> Answer:
+    """The answer of a fault of the app's own."""
+    if name in _ANSWERS:
+        return _ANSWERS[name]
+    code = next(code for code, fault in world.faults.items() if code in ask.path)
+    post = world.posts[code]
+    if name in _PAGES:
+        return 200, {}, _PAGES[name](world, post)
+    if name == "partial-error":
+        error = {"message": "execution error", "path": ["xig_polaris_media", "location"], "severity": "ERROR"}
+        return 200, {}, world.document(post, _block(world.data(post, "page"), errors=[error]))
+    data = world.data(post, "page")
+    return 200, {}, world.document(post, _block(_DAMAGES[name](data)))
+
+
+def other(path: str, *, light: bool) -> Answer:
+    """The answer to everything that is no post: walls, the home page, and the error page for the rest."""
+    if path == "/robots.txt":
+        return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"
+    if path == "/" or path.startswith("/accounts/login"):
+        return 200, {}, photoapp_page.document(LOGIN_ROUTE, (), light=light)
+    if path.startswith("/challenge"):
+        return 200, {}, photoapp_page.plain("Confirm that it is you")
+    return 200, {}, photoapp_page.document(ERROR_ROUTE, (), light=light)
+
+
+def _block(data: dict[str, Any], **beside: Any) -> bytes:
+    return photoapp_page.prefetched("PolarisLoggedOutDesktopWWWPostRootContentQuery", data, **beside)
+
+
+def _json(status: int, **words: Any) -> Answer:
+    return status, {"Content-Type": "application/json"}, orjson.dumps({**words, "status": "fail"})
+
+
+def _redirect(where: str) -> Answer:
+    return 302, {"Location": where}, b""
+
+
+# Answers that are no post's page
+
+_RULING = {"title": "Restricted Photo", "description": "You must be 18 years old or over to see this.", "status": "ok"}
+
+_ANSWERS: dict[str, Answer] = {
+    "soft-gone": (200, {}, photoapp_page.document(ERROR_ROUTE, (), light=True)),
+    "login-route": (200, {}, photoapp_page.document(LOGIN_ROUTE, (), light=True)),
+    "login-redirect": _redirect("/accounts/login/?next=%2Fp%2F"),
+    "home": _redirect("/"),
+    "challenge": _redirect("/challenge/?next=%2Fp%2F"),
+    "checkpoint": _json(400, message="checkpoint_required", checkpoint_url="/challenge/"),
+    "sensitive": _json(400, message="This content isn't available to everyone: some people may find it upsetting."),
+    "ruling": (200, {"Content-Type": "application/json"}, orjson.dumps(_RULING)),
+    "please-wait": _json(
+        401, message="Please wait a few minutes before you try again.", require_login=True, igweb_rollout=True
+    ),
+    "require-login": _json(401, message="", require_login=True),
+    "bad-client": _json(400, message="SecFetch Policy violation."),
+    "gated-query": _json(400, message="Unauthorized logged out query"),
+    "limit-code": (200, {}, b'for (;;);{"__ar":1,"error":1675004,"errorSummary":"Rate limit exceeded"}'),
+    "not-found-403": (403, {}, photoapp_page.plain("Page Not Found")),
+    "stale-query": (
+        200,
+        {"Content-Type": "application/json"},
+        orjson.dumps({"data": None, "errors": [{"message": "execution error", "severity": "CRITICAL"}]}),
+    ),
+    "field-exception": (
+        200,
+        {"Content-Type": "application/json"},
+        orjson.dumps({"data": None, "errors": [{"message": "A server error field_exception occured."}]}),
+    ),
+    "no-data": (200, {}, photoapp_page.plain("Back in a moment")),
+    "embed-null": (200, {}, photoapp_page.embed({"gql_data": None}, light=True)),
+    "share-gone": (200, {}, photoapp_page.document(ERROR_ROUTE, (), light=True)),
+    "share-profile": _redirect("/northwood.lodge/"),
+    "share-loop": _redirect("/share/p/BAelsewhere/"),
+    "share-login": _redirect("/accounts/login/?next=%2Fshare%2F"),
+    "share-home": _redirect("/"),
+    "share-foreign": _redirect("http://127.0.0.9:9/p/DaSandbox01/"),
+    "share-nowhere": (302, {}, b"moved"),
+    "share-shell": (200, {}, photoapp_page.document(PROFILE_ROUTE, (), light=True)),
+}
+
+
+# Pages of a post without what they should hold
+
+
+def _another(world: World, _post: Post) -> bytes:
+    found = world.posts[world.listed[1]]
+    return world.document(found, _block({"xig_polaris_media": photoapp_media.wrapper(found, ())}))
+
+
+def _only_previews(_world: World, post: Post) -> bytes:
+    return f"<!DOCTYPE html><html><head>{photoapp_page.preview(post)}</head></html>".encode()
+
+
+_PAGES: dict[str, Callable[[World, Post], bytes]] = {
+    "shell": lambda world, post: world.document(post),
+    "shell-to-plain": lambda world, post: world.document(post),
+    "og-only": _only_previews,
+    "wrong-post": _another,
+    "wrong-shell": lambda world, _: world.document(world.posts[world.listed[1]]),
+    "broken-json": lambda world, post: world.document(post, world.block(post)[:-4_000]),
+    "deep-json": lambda world, post: world.document(
+        post, b'{"xig_polaris_media":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+    ),
+}
+
+
+# Posts that say something else
+
+
+def _gated(kind: int, title: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def gate(data: dict[str, Any]) -> dict[str, Any]:
+        ruling = {"gating_type": kind, "title": title, "description": "It is withheld from you."}
+        wrapper = data["xig_polaris_media"] | {"if_not_gated_logged_out": None, "gating_ruling": ruling}
+        return {"xig_polaris_media": wrapper | {"comments_connection": {"edges": [], "page_info": None}}}
+
+    return gate
+
+
+def _without(*keys: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def cut(data: dict[str, Any]) -> dict[str, Any]:
+        for key in keys:
+            del data["xig_polaris_media"]["if_not_gated_logged_out"][key]
+        return data
+
+    return cut
+
+
+def _renamed(data: dict[str, Any]) -> dict[str, Any]:
+    return {"xig_polaris_media_v2": data["xig_polaris_media"]}
+
+
+_DAMAGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "null-post": lambda _: {"xig_polaris_media": None},
+    "private": lambda data: {"xig_polaris_media": data["xig_polaris_media"] | {"if_not_gated_logged_out": None}},
+    "age-gate": _gated(3, "Age-restricted content"),
+    "region-gate": _gated(2, "Not available in your region"),
+    "other-gate": _gated(9, "Unavailable"),
+    "blind": _renamed,
+    "missing-owner": _without("user"),
+    "missing-time": _without("taken_at"),
+    "no-picture": _without("image_versions2", "display_uri"),
+}

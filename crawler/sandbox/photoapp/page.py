@@ -1,0 +1,112 @@
+"""The simulated photo app's pages: data in scripts, among all that such pages weigh."""
+
+from __future__ import annotations
+
+import html
+import random
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from crawler.sandbox.photoapp.people import hash_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crawler.sandbox.photoapp.people import Post
+
+POST_ROUTE = "PolarisLoggedOutDesktopWWWPostRoute"
+ERROR_ROUTE = "PolarisErrorRoute"
+LOGIN_ROUTE = "PolarisCAAIGLoginHomepageRoute"
+REELS_ROUTE = "PolarisLoggedOutDesktopWWWProfileReelsRoute"
+PROFILE_ROUTE = "PolarisLoggedOutDesktopWWWProfileRoute"
+PUBLIC = "https://www.instagram.com"
+
+_WORDS = ("feed", "media", "clip", "pill", "overlay", "player", "caption", "sheet", "modal", "surface", "avatar", "row")
+
+
+def document(
+    route: str, blocks: Sequence[bytes], *, light: bool, meta: str = "", attributes: str = ' data-content-len="1"'
+) -> bytes:
+    """A page of a route: its preview tags, the data blocks, and the program around them."""
+    name = orjson.dumps({"canonicalRouteName": f"comet.igweb.{route}"})
+    scripts = b"".join(_script(block, attributes) for block in (name, *blocks))
+    weight = b"" if light else _styles() + b"".join(_script(each, attributes) for each in _bootstrap())
+    head = f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Photo app</title>{meta}</head><body>'
+    return head.encode() + weight + scripts + b"</body></html>"
+
+
+def preview(post: Post) -> str:
+    """The tags for link previews: rounded counts, a cropped picture."""
+    likes = f"{post.likes // 1000}K" if post.likes > 10_000 else str(post.likes)
+    owner = post.owner
+    words = f"{likes} likes, {post.comment_count} comments - {owner.username} on October 2, 2026: "
+    said = f"{words}&quot;{html.escape(post.caption or '')}&quot;"
+    return (
+        '<meta property="og:type" content="article" />'
+        f'<meta property="og:title" content="{html.escape(owner.full_name)} on the photo app" />'
+        f'<meta property="og:image" content="{html.escape(post.image("c0.0.1_e35_s640x640"))}" />'
+        f'<meta property="og:url" content="{PUBLIC}/{owner.username}/p/{post.code}/" />'
+        f'<meta property="og:description" content="{said}. " />'
+    )
+
+
+def prefetched(query: str, data: dict[str, Any], **beside: Any) -> bytes:
+    """The data block of a page: the answer that its first query will get, deep in the program's own calls."""
+    adapter = f"adp_{query}RelayPreloader_{hash_of(query)[:22]}"
+    result = {"data": data, "extensions": {"is_final": True}, **beside}
+    content = {"__bbox": {"complete": True, "result": result, "sequence_number": 0}}
+    call = ["RelayPrefetchedStreamCache", "next", [], [adapter, content]]
+    first = [["PolarisPostVideoPlayer_media$normalization.graphql"], ["PolarisPostVideoPlayer.react"]]
+    bbox = {"define": [["cr:9686", [], {"__rc": [None, None]}, -1]], "require": [*first, call, ["oz-player"]]}
+    handle = ["ScheduledServerJS", "handle", None, [{"__bbox": bbox}, {"__bbox": None}]]
+    return orjson.dumps({"require": [handle]})
+
+
+def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
+    """The page that other sites embed: its data is JSON in a text in JSON."""
+    inner = None if context is None else orjson.dumps(context).decode()
+    call = orjson.dumps(["PolarisEmbedSimple", "init", [], [{"contextJSON": inner}]])
+    init = b's.handle({"require":[' + call.replace(b"</", b"<\\/") + b"]});"
+    shell = b'<!DOCTYPE html><html lang="en"><head><title>Photo app</title></head><body class="Embed">'
+    return shell + (b"" if light else _styles()) + b"<script>" + init + b"</script></body></html>"
+
+
+def plain(title: str) -> bytes:
+    """A page that is nothing but words."""
+    return f"<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>".encode()
+
+
+def _script(block: bytes, attributes: str) -> bytes:
+    opened = f'<script type="application/json"{attributes} data-sjs>'.encode()
+    return opened + block.replace(b"</", b"<\\/") + b"</script>"
+
+
+@cache
+def _styles() -> bytes:
+    rng = random.Random(7)  # noqa: S311  # an invented stylesheet, no secret
+    rules = [
+        f".x{rng.getrandbits(28):07x}{{{rng.choice(_WORDS)}:{rng.randint(0, 40)}px;color:#{rng.getrandbits(24):06x};"
+        f"transform:translate({rng.uniform(-9, 9):.3f}px)}}"
+        for _ in range(2_400)
+    ]
+    return ("<style>" + "".join(rules) + "</style>").encode()
+
+
+@cache
+def _bootstrap() -> list[bytes]:
+    """What else stands in such scripts: tables of modules, of their files, of texts."""
+    rng = random.Random(8)  # noqa: S311  # invented modules, no secret
+    blocks = []
+    for _ in range(14):
+        modules = {
+            f"{rng.choice(_WORDS).title()}{rng.choice(_WORDS).title()}{rng.getrandbits(16):04x}.react": {
+                "r": [f"{rng.getrandbits(40):010x}" for _ in range(rng.randint(2, 9))],
+                "be": 1,
+                "src": f"https://static.example/rsrc.php/v4/{rng.getrandbits(64):016x}.js",
+            }
+            for _ in range(260)
+        }
+        blocks.append(orjson.dumps({"require": [["Bootloader", "handlePayload", None, [{"bxData": modules}]]]}))
+    return blocks

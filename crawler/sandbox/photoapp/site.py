@@ -1,0 +1,195 @@
+"""The simulated photo app: invented people and posts, the pages that it serves, and their truth."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+import orjson
+
+from crawler.sandbox.photoapp import faults as photoapp_faults
+from crawler.sandbox.photoapp import graph as photoapp_graph
+from crawler.sandbox.photoapp import media as photoapp_media
+from crawler.sandbox.photoapp import page as photoapp_page
+from crawler.sandbox.photoapp.faults import FAULTS, SHARE_FAULTS
+from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Account, Author, Post, code_of, id_of, people
+from crawler.sandbox.photoapp.truth import record
+
+if TYPE_CHECKING:
+    from crawler.sandbox.faults import Answer, Ask
+
+__all__ = ["FAULTS", "World"]
+
+EXAMPLE = "DaSandbox01"
+"""The post that every world has."""
+TIMELINE = 12
+"""Posts that a page lists of its owner."""
+LONELY = "one.post.only"
+
+_POST = re.compile(r"/(?:[\w.]+/)?(?:p|reel|reels|tv)/(?P<code>[\w-]+)/(?P<embed>embed/captioned/)?", re.ASCII)
+_SHARE = re.compile(r"/share/(?:(?:p|reel|reels|tv)/)?(?P<token>[\w-]+)/?", re.ASCII)
+_REELS = re.compile(r"/(?P<username>[\w.]+)/reels/", re.ASCII)
+
+
+class World:
+    """The app. The same seed gives the same app everywhere."""
+
+    faults: ClassVar[dict[str, str]] = {f"FAULT{n:06d}": name for n, name in enumerate(sorted(FAULTS), 1)}
+    """Fault by the shortcode of the post, or the token of the share link, that it befalls."""
+
+    def __init__(self, seed: int = 1, *, light: bool = False) -> None:
+        self.seed = seed
+        self.light = light
+        rng = random.Random(seed)  # noqa: S311  # an invented world, no secret
+        self.accounts = people(rng)
+        author = Author(rng, self.accounts)
+        first = self.accounts[0]
+        made = [author.post(first, PHOTO, pk=id_of(EXAMPLE), layout="wrapped")]
+        for account in self.accounts:
+            kinds = [PHOTO, VIDEO, CAROUSEL, *(rng.choice((PHOTO, VIDEO, CAROUSEL)) for _ in range(11))]
+            made += [author.post(account, kind) for kind in (kinds[:1] if account.username == LONELY else kinds)]
+        for place in rng.sample(range(len(made)), 6):
+            made[place] = replace(made[place], pinned=True)
+        self.posts: dict[str, Post] = {post.code: post for post in made}
+        self.listed: tuple[str, ...] = tuple(self.posts)
+        """Shortcodes of the posts, without those for faults, which no timeline lists."""
+        for code, name in self.faults.items():
+            kind, timing = (VIDEO, "embed") if name.startswith("embed-") else (PHOTO, "nowhere")
+            fixed = {"taken_at": 1_790_000_000, "timing": timing, "layout": "wrapped", "coauthors": ()}
+            self.posts[code] = author.post(first, kind, pk=id_of(code), **fixed)
+        self.shares = {f"BA{code[2:]}": code for code in self.listed}
+        """The post of each share link's token."""
+
+    def timeline(self, account: Account) -> list[Post]:
+        """The account's newest posts, pinned ones first."""
+        own = [self.posts[code] for code in self.listed if self.posts[code].owner is account]
+        return sorted(own, key=lambda post: (not post.pinned, -post.taken_at))[:TIMELINE]
+
+    def reels(self, account: Account) -> list[Post]:
+        """The account's newest reels."""
+        own = [self.posts[code] for code in self.listed if self.posts[code].owner is account]
+        return sorted((post for post in own if post.is_video), key=lambda post: -post.taken_at)[:TIMELINE]
+
+    # The site
+
+    def fault(self, ask: Ask) -> str | None:
+        """The fault of the post or share link that a path names. Some befall only what comes after the post's page."""
+        share, post = _SHARE.fullmatch(ask.path), _POST.fullmatch(ask.path)
+        found = share["token"] if share else post["code"] if post else ""
+        name = self.faults.get(found)
+        if name is None or (name in SHARE_FAULTS) != bool(share):
+            return None
+        if name == "shell-to-plain" and "sec-ch-ua" in ask.headers:  # no plain request has it
+            return None
+        later = name.startswith("embed-")
+        if post and later != bool(post["embed"]):
+            return None
+        return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
+
+    def page(self, ask: Ask) -> Answer:
+        """A post, its embed page, an account's reels, a share link's redirect, a query's answer, or the error page."""
+        if ask.method == "POST":
+            return self._query(ask)
+        post, share, reels = (form.fullmatch(ask.path) for form in (_POST, _SHARE, _REELS))
+        if share and share["token"] in self.shares:
+            found = self.posts[self.shares[share["token"]]]
+            where = f"/{found.owner.username}/{'reel' if found.is_video else 'p'}/{found.code}/?igsh=invented"
+            return 302, {"Location": photoapp_page.PUBLIC + where if found.pinned else where}, b""
+        if share and share["token"] in self.faults:
+            return 302, {"Location": f"/p/{EXAMPLE}/"}, b""
+        if post and post["code"] in self.posts:
+            return 200, {}, self._post_page(self.posts[post["code"]], ask, embedded=bool(post["embed"]))
+        named = [each for each in self.accounts if reels and each.username == reels["username"]]
+        if named:
+            return 200, {}, self.reels_page(named[0])
+        return photoapp_faults.other(ask.path, light=self.light)
+
+    def _post_page(self, post: Post, ask: Ask, *, embedded: bool) -> bytes:
+        if embedded:
+            context = {"gql_data": {"shortcode_media": photoapp_graph.embedded(post)}, "media": None}
+            return photoapp_page.embed(context, light=self.light)
+        if ask.headers and ask.headers.get("sec-fetch-mode") != "navigate":  # no browser opened a link
+            return self.document(post)
+        return self.document(post, self.block(post))
+
+    def document(self, post: Post, *blocks: bytes) -> bytes:
+        """A post's page with data blocks."""
+        route, meta = photoapp_page.POST_ROUTE, photoapp_page.preview(post)
+        # Pages differ in the attributes of their scripts.
+        attributes = ' data-content-len="4711"' if int(post.pk) % 2 else ""
+        return photoapp_page.document(route, blocks, light=self.light, meta=meta, attributes=attributes)
+
+    def block(self, post: Post) -> bytes:
+        """The data block of a post's page."""
+        if post.layout == "item":
+            return photoapp_page.prefetched("PolarisPostRootQuery", self.data(post, "item"))
+        return photoapp_page.prefetched("PolarisLoggedOutDesktopWWWPostRootContentQuery", self.data(post, "page"))
+
+    def data(self, post: Post, form: str) -> dict[str, Any]:
+        """A query's data, in one of the platform's forms: page, item, graph."""
+        if form == "item":
+            return {"xdt_api__v1__media__shortcode__web_info": {"items": [photoapp_media.item(post)]}}
+        if form == "graph":
+            related = [self.posts[code] for code in self.listed[:4]]
+            return {"xdt_shortcode_media": photoapp_graph.node(post, related)}
+        return {"xig_polaris_media": photoapp_media.wrapper(post, self.timeline(post.owner))}
+
+    def reels_page(self, account: Account) -> bytes:
+        """An account's tab of reels."""
+        edges = [photoapp_media.clip(post) for post in self.reels(account)]
+        data = {"xig_user_by_username": {"pk": account.pk, "polaris_clips_connection": {"edges": edges}}}
+        block = photoapp_page.prefetched("PolarisLoggedOutDesktopWWWProfileReelsTabContentQuery", data)
+        return photoapp_page.document(photoapp_page.REELS_ROUTE, (block,), light=self.light)
+
+    def _query(self, ask: Ask) -> Answer:
+        """The answers of the queries that the pages' own scripts send, each at its own address."""
+        asked = orjson.loads(ask.body)
+        form = {"/api/graphql": "page", "/graphql/query": str(asked.get("form", "item"))}[ask.path]
+        post = self.posts.get(asked.get("shortcode") or code_of(int(asked["media_id"])))
+        keys = {"page": "xig_polaris_media", "graph": "xdt_shortcode_media"}
+        found = self.data(post, form) if post else {keys.get(form, "xdt_api__v1__media__shortcode__web_info"): None}
+        return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
+
+    def damaged(self, name: str, ask: Ask) -> Answer:
+        """The app's own faults."""
+        return photoapp_faults.damaged(self, name, ask)
+
+    def catalogue(self) -> dict[str, Any]:
+        """What there is to ask for."""
+        return {
+            "posts": {code: {"owner": self.posts[code].owner.username} for code in self.listed},
+            "shares": self.shares,
+            "faults": {code: {"name": name, "code": FAULTS[name].code} for code, name in self.faults.items()},
+        }
+
+    def url_of_fault(self, name: str) -> str:
+        """The URL that a caller gives to meet a fault."""
+        (code,) = (code for code, fault in self.faults.items() if fault == name)
+        return f"{photoapp_page.PUBLIC}/{'share/p' if name in SHARE_FAULTS else 'p'}/{code}/"
+
+    # The truth
+
+    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The exact record of a target: ``url``, and ``plays`` where a crawl asks for those too.
+
+        With ``form`` what one answer tells of it, without a crawl's further pages: page, item, graph or embed.
+
+        Raises:
+            KeyError: no URL, or none of a post.
+        """
+        path = urlsplit(params["url"]).path
+        share, found = _SHARE.fullmatch(path), _POST.fullmatch(path.rstrip("/") + "/")
+        code = self.shares[share["token"]] if share else found["code"] if found else path
+        post = self.posts[code]
+        told = record(
+            post, params.get("form") or ("item" if post.layout == "item" else "page"), self.timeline(post.owner)
+        )
+        if post.is_video and "form" not in params:
+            if post.timing == "embed" and code not in self.faults:
+                told["video_duration"] = post.duration
+            if params.get("plays") and post in self.reels(post.owner) and not post.hidden:
+                told["video_play_count"] = post.plays
+        return {"data": {"xdt_shortcode_media": told}, "success": True}

@@ -1,0 +1,166 @@
+"""What the simulated professional network can do wrong, by the name in a profile's URL."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
+from crawler.sandbox.professional.page import document, page_key
+from crawler.sandbox.professional.words import PUBLIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from crawler.sandbox.professional.people import Member
+    from crawler.sandbox.professional.site import World
+
+FAULTS = COMMON | {
+    "not-found": Fault(
+        "TARGET_NOT_FOUND", "200 with the network's own not-found page: missing or private, it is the same"
+    ),
+    "not-found-404": Fault("TARGET_NOT_FOUND", "the same as 404"),
+    "company": Fault("TARGET_NOT_FOUND", "a redirect to a company's page"),
+    "directory": Fault("TARGET_NOT_FOUND", "a redirect to a list of members"),
+    "login-wall": Fault("UPSTREAM_BLOCKED", "a redirect to the page that asks to join"),
+    "login-wall-page": Fault("UPSTREAM_BLOCKED", "the same page in place of the profile"),
+    "login": Fault("UPSTREAM_BLOCKED", "a redirect to the login"),
+    "checkpoint": Fault("UPSTREAM_BLOCKED", "a redirect to a challenge"),
+    "challenge": Fault("UPSTREAM_BLOCKED", "200 with a script and nothing to see"),
+    "guest-home": Fault("UPSTREAM_BLOCKED", "the home page in place of the profile"),
+    "home": Fault("UPSTREAM_BLOCKED", "a redirect to the home page"),
+    "status-999": Fault("UPSTREAM_BLOCKED", "status 999, meant for the visitor: it opens the circuit breaker"),
+    "status-999-empty": Fault("UPSTREAM_BLOCKED", "the same without a body"),
+    "script-200": Fault("UPSTREAM_BLOCKED", "the script of status 999 with status 200"),
+    "wrong-member": Fault("EXTRACTION_FAILED", "a page that names two members"),
+    "wrong-member-once": Fault("OK", "the same, the first time"),
+    "no-profile": Fault("EXTRACTION_FAILED", "a page of the network without a profile"),
+    "nameless": Fault("EXTRACTION_FAILED", "a profile without a name"),
+    "no-address": Fault("EXTRACTION_FAILED", "a profile that does not say whose it is"),
+    "blind": Fault("EXTRACTION_FAILED", "positions whose classes have new names"),
+    "blind-sections": Fault("EXTRACTION_FAILED", "sections without their names"),
+    "no-linked-data": Fault("OK", "a page without linked data"),
+    "broken-linked-data": Fault("OK", "linked data that ends in the middle"),
+    "deep-linked-data": Fault("OK", "linked data of ten thousand nested lists"),
+}
+"""By name: the profile of that name does it."""
+
+WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data")
+_LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
+
+
+def damaged(world: World, name: str, ask: Ask) -> Answer:
+    """The answer of a fault of the network's own."""
+    if name in _REDIRECTS:
+        return 302, {"Location": _REDIRECTS[name].format(back=quote(PUBLIC + ask.path, safe=""))}, b""
+    if name in _ANSWERS:
+        return _ANSWERS[name]()
+    page = world.profile_page(world.members["mara-lindqvist"]).decode()
+    return 200, {}, _DAMAGES[name](page).encode()
+
+
+def still_true(name: str, member: Member) -> Member:
+    """The member as the page of a fault that does no harm tells of them."""
+    return replace(member, linked=False) if name in WITHOUT_LINKED_DATA else member
+
+
+# Answers that are no profile
+
+
+def not_found() -> bytes:
+    """The page for members who do not exist, or do not want to be seen."""
+    head = page_key("public_profile_v3_desktop", "Profile Not Found").replace("<title>\n", "<title>")
+    head += '<link rel="canonical" href="/public-profile/in/somebody/">'
+    return document(
+        head,
+        '<main class="page-not-found"><h1 class="page-not-found__headline">Profile Not Found</h1>'
+        '<p class="page-not-found__subheadline">This profile isn’t public or doesn’t exist.</p></main>',
+    )
+
+
+def login_wall() -> bytes:
+    """The page that asks to join."""
+    head = page_key("auth_wall_desktop_profile", "Sign Up")
+    return document(head, '<main><h1 class="join-form__title">Join LinkedIn</h1><form action="/signup"></form></main>')
+
+
+def guest_home() -> bytes:
+    """The home page."""
+    head = page_key("d_homepage-guest-home", "Log In or Sign Up")
+    return document(head, "<main><h1>Welcome to your professional community</h1></main>")
+
+
+def _challenge() -> bytes:
+    hidden = "".join(f"'{number:x}Zfkeyt'," for number in range(900))
+    script = (
+        f"var _0x26bb58=[{hidden}];window['onload']=function(){{document['cookie']='ccookie='+_0x19de2c+';path=/';}};"
+    )
+    head = '<meta http-equiv="refresh" content="1;url=https://www.linkedin.com">'
+    return f'<html><head>{head}<script type="text/javascript">{script}</script></head><body></body></html>'.encode()
+
+
+def _refusal() -> bytes:
+    return b"""<html><head>
+<script type="text/javascript">
+window.onload = function() {
+  var trk = "bf";
+  var trkInfo = "bf";
+  var domain = "www.linkedin.com";
+  window.location.href = "https://" + domain + "/authwall?trk=" + trk + "&trkInfo=" + trkInfo +
+      "&original_referer=" + document.referrer.substr(0, 200) +
+      "&sessionRedirect=" + encodeURIComponent(window.location.href);
+}
+</script>
+</head></html>
+"""
+
+
+_REDIRECTS = {
+    "company": "/company/somebody-ltd",
+    "directory": "/pub/dir/Some/Body",
+    "login-wall": "/authwall?trk=bf&trkInfo=bf&sessionRedirect={back}",
+    "login": "/uas/login?session_redirect={back}",
+    "checkpoint": "/checkpoint/challenge/x",
+    "home": "/",
+}
+_ANSWERS: dict[str, Callable[[], Answer]] = {
+    "not-found": lambda: (200, {}, not_found()),
+    "not-found-404": lambda: (404, {}, not_found()),
+    "login-wall-page": lambda: (200, {}, login_wall()),
+    "challenge": lambda: (200, {}, _challenge()),
+    "guest-home": lambda: (200, {}, guest_home()),
+    "status-999": lambda: (999, {}, _refusal()),
+    "status-999-empty": lambda: (999, {}, b""),
+    "script-200": lambda: (200, {}, _refusal()),
+    "no-profile": lambda: (200, {}, document(page_key("public_profile_v3_desktop", "Profile"), "<main></main>")),
+}
+
+# Profiles that say something else
+
+
+def _wrong_member(page: str) -> str:
+    return page.replace('<link rel="canonical" href="https://www.linkedin.com/in/mara-lindqvist">', _OTHER)
+
+
+def _nameless(page: str) -> str:
+    return re.sub(r"(<h1[^>]*>).*?(</h1>)", r"\1\2", _LINKED.sub("{}", page), flags=re.DOTALL)
+
+
+def _no_address(page: str) -> str:
+    gone = re.sub(r'<link rel="canonical"[^>]*>|<meta property="og:url"[^>]*>', "", page)
+    return _LINKED.sub("{}", gone)
+
+
+_OTHER = '<link rel="canonical" href="https://www.linkedin.com/in/somebody-else">'
+_DAMAGES: dict[str, Callable[[str], str]] = {
+    "wrong-member": _wrong_member,
+    "nameless": _nameless,
+    "no-address": _no_address,
+    "blind": lambda page: page.replace("experience-item", "xp-entry").replace("experience-group-position", "xp-entry"),
+    "blind-sections": lambda page: re.sub(r' data-section="[a-zA-Z-]+">', ">", page),
+    "no-linked-data": lambda page: _LINKED.sub("", page),
+    "broken-linked-data": lambda page: _LINKED.sub(lambda found: found[0][: len(found[0]) // 2], page),
+    "deep-linked-data": lambda page: _LINKED.sub("[" * 10_000 + "]" * 10_000, page),
+}

@@ -1,0 +1,265 @@
+"""The members of the simulated professional network: invented, seeded, and of all the kinds that real ones are.
+
+Rows of a profile's lists are kept under the contract's own keys; what the pages do to them is the pages' business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from crawler.sandbox.professional.lists import Lists
+from crawler.sandbox.professional.words import CITIES, FIRST, LAST, PUBLIC, Place, Row
+
+SPECIAL: dict[str, Row] = {
+    # The same in every world, whatever the seed. The first one answers for the faults, too.
+    "mara-lindqvist": {"first": "Mara", "last": "Lindqvist", "layout": "tabs", "whole": True, "linked": True},
+    "tomas-okafor-4a0756": {"first": "Tomas", "last": "Okafor", "masked": True, "layout": "list"},
+    "masked-linked": {"first": "Ines", "last": "van der Berg", "masked": True, "linked": True, "about": True},
+    "masked-described": {"first": "Ilse", "last": "Moreau", "masked": True, "linked": False, "about": True},
+    "masked-past": {"first": "Ode", "last": "Brandt", "masked": True, "retired": True},
+    "forty-positions": {"first": "Piet", "last": "Werker", "positions": 40, "layout": "list"},
+    "nobody-yet": {"first": "Nia", "last": "Thinly", "thin": True, "linked": False},
+    "no-photo": {"first": "Ken", "last": "Facer", "photo": False},
+    "נועה-בן-עמי": {"first": "נועה", "last": "בן־עמי", "edition": "il"},
+    "josé-maría-ñandú-1a2b": {"first": "José María", "last": "Ñandú", "edition": "es"},
+    "سارة-الخطيب": {"first": "سارة", "last": "الخطيب", "edition": "ae", "masked": True},
+    "sherry-hart": {"first": "Sherry", "last": "O’Hart 🤍"},
+    "mononym": {"first": "Cher-Li", "last": ""},
+    "shown-by-a-browser": {"first": "Bo", "last": "Renders", "rendered": True, "whole": True},
+    "linked-data-absent": {"first": "Ada", "last": "Bare", "linked": False},
+    "counts-hidden": {"first": "Hal", "last": "Quiet", "counted": False, "linked": True},
+}
+RENAMED = {"mara-before": "mara-lindqvist"}
+"""Names that members had before: their pages name the new one."""
+
+COUNTRIES = {
+    "us": "United States",
+    "gb": "United Kingdom",
+    "se": "Sweden",
+    "in": "India",
+    "br": "Brazil",
+    "nl": "Netherlands",
+}
+EDITIONS = {
+    "il": ("IL", "Israel"),
+    "es": ("ES", "Spain"),
+    "ae": ("AE", "United Arab Emirates"),
+    "uk": ("GB", "United Kingdom"),
+}
+TITLES = (
+    "Chair & Founder",
+    "Senior Engineer (R&D)",
+    "Head of “People”",
+    "Investor/Advisor",
+    "Member Board Of Trustees",
+    "CEO",
+    "Nurse",
+    "Bénévole",
+    "Analyst <Markets>",
+)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+NOW = 2026 * 12 + 6
+
+
+@dataclass(frozen=True)
+class Position:
+    """A position; those of one employer in a row are shown as a group."""
+
+    at: Place
+    title: str
+    start: str
+    end: str
+    """"Present" while it lasts; "" with ``start`` where no dates are told."""
+    duration: str
+    location: str
+    description: str
+
+    @property
+    def date_range(self) -> str:
+        """As the page writes it."""
+        return f"{self.start} - {self.end}" if self.start else ""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A school that a member went to. No degree, no field, no grade: ""."""
+
+    at: Place
+    degree: str
+    field: str
+    grade: str
+    start: int | None
+    end: int | None
+    description: str
+
+    @property
+    def date_range(self) -> str:
+        """As the page writes it."""
+        return " - ".join(str(year) for year in (self.start, self.end) if year)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member, with what is shown of them and how."""
+
+    slug: str
+    first: str
+    last: str
+    headline: str
+    about: str
+    location: str
+    country: str
+    """Code of the country, which the linked data tells."""
+    edition: str
+    """The country edition that the page names as its own: "www" or two letters."""
+    photo: str | None
+    cover: str | None
+    followers: int
+    connections: str
+    positions: tuple[Position, ...]
+    studies: tuple[Study, ...]
+    rows: dict[str, list[Row]] = field(repr=False)
+    """The other lists, by their field."""
+    skills: tuple[str, ...]
+    masked: bool
+    linked: bool
+    """Whether the page has linked data."""
+    layout: str
+    """How activity is shown: "tabs" or "list"."""
+    rendered: bool
+    """Whether the page is as a browser leaves it: with pictures loaded."""
+    counted: bool
+    """Whether followers and connections are shown."""
+
+    @property
+    def name(self) -> str:
+        """The name as it is shown."""
+        return f"{self.first} {self.last}".strip()
+
+    @property
+    def url(self) -> str:
+        """The profile's URL, as its page names it."""
+        return f"https://{self.edition}.linkedin.com/in/{quote(self.slug)}"
+
+    @property
+    def cut_about(self) -> str:
+        """The beginning of the text about the member: all that a masked page has of it."""
+        return f"{self.about[: len(self.about) * 2 // 3].rstrip()}…" if self.about else ""
+
+    @property
+    def employer(self) -> Place | None:
+        """The company of the profile's head: the first that has not ended."""
+        return next((p.at for p in self.positions if p.end == "Present"), None)
+
+
+class Maker(Lists):
+    """Makes one world's members."""
+
+    def members(self, number: int) -> list[Member]:
+        """All special members, and this many more."""
+        made = [self.member(slug, {"masked": False, **traits}) for slug, traits in SPECIAL.items()]
+        for index in range(number):
+            first, last = self.random.choice(FIRST), self.random.choice(LAST)
+            slug = f"{first}-{last}-{index:02x}7e".lower().replace("’", "")
+            made.append(self.member(slug, {"first": first, "last": last}))
+        return made
+
+    def member(self, slug: str, traits: Row) -> Member:
+        """A member of these traits; the rest is chance."""
+        chance = self.random.random
+        traits.setdefault("layout", self.random.choice(("tabs", "list")))
+        masked, thin = traits.get("masked", chance() < 0.3), traits.get("thin", False)
+        edition = traits.get("edition", "uk" if chance() < 0.1 else "www")
+        code, country = EDITIONS.get(edition) or self._country()
+        whole = traits.get("whole", False)
+        positions = () if thin else self.positions(traits, masked=masked)
+        has_about = traits.get("about", whole or chance() < 0.7) and not thin
+        name = f"{traits['first']} {traits['last']}".strip()
+        return Member(
+            slug=slug,
+            first=traits["first"],
+            last=traits["last"],
+            headline="" if masked else f"{self.random.choice(TITLES)} at {self.company().name}",
+            about=self.text(3, breaks=True) if has_about else "",
+            location="" if thin else self._location(country),
+            country=code,
+            edition=edition,
+            photo=self.picture("profile-displayphoto-shrink_200_200") if traits.get("photo", True) else None,
+            cover=self.picture("profile-displaybackgroundimage-shrink_200_800") if chance() < 0.7 else None,
+            followers=self.random.choice((0, 1, 37, 681, 12_345, 40_603_288)) + 2,
+            connections=self.random.choice(("8 connections", "1 connection", "500+ connections")),
+            positions=positions,
+            studies=() if thin else tuple(self.study() for _ in range(self.random.randint(1 if whole else 0, 4))),
+            rows=self.lists(name, f"{PUBLIC}/in/{quote(slug)}", traits, masked=masked),
+            skills=()
+            if masked or thin
+            else tuple(self.phrase(2) for _ in range(self.random.choice((0, 3, 26)) + whole)),
+            masked=masked,
+            linked=traits.get("linked", chance() < 0.6),
+            layout=traits["layout"],
+            rendered=traits.get("rendered", chance() < 0.2),
+            counted=traits.get("counted", chance() < 0.9),
+        )
+
+    def _country(self) -> tuple[str, str]:
+        code = self.random.choice(sorted(COUNTRIES))
+        return code.upper(), COUNTRIES[code]
+
+    def _location(self, country: str) -> str:
+        kind = self.random.random()
+        city = self.random.choice(CITIES)
+        return country if kind < 0.2 else city if kind < 0.3 else f"{city}, {country}"
+
+    # Positions and schools
+
+    def positions(self, traits: Row, *, masked: bool) -> tuple[Position, ...]:
+        """The newest first; some at the same employer in a row."""
+        number = traits.get("positions", self.random.randint(1 if masked or traits.get("whole") else 0, 9))
+        made: list[Position] = []
+        ended = NOW
+        while len(made) < number:
+            at = self.company()
+            for _ in range(self.random.choice((1, 1, 1, 2, 4))):
+                if len(made) == number:
+                    break
+                first = not made and not traits.get("retired")
+                made.append(self.position(at, ended, lasting=first or (not traits.get("retired") and len(made) < 3)))
+                ended -= self.random.randint(3, 30)
+        return tuple(made)
+
+    def position(self, at: Place, ended: int, *, lasting: bool) -> Position:
+        """A position that lasts until now or ended in a month."""
+        months = self.random.randint(1, 90)
+        dated = self.random.random() < 0.9
+        end = NOW if lasting else ended
+        years, rest = divmod(months, 12)
+        spelt = [f"{n} {unit}{'s' * (n > 1)}" for n, unit in ((years, "year"), (rest, "month")) if n]
+        return Position(
+            at=at,
+            title=self.random.choice(TITLES),
+            start=self._month(end - months) if dated else "",
+            end=("Present" if lasting else self._month(end)) if dated or lasting else "",
+            duration=" ".join(spelt) if dated else "",
+            location=self.random.choice(("", *CITIES)),
+            description=self.text(self.random.randint(1, 6), breaks=True) if self.random.random() < 0.4 else "",
+        )
+
+    def _month(self, number: int) -> str:
+        year, month = divmod(number, 12)
+        return f"{MONTHS[month]} {year}" if self.random.random() < 0.8 else str(year)
+
+    def study(self) -> Study:
+        """A school."""
+        start = self.random.choice((None, 1973, 1999, 2008))
+        degree = self.random.choice(("", "MBA", "Bachelor’s Degree"))
+        subject = self.random.choice(("", "Electrical & Other Engineering")) if degree else ""
+        return Study(
+            at=self.place("school", f"University of {self.phrase(1).title()}"),
+            degree=degree,
+            field=subject,
+            grade="A*" if subject and self.random.random() < 0.5 else "",
+            start=start,
+            end=start + 3 if start and self.random.random() < 0.9 else None,
+            description=f"Activities and Societies: {self.phrase(3)}" if self.random.random() < 0.4 else "",
+        )

@@ -1,0 +1,103 @@
+"""A simulated professional network: invented members, their pages in every variant, every way of failing."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from crawler.sandbox.faults import Answer, Ask
+from crawler.sandbox.professional import faults as professional_faults
+from crawler.sandbox.professional import page as professional_page
+from crawler.sandbox.professional.faults import FAULTS
+from crawler.sandbox.professional.people import RENAMED, Maker
+from crawler.sandbox.professional.truth import record
+
+if TYPE_CHECKING:
+    from crawler.sandbox.professional.people import Member
+
+__all__ = ["FAULTS", "World"]
+
+MEMBERS = 20
+"""Members by chance, beside the special ones."""
+_IN = re.compile(r"/in/([^/?#]+)")
+
+
+class World:
+    """The network. The same seed has the same members everywhere. ``light`` serves pages without their weight."""
+
+    def __init__(self, seed: int = 1, *, light: bool = False) -> None:
+        self.light = light
+        self.members: dict[str, Member] = {member.slug: member for member in Maker(seed).members(MEMBERS)}
+
+    def member(self, slug: str) -> Member:
+        """The member of a name, of a former name, or behind a fault.
+
+        Raises:
+            KeyError: nobody.
+        """
+        if slug in FAULTS:
+            return professional_faults.still_true(slug, self.members["mara-lindqvist"])
+        return self.members[RENAMED.get(slug, slug)]
+
+    # The site
+
+    def fault(self, ask: Ask) -> str | None:
+        """A profile of a fault's name."""
+        slug = _slug(ask.path)
+        return slug if slug in FAULTS else None
+
+    def page(self, ask: Ask) -> Answer:
+        """A profile, the page behind a redirect, or the not-found page."""
+        first = ask.path.lstrip("/").partition("/")[0]
+        if ask.path == "/robots.txt":
+            return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /\n"
+        if first in {"authwall", "uas", "checkpoint"}:
+            return 200, {}, professional_faults.login_wall()
+        if ask.path == "/":
+            return 200, {}, professional_faults.guest_home()
+        if first in {"company", "pub"}:
+            head = professional_page.page_key("organization_guest", "Somebody Ltd")
+            return 200, {}, professional_page.document(head, "<main><h1>Somebody Ltd</h1></main>")
+        try:
+            return 200, {}, self.profile_page(self.member(_slug(ask.path)))
+        except KeyError:
+            return 404, {}, professional_faults.not_found()
+
+    @lru_cache(maxsize=64)  # noqa: B019  # worlds live as long as their process; what is asked again costs no time
+    def _rendered(self, slug: str) -> bytes:
+        return professional_page.profile(self.members[slug], light=self.light)
+
+    def profile_page(self, member: Member) -> bytes:
+        """A member's page."""
+        return self._rendered(member.slug)
+
+    def damaged(self, name: str, ask: Ask) -> Answer:
+        """The network's own faults."""
+        return professional_faults.damaged(self, name, ask)
+
+    def catalogue(self) -> dict[str, Any]:
+        """What there is to ask for."""
+        return {
+            "members": {
+                member.slug: {"name": member.name, "masked": member.masked, "positions": len(member.positions)}
+                for member in self.members.values()
+            },
+            "former_names": RENAMED,
+            "faults": {name: {"code": fault.code, "about": fault.about} for name, fault in FAULTS.items()},
+        }
+
+    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The exact record of a target.
+
+        Raises:
+            KeyError: no such member.
+        """
+        return record(self.member(_slug(str(params["url"]))))
+
+
+def _slug(path: str) -> str:
+    """The name in a profile's path or URL, "" where there is none."""
+    found = _IN.search(path)
+    return unquote(found[1]) if found else ""

@@ -1,0 +1,340 @@
+"""The simulated shop's pages: the structure and weight of the real ones, with invented content."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import orjson
+
+from crawler.sandbox.retail.row import row_of
+
+if TYPE_CHECKING:
+    from crawler.sandbox.retail.site import Category, View, World
+
+PUBLIC = "https://www.walmart.com"
+_WORDS = [
+    "cart",
+    "store",
+    "pickup",
+    "delivery",
+    "order",
+    "return",
+    "size",
+    "color",
+    "brand",
+    "price",
+    "review",
+    "seller",
+    "item",
+    "offer",
+    "gift",
+    "list",
+    "filter",
+    "save",
+]
+
+
+def search_url(query: str) -> str:
+    """The public URL of a search."""
+    return f"{PUBLIC}/search?{urlencode({'q': query})}"
+
+
+def listing(world: World, view: View) -> bytes:
+    """A page of a listing."""
+    return document(title_of(view), next_data(world, view), light=world.light)
+
+
+def document(title: str, data: Any, *, light: bool = False) -> bytes:
+    """A whole page around its data block."""
+    escaped = title.replace("&", "&amp;").replace("<", "&lt;")
+    block = data if isinstance(data, bytes) else orjson.dumps(data)
+    head = f'<!DOCTYPE html><html lang="en-US"><head><meta charset="utf-8"/><title>{escaped}</title>'.encode()
+    script = b'<script id="__NEXT_DATA__" type="application/json" nonce="k3x">' + block + b"</script>"
+    return b"".join(
+        (head, b"" if light else _styles(), b'</head><body><div id="__next">', _svg(), b"</div>", script, _END)
+    )
+
+
+def other(page: str, initial: dict[str, Any]) -> bytes:
+    """A page of another kind: data, and no listing."""
+    return document(
+        "Walmart.com", {"props": {"pageProps": {"initialData": initial}}, "page": page, "query": {}}, light=True
+    )
+
+
+def not_found() -> bytes:
+    """The shop's own page for what it does not have."""
+    return other("/404", {"contentLayout": {"modules": []}})
+
+
+def challenge() -> bytes:
+    """The page that asks whether a human is there."""
+    filler = b"<!-- " + b" ".join(f"{random.Random(n).getrandbits(64):x}".encode() for n in range(800)) + b" -->"  # noqa: S311
+    return (
+        b"<!DOCTYPE html><html><head><title>Robot or human?</title></head><body>"
+        b'<h1>Robot or human?</h1><p>Activate and hold the button to confirm.</p><div id="px-captcha"></div>'
+        b'<script id="blockScript" src="/px/PXu6b0qd2S/captcha/captcha.js"></script>' + filler + b"</body></html>"
+    )
+
+
+def title_of(view: View) -> str:
+    """The page's title."""
+    return f"{view.category.name if view.category else view.query} - Walmart.com"
+
+
+def next_data(world: World, view: View) -> dict[str, Any]:
+    """The data block of a listing's page."""
+    initial: dict[str, Any] = {
+        "headers": {},
+        "moduleDataByZone": {"topZone3": {"configs": {"allSortAndFilterFacets": _facets(world, view)}}},
+        "layoutContainerData": None,
+        "searchResult": _listing(world, view),
+        "pageMetadata": {"location": {"postalCode": "95829", "storeId": "3081", "intent": "SHIPPING"}},
+        "contentLayout": {"modules": []},
+    }
+    if view.category:
+        initial["seoBrowseMetaData"] = {
+            "metaTitle": f"{view.category.name} - Walmart.com",
+            "metaCanon": f"/browse/{view.category.id}",
+            "h1": view.category.name,
+        }
+    page = "/browse/[...browseParams]" if view.category else "/search"
+    runtime = {} if world.light else _runtime()
+    return {
+        "props": {"pageProps": {"initialData": initial, "isBot": False}, **runtime},
+        "page": page,
+        "query": {"page": str(view.page)},
+        "buildId": "production_20261101T0900Z-en-US",
+    }
+
+
+def _facets(world: World, view: View) -> list[dict[str, Any]]:
+    children = [world.categories[c] for c in view.category.children] if view.category else []
+    values = [_facet_value(world, child) for child in children]
+    return [
+        _facet("sort", "Sort by", [{"id": sort, "name": sort, "type": "sort"} for sort in ("best_match", "price_low")]),
+        _facet("cat_id", "Departments", values),
+        {**_facet("price", "Price", None), "min": 0, "max": 250, "unboundedMax": True, "stepSize": 1},
+        _facet("brand", "Brand", []),
+    ]
+
+
+def _facet(kind: str, name: str, values: list[dict[str, Any]] | None) -> dict[str, Any]:
+    empty = dict.fromkeys(
+        ("displayType", "min", "max", "selectedMin", "selectedMax", "unboundedMax", "stepSize", "isSelected")
+    )
+    return {
+        "title": name,
+        "name": name,
+        "expandOnLoad": None,
+        "type": kind,
+        "layout": "default",
+        **empty,
+        "values": values,
+    }
+
+
+def _facet_value(world: World, category: Category) -> dict[str, Any]:
+    priced, unpriced = world.products_of(category.id)
+    return {
+        "id": category.id,
+        "title": category.name,
+        "name": category.name,
+        "expandOnLoad": True,
+        "description": None,
+        "type": "cat_id",
+        "itemCount": len(priced) + len(unpriced),
+        "isSelected": None,
+        "baseSeoURL": f"/browse/{category.id}",
+        "values": None,
+    }
+
+
+def _listing(world: World, view: View) -> dict[str, Any]:
+    """The listing's object. The layout of its prices changes from page to page, as the real one's does."""
+    category = view.category
+    name = category.name if category else view.query
+    title = _heading(view)
+    layout = "ABC"[(view.page + len(str(name))) % 3]
+    rows: list[dict[str, Any]] = [row_of(row.product, layout, sponsored=row.sponsored) for row in view.rows]
+    carousel = rows[:3]
+    rows[4:4] = [{"__typename": "AdPlaceholder"}] if rows else []
+    rows[9:9] = [{"__typename": "TileTakeOverProductPlaceholder", "tile": None}] if rows else []
+    rows += [{"__typename": "PlaceholderOfTomorrow", "id": "x"}] if rows else []
+    half = len(rows) // 2 if view.page % 2 else len(rows)
+    grids = [rows[:half], rows[half:]] if rows else []
+    stacks = [_stack(view, number * 2, grid, layout) for number, grid in enumerate(grids) if grid]
+    if carousel and not world.light:
+        stacks.insert(1, _stack(view, 1, carousel, layout, carousel=True))
+    crumbs = [*world.crumbs(category), category] if category else []
+    return {
+        "title": title,
+        "aggregatedCount": view.total,
+        "enableFFAwareSearchBasedOnImplicitIntent": False,
+        "breadCrumb": [
+            {"id": c.id, "name": c.name, "url": f"/browse/{c.id}", "cat_level": n} for n, c in enumerate(crumbs)
+        ]
+        or None,
+        "debug": {
+            "sisUrl": "",
+            "adsUrl": "",
+            "genAIDebugInfo": {
+                "searchAlgorithm": "",
+                "isGenAiQueryEligible": False,
+                "genAIUnavailableReason": "",
+                "reformulatedQuery": None,
+            },
+            "presoDebugInformation": [{"explainerToolsResponse": None}],
+        },
+        "itemStacks": stacks,
+        "nonProduct": None,
+        "categoryNavigation": [],
+        "pageMetadata": {
+            "categoryNavigationMetaData": {"experienceType": "default"},
+            "storeSelectionHeader": None,
+            "title": title,
+            "canonical": None,
+            "source": "browse" if category else "search",
+            "description": None,
+            "location": {"addressId": ""},
+            "subscriptionEligible": False,
+        },
+        "paginationV2": {"maxPage": view.max_page, "pageProperties": _page_properties(view)},
+        "spelling": {"correctedTerm": None, "spellingModule": None},
+        "translation": None,
+        "requestContext": {
+            "vertical": "FOOD",
+            "hasGicIntent": False,
+            "isFitmentFilterQueryApplied": False,
+            "searchMatchType": "{}",
+            "selectedFacetCount": 0,
+            "showComparisonCart": False,
+            "categories": {"id": category.id if category else "0", "name": name},
+        },
+        "errorResponse": {"correlationId": "00-0", "source": "sis", "errorCodes": None, "errors": []},
+        "relatedSearch": [{"title": word, "url": f"/search?q={word}", "imageUrl": ""} for word in _WORDS[:6]],
+        "modules": None,
+        "pac": None,
+        "isModularSearch": False,
+        "hasMorePages": False,
+        "moduleArrayV2": [],
+        "count": len(rows),
+        "gridItemsCount": len(rows),
+        "catInfo": {"catId": category.id if category else "0", "name": name},
+    }
+
+
+def _heading(view: View) -> str:
+    return view.category.name if view.category else f'Results for "{view.query}"'
+
+
+def _page_properties(view: View) -> dict[str, Any]:
+    return {
+        "ps": "40",
+        "spelling": "true",
+        "affinityOverride": "default",
+        "stores": "3081",
+        "grid": "true",
+        "query": view.query or "",
+        "cat_id": view.category.id if view.category else "0",
+        "sort": view.sort,
+        "displayGuidedNav": True,
+        "pap": {"polaris": {"ms_max_page_within_rerank": 8, "ms_slp": 6, "ms_triggered": True}},
+        "prg": "desktop",
+        "page": view.page,
+        "pageType": "BrowsePage" if view.category else "SearchPage",
+        "itemStacks": {row.product.item_id: {"usItemId": row.product.item_id} for row in view.rows},
+        "itemStacksInterleavePosition": [{"stackId": 0}],
+        "department": "/" + view.category.id.replace("_", "/") if view.category else "/0",
+    }
+
+
+def _stack(
+    view: View, number: int, rows: list[dict[str, Any]], layout: str, *, carousel: bool = False
+) -> dict[str, Any]:
+    title = "Only here" if carousel else _heading(view)
+    kind, sub = ("CAROUSEL", "SECONDARY_STACK") if carousel else ("GRID", "EXACT_MATCH")
+    return {
+        "displayMessage": None,
+        "meta": {
+            "beacon": "{}",
+            "adsBeacon": {"adUuid": "0", "moduleInfo": "{}", "max_ads": 10},
+            "spBeaconInfo": None,
+            "query": view.query or "",
+            "isPartialResult": None,
+            "stackId": number,
+            "stackType": "DEFAULT",
+            "stackName": "SBE_I_1",
+            "title": title,
+            "description": None,
+            "subTitle": None,
+            "titleKey": "resultsFor",
+            "queryUsedForSearchResults": None,
+            "layoutEnum": kind,
+            "subType": sub,
+            "totalItemCount": view.total,
+            "totalItemCountDisplay": "(1000+)",
+            "viewAllParams": None,
+            "comparisonCart": None,
+            "borderColor": None,
+            "iconUrl": None,
+            "initialCount": 0,
+            "fulfillmentIntent": None,
+        },
+        "itemsV2": rows if layout == "C" else None,
+        "content": None,
+        "title": title,
+        "titleKey": "resultsFor",
+        "description": "",
+        "queryUsedForSearchResults": None,
+        "totalItemCountDisplay": "(1000+)",
+        "count": view.total,
+        "items": None if layout == "C" else rows,
+        "layoutEnum": kind,
+    }
+
+
+# What a page weighs: styles, drawings, texts of the interface, addresses of services
+
+
+@cache
+def _styles() -> bytes:
+    rng = random.Random(7)  # noqa: S311  # an invented stylesheet, no secret
+    rules = [
+        f".{rng.choice(_WORDS)}-{n:x}{{margin:{rng.randint(0, 40)}px {rng.randint(0, 40)}px;"
+        f"color:#{rng.getrandbits(24):06x};font:{rng.randint(10, 30)}px/{rng.randint(12, 36)}px Bogle,sans-serif;"
+        f"transition:opacity .{rng.randint(1, 9)}s}}"
+        for n in range(2_200)
+    ]
+    return ("<style>" + "".join(rules) + "</style>").encode()
+
+
+@cache
+def _svg() -> bytes:
+    rng = random.Random(8)  # noqa: S311  # invented drawings, no secret
+    paths = [" ".join(f"L{rng.uniform(0, 24):.2f} {rng.uniform(0, 24):.2f}" for _ in range(20)) for _ in range(60)]
+    return "".join(f'<svg viewBox="0 0 24 24"><path d="M0 0 {path}Z"/></svg>' for path in paths).encode()
+
+
+@cache
+def _runtime() -> dict[str, Any]:
+    rng = random.Random(9)  # noqa: S311  # invented texts, no secret
+    messages = {
+        f"{rng.choice(_WORDS)}.{rng.choice(_WORDS)}.{n}": " ".join(
+            rng.choices(_WORDS, k=rng.randint(3, 14))
+        ).capitalize()
+        for n in range(1_600)
+    }
+    endpoints = {
+        f"{word}{n}": {"host": f"https://{word}.svc.example", "path": f"/v{n}/{word}"}
+        for word in _WORDS
+        for n in range(8)
+    }
+    scripts = {"perimeterx": "/px/PXu6b0qd2S/init.js", "captcha": {"enabled": True}}
+    return {"runtimeConfig": {"queryContext": endpoints, "thirdParty": scripts}, "messages": messages}
+
+
+_END = b'<script src="/_next/static/chunks/main.js" defer></script></body></html>'

@@ -1,0 +1,356 @@
+"""The simulated video site's channel headers, of each kind, and the about panel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawler.sandbox.videosite.about import redirect, subscribers, videos
+from crawler.sandbox.videosite.parts import (
+    SIGN_IN,
+    Node,
+    button,
+    command,
+    context,
+    images,
+    linked,
+    logged,
+    mark,
+    posted,
+    runs,
+    simple,
+    spoken,
+    uuid,
+    view_button,
+)
+
+if TYPE_CHECKING:
+    from crawler.sandbox.videosite.world import Channel
+
+_COLOR = {"styleRunColorMapExtension": {"colorMap": [{"key": "USER_INTERFACE_THEME_LIGHT", "value": 4_294_967_295}]}}
+_BANNERS = ((1060, 175), (1138, 188), (1707, 283), (2120, 351), (2276, 377), (2560, 424))
+_BADGES = {"verified": "CHECK_CIRCLE_FILLED", "artist": "AUDIO_BADGE"}
+_STYLES = {"verified": "BADGE_STYLE_TYPE_VERIFIED", "artist": "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
+
+
+def header(channel: Channel, *, heavy: bool) -> Node:
+    """The header of a channel's page, as its time has it."""
+    if channel.header == "tabbed":
+        return {"c4TabbedHeaderRenderer": _tabbed(channel, heavy=heavy)}
+    return {
+        "pageHeaderRenderer": {
+            "pageTitle": channel.name,
+            "content": {"pageHeaderViewModel": _page(channel, heavy=heavy)},
+        }
+    }
+
+
+def _page(channel: Channel, *, heavy: bool) -> Node:
+    node: Node = {
+        "title": {
+            "dynamicTextViewModel": {
+                "text": _title(channel),
+                "maxLines": 2,
+                "rendererContext": context("title", spec=True),
+            }
+        },
+        "image": {"decoratedAvatarViewModel": {"avatar": {"avatarViewModel": _avatar(channel)}}},
+        "metadata": {
+            "contentMetadataViewModel": {
+                "metadataRows": _rows(channel),
+                "delimiter": "•",
+                "rendererContext": context("rows", spec=True),
+            }
+        },
+        "description": {"descriptionPreviewViewModel": _description(channel)},
+        "rendererContext": context("header", spec=True),
+    }
+    if channel.badge:
+        node["title"]["dynamicTextViewModel"]["rendererContext"]["accessibilityContext"] = {
+            "label": f"{channel.name}, verified"
+        }
+    if channel.links:
+        node["attribution"] = {"attributionViewModel": _attribution(channel)}
+    if channel.banner:
+        node["banner"] = {
+            "imageBannerViewModel": {
+                "image": {"sources": images(channel.banner, *_BANNERS)},
+                "style": "IMAGE_BANNER_STYLE_INSET",
+                "rendererContext": context("banner", spec=True),
+            }
+        }
+    if heavy:
+        node["actions"] = {"flexibleActionsViewModel": _actions(channel)}
+    return node
+
+
+def _title(channel: Channel) -> Node:
+    text: Node = {"content": channel.name}
+    if channel.badge:
+        text["styleRuns"] = [{"startIndex": 0, "styleRunExtensions": _COLOR}]
+        text["attachmentRuns"] = [
+            _attached({"clientResource": {"imageName": picture}, "width": 16, "height": 16})
+            for picture in ("SPARK", _BADGES[channel.badge])
+        ]
+    return text
+
+
+def _attached(source: Node) -> Node:
+    size = {"value": 14, "unit": "DIMENSION_UNIT_POINT"}
+    layout = {"height": size, "width": size, "margin": {"left": size}}
+    element = {"type": {"imageType": {"image": {"sources": [source]}}}, "properties": {"layoutProperties": layout}}
+    return {"startIndex": 1, "length": 0, "element": element, "alignment": "ALIGNMENT_VERTICAL_CENTER"}
+
+
+def _avatar(channel: Channel) -> Node:
+    picture = {
+        "sources": images(channel.avatar, (72, 72), (160, 160)),
+        "processor": {"borderImageProcessor": {"circular": True}},
+    }
+    return {"image": picture, "avatarImageSize": "AVATAR_SIZE_XL", "loggingDirectives": logged("avatar")}
+
+
+def _rows(channel: Channel) -> list[Node]:
+    styled = {"styleRuns": [{"weightLabel": "FONT_WEIGHT_MEDIUM", "styleRunExtensions": _COLOR}]}
+    copied = {"innertubeCommand": command("copy", copyTextEndpoint={"text": f"https://youtube.com/{channel.path}"})}
+    rows: list[Node] = []
+    if channel.handle:
+        shown = {"text": {"content": f"@{channel.handle}"} | styled, "enableTruncation": True, "onLongPress": copied}
+        more = [{"text": {"content": "they/them"}, "tooltip": "Pronouns"}] if channel.pronouns else []
+        rows.append({"metadataParts": [shown, *more]})
+    words, _ = subscribers(channel)
+    figures: list[Node] = [{"text": {"content": words}, "accessibilityLabel": words}] if words else []
+    count, _ = videos(channel)
+    figures.append({"text": {"content": count, "styleRuns": [{"startIndex": 0, "length": len(count)}]}})
+    rows.append({"metadataParts": figures})
+    return rows
+
+
+def about_token(channel: Channel) -> str:
+    """What opens the about panel; the same of each way to open it."""
+    return f"about-{channel.id}"
+
+
+def _opened(channel: Channel) -> Node:
+    close = command(
+        "close",
+        changeEngagementPanelVisibilityAction={
+            "targetId": uuid(channel.id),
+            "visibility": "ENGAGEMENT_PANEL_VISIBILITY_HIDDEN",
+        },
+    )
+    shut = button(
+        "STYLE_DEFAULT",
+        "close",
+        icon={"iconType": "CLOSE"},
+        accessibility={"label": "Close"},
+        accessibilityData=spoken("Close")["accessibility"],
+        command=close,
+    )
+    asked = {"token": about_token(channel), "request": "CONTINUATION_REQUEST_TYPE_BROWSE"}
+    going_on = command("about", web=posted("browse"), continuationCommand=asked)
+    item = {
+        "continuationItemRenderer": {"trigger": "CONTINUATION_TRIGGER_ON_ITEM_SHOWN", "continuationEndpoint": going_on}
+    }
+    named = {"surface": "ENGAGEMENT_PANEL_SURFACE_BROWSE", "tag": uuid(channel.id)}
+    section = {
+        "contents": [item],
+        "trackingParams": mark("section"),
+        "sectionIdentifier": uuid("s"),
+        "targetId": uuid("s"),
+    }
+    panel = {
+        "header": {
+            "engagementPanelTitleHeaderRenderer": {
+                "title": simple(channel.name),
+                "visibilityButton": shut,
+                "trackingParams": mark("title"),
+            }
+        },
+        "content": {
+            "sectionListRenderer": {
+                "contents": [{"itemSectionRenderer": section}],
+                "trackingParams": mark("list"),
+                "scrollPaneStyle": {"scrollable": True},
+            }
+        },
+        "targetId": uuid(channel.id),
+        "identifier": named,
+    }
+    popup = {"engagementPanelPopupPresentationConfig": {"popupType": "PANEL_POPUP_TYPE_DIALOG"}}
+    return command(
+        "panel",
+        showEngagementPanelEndpoint={
+            "engagementPanel": {"engagementPanelSectionListRenderer": panel},
+            "identifier": named,
+            "engagementPanelPresentationConfigs": popup,
+        },
+    )
+
+
+def _description(channel: Channel) -> Node:
+    first = channel.description.partition("\n")[0]
+    return {
+        "description": {"content": first},
+        "maxLines": 2,
+        "truncationText": {"content": "...more", "styleRuns": [{"startIndex": 0, "length": 7, "weight": 500}]},
+        "alwaysShowTruncationText": True,
+        "rendererContext": {
+            **context("description", spec=True),
+            "accessibilityContext": {"label": f"Description. {first}"},
+            "commandContext": {"onTap": {"innertubeCommand": _opened(channel)}},
+        },
+    }
+
+
+def _attribution(channel: Channel) -> Node:
+    shown = channel.links[0].removeprefix("https://")
+    url = redirect(channel.links[0], "channel_header")
+    tapped = command(
+        "link", web=linked(url, "UNKNOWN", 83_769, api=False), urlEndpoint={"url": url, "target": "TARGET_NEW_WINDOW"}
+    )
+    run = {
+        "startIndex": 0,
+        "length": len(shown),
+        "onTap": {"innertubeCommand": tapped},
+        "loggingDirectives": logged("link"),
+    }
+    icon = {"customImageSource": {"youtubeIconSource": {"clientResource": {"icon": "LINK"}}}}
+    text = {
+        "content": shown,
+        "commandRuns": [run],
+        "styleRuns": [{"weightLabel": "FONT_WEIGHT_NORMAL", "styleRunExtensions": _COLOR}],
+        "attachmentRuns": [_attached(icon)],
+    }
+    node: Node = {"text": text, "rendererContext": context("attribution", spec=True)}
+    if len(channel.links) > 1:
+        words = f"and {len(channel.links) - 1} more links"
+        run = {
+            "startIndex": 0,
+            "length": len(words),
+            "onTap": {"innertubeCommand": _opened(channel)},
+            "loggingDirectives": logged("more"),
+        }
+        style = {"fontName": "", "fontSize": 0, "weightLabel": "FONT_WEIGHT_MEDIUM"}
+        node["suffix"] = {"content": words, "commandRuns": [run], "styleRuns": [style]}
+    return node
+
+
+def _signed_in(channel: Channel, words: str) -> Node:
+    following = command(
+        "next",
+        web=linked(f"{channel.path}/videos"),
+        browseEndpoint={"browseId": channel.id, "params": "EgZ2aWRlb3M%3D", "canonicalBaseUrl": channel.path},
+    )
+    endpoint = {
+        "nextEndpoint": following,
+        "continueAction": mark("continue", size=60),
+        "idamTag": "66429",
+        "hack": True,
+    }
+    signed = command("sign", web=linked(SIGN_IN, "UNKNOWN", 83_769, api=False), signInEndpoint=endpoint)
+    dialog = {
+        "title": simple(f"Want to {words} this channel?") | runs("Want to join this channel?"),
+        "content": simple("Sign in to go on.") | runs("Sign in to go on."),
+        "button": button("STYLE_MONO_FILLED", "sign", text=simple("Sign in"), navigationEndpoint=signed),
+    }
+    modal = {"modal": {"modalWithTitleAndButtonRenderer": dialog}}
+    return command("subscribe", web={"ignoreNavigation": True}, modalEndpoint=modal)
+
+
+def _actions(channel: Channel) -> Node:
+    asked = {"innertubeCommand": _signed_in(channel, "subscribe to")}
+    subscribe = view_button(
+        "MONO",
+        "FILLED",
+        "DEFAULT",
+        "subscribe",
+        title="Subscribe",
+        onTap=asked,
+        accessibilityText="Subscribe",
+        isFullWidth=False,
+    )
+    event = {
+        "flowType": "SPONSORSHIPS",
+        "flowEventNamespace": "SPONSORSHIPS",
+        "flowEventType": 1,
+        "flowEventMetadata": {"sponsorshipsPurchaseContext": {"joinMethod": "BUTTON"}},
+    }
+    join = view_button(
+        *("MONO", "OUTLINE", "DEFAULT", "join"),
+        title="Join",
+        onTap=asked,
+        iconName="JOIN",
+        accessibilityId="sponsor-button",
+        targetId="sponsorships-button",
+        onVisible={"innertubeCommand": command("join", logFlowLoggingEventCommand=event)},
+        loggingDirectives=logged("join", spec=True),
+    )
+    return {
+        "actionsRows": [{"actions": [subscribe, join]}],
+        "justifyContent": "FLEXIBLE_ACTIONS_JUSTIFY_CONTENT_START",
+        "minimumRowHeight": 44,
+        "rendererContext": context("actions", spec=True),
+    }
+
+
+def _tabbed(channel: Channel, *, heavy: bool) -> Node:
+    words, _ = subscribers(channel)
+    count, _ = videos(channel)
+    number, _, noun = count.partition(" ")
+    node: Node = {
+        "channelId": channel.id,
+        "title": channel.name,
+        "avatar": {"thumbnails": images(channel.avatar, (48, 48), (176, 176))},
+        "trackingParams": mark("header", channel.id),
+        "videosCountText": runs(number, f" {noun}"),
+    }
+    if channel.handle:
+        node["channelHandleText"] = runs(f"@{channel.handle}")
+    if words:
+        node["subscriberCountText"] = simple(words) | spoken(words)
+    if channel.badge:
+        badge = {
+            "icon": {"iconType": "CHECK_CIRCLE_THICK"},
+            "style": _STYLES[channel.badge],
+            "tooltip": "Verified",
+            "trackingParams": mark("badge"),
+            "accessibilityData": {"label": "Verified"},
+        }
+        node["badges"] = [{"metadataBadgeRenderer": badge}]
+    if channel.banner:
+        node["banner"] = {"thumbnails": images(channel.banner, *_BANNERS)}
+    if heavy:
+        pictures = {"thumbnails": images(channel.avatar, (320, 88))}
+        asked = button(
+            "STYLE_DESTRUCTIVE",
+            "subscribe",
+            text=runs("Subscribe"),
+            navigationEndpoint=_signed_in(channel, "subscribe to"),
+        )
+        links = [_header_link(link) for link in channel.links]
+        node |= {
+            "navigationEndpoint": command(
+                "header",
+                web=linked(channel.path),
+                browseEndpoint={"browseId": channel.id, "canonicalBaseUrl": channel.path},
+            ),
+            "subscribeButton": asked,
+            "tvBanner": pictures,
+            "mobileBanner": pictures,
+            "headerLinks": {"channelHeaderLinksRenderer": {"primaryLinks": links[:1], "secondaryLinks": links[1:]}},
+        }
+    return node
+
+
+def _header_link(link: str) -> Node:
+    url = redirect(link, "channel_banner")
+    tapped = command(
+        "link",
+        web=linked(url, "UNKNOWN", 83_769, api=False),
+        urlEndpoint={"url": url, "target": "TARGET_NEW_WINDOW", "nofollow": True},
+    )
+    return {
+        "navigationEndpoint": tapped,
+        "icon": {"thumbnails": [{"url": "https://encrypted-tbn3.gstatic.com/favicon-tbn"}]},
+        "title": simple(link),
+    }

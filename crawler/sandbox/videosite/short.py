@@ -1,0 +1,121 @@
+"""The simulated video site's shorts as its lists show them, in both shapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawler.sandbox.videosite.parts import (
+    QUIET,
+    Node,
+    command,
+    compact,
+    entry,
+    feedback,
+    images,
+    linked,
+    logged,
+    mark,
+    queue,
+    runs,
+    sheet,
+    simple,
+    spoken,
+)
+
+if TYPE_CHECKING:
+    from crawler.sandbox.videosite.world import Item
+
+
+def short(item: Item, *, heavy: bool, playlist: bool = False) -> Node:
+    """The shape of shorts since 2024; in playlists without the text about views."""
+    words, _ = compact(item.views)
+    overlay: Node = {"primaryText": {"content": item.title}}
+    if item.state != "hidden" and not playlist:
+        overlay["secondaryText"] = {"content": f"{words} views" if item.views else "No views"}
+    said = "" if item.state == "hidden" else f", {_said(words)} views" if item.views else ", No views"
+    node: Node = {
+        "entityId": mark(item.id, "hash", size=8) if playlist else f"shorts-shelf-item-{item.id}",
+        "accessibilityText": f"{item.title}{said} - play Short",
+        "onTap": {"innertubeCommand": _reel_watch(item, heavy=heavy)},
+        "thumbnailViewModel": {"thumbnailViewModel": {"image": {"sources": images(item.picture, (405, 720))}}},
+        "overlayMetadata": overlay,
+        "loggingDirectives": logged("short", item.id),
+    }
+    if heavy:
+        queued = command(
+            item.id,
+            "short",
+            web=QUIET | {"ignoreNavigation": True},
+            signalServiceEndpoint=queue(item.id, "short"),
+        )
+        entries = [
+            entry("Add to queue", "ADD_TO_QUEUE_TAIL", queued, item.id),
+            entry("Send feedback", "FEEDBACK", feedback(item.id), item.id),
+        ]
+        node |= {
+            "menuOnTap": {"innertubeCommand": command(item.id, "more", **sheet(entries))},
+            "menuOnTapA11yLabel": "More actions",
+            "indexInCollection": 0,
+            "titleTruncationStyle": "SHORTS_LOCKUP_TRUNCATION_STYLE_TWO_LINES",
+            "stackedFrameData": {},
+        }
+    return {"shortsLockupViewModel": node}
+
+
+def _said(words: str) -> str:
+    """A rounded number as it is read out."""
+    for letter, scale in (("K", "thousand"), ("M", "million"), ("B", "billion")):
+        if words.endswith(letter):
+            return f"{words[:-1]} {scale}"
+    return words
+
+
+def reel(item: Item, *, heavy: bool) -> Node:
+    """The shape of shorts until 2024."""
+    words, _ = compact(item.views)
+    node: Node = {
+        "videoId": item.id,
+        "headline": simple(item.title),
+        "thumbnail": {"thumbnails": images(item.picture, (405, 720)), "isOriginalAspectRatio": True},
+        "navigationEndpoint": _reel_watch(item, heavy=heavy),
+        "trackingParams": mark("reel", item.id),
+        "style": "REEL_ITEM_STYLE_AVATAR_CIRCLE",
+        "videoType": "REEL_VIDEO_TYPE_VIDEO",
+        "loggingDirectives": logged("reel", item.id) | {"enableDisplayloggerExperiment": True},
+    } | spoken(f"{item.title} - play Short")
+    if item.state != "hidden":
+        views = f"{words} views" if item.views else "No views"
+        node["viewCountText"] = simple(views) | spoken(views)
+    if heavy:
+        line = {
+            "text": runs("Send feedback"),
+            "icon": {"iconType": "FEEDBACK"},
+            "navigationEndpoint": feedback(item.id),
+            "trackingParams": mark("feedback", item.id),
+        } | spoken("Send feedback")
+        menu = {"items": [{"menuNavigationItemRenderer": line}], "trackingParams": mark("menu", item.id)}
+        node["menu"] = {"menuRenderer": menu | spoken("More actions")}
+    return {"reelItemRenderer": node}
+
+
+def _reel_watch(item: Item, *, heavy: bool) -> Node:
+    endpoint: Node = {"videoId": item.id, "playerParams": mark(item.id, "reel", size=12)}
+    if heavy:
+        player = {
+            "style": "REEL_PLAYER_OVERLAY_STYLE_SHORTS",
+            "trackingParams": mark("overlay", item.id),
+            "reelPlayerNavigationModel": "REEL_PLAYER_NAVIGATION_MODEL_UNSPECIFIED",
+        }
+        logging = {"serializedContextData": mark(item.id, "log")}
+        endpoint |= {
+            "thumbnail": {"thumbnails": images(item.picture, (1080, 1920)), "isOriginalAspectRatio": True},
+            "overlay": {"reelPlayerOverlayRenderer": player},
+            "params": "CA8%3D",
+            "sequenceProvider": "REEL_WATCH_SEQUENCE_PROVIDER_RPC",
+            "sequenceParams": mark(item.id, "sequence", size=48),
+            "loggingContext": {"vssLoggingContext": logging, "qoeLoggingContext": logging},
+            "ustreamerConfig": mark(item.id, "stream", size=16),
+        }
+    return command(
+        item.id, "reel", web=linked(f"/shorts/{item.id}", "SHORTS", 37_414, api=False), reelWatchEndpoint=endpoint
+    )

@@ -1,0 +1,147 @@
+"""What is true of the simulated video site, in the contract's words: from its records, not from its pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from crawler.sandbox.videosite.about import subscribers, videos
+from crawler.sandbox.videosite.extra import feed_picture, in_feed
+from crawler.sandbox.videosite.item import listed_views
+from crawler.sandbox.videosite.page import PUBLIC
+
+if TYPE_CHECKING:
+    from crawler.sandbox.videosite.world import Channel, Item
+
+ENRICHED = 15
+"""Further requests that a service makes for one page, by default: the feed once, then single videos."""
+LABELS = {"videos": "video", "shorts": "short", "streams": "live"}
+
+Record = dict[str, Any]
+
+
+def sources_of(channel: Channel, page: list[Item], *, first: bool) -> dict[str, str]:
+    """Which source tells more of which items of a page: the feed of the newest, single videos as far as they go."""
+    told: dict[str, str] = {}
+    left = ENRICHED
+    if first:
+        left -= 1
+        if channel.fault != "no-feed":
+            tab = page[0].tab if page else ""
+            newest = {item.id for item in in_feed(channel.items.get(tab, []))}
+            told = {item.id: "feed" for item in page if item.id in newest}
+    if channel.fault in {"no-player", "bot-check"}:
+        return told
+    for item in page:
+        if item.id not in told and left > 0:
+            told[item.id] = "video"
+            left -= 1
+    return told
+
+
+def post(channel: Channel, item: Item, source: str) -> Record:
+    """An item as it is known from its list, and from a further source."""
+    from_feed = channel.fault == "no-playlist"
+    playlist = channel.kind in {"gated", "topic"}
+    _, listed = listed_views(channel, item, playlist=playlist)
+    finished = item.state not in {"live", "upcoming"}
+    return {
+        "age_restriction_status": None,
+        "author_id": channel.id,
+        "author_name": channel.name,
+        "author_username": "" if channel.kind == "gated" else channel.handle,
+        "caption": item.title,
+        "comment_count": None,
+        "content_code": item.id,
+        "content_id": item.id,
+        "content_language": None,
+        "content_link": f"{PUBLIC}/shorts/{item.id}" if item.tab == "shorts" else f"{PUBLIC}/watch?v={item.id}",
+        "content_type": LABELS[item.tab],
+        "first_comment": None,
+        "hashtags": list(dict.fromkeys([*item.tags[0], *(item.tags[1] if source else ())])),
+        "images": [],
+        "like_count": item.likes if source else None,
+        "media_links": {"high": None, "low": None, "medium": None, "watermarked": None},
+        "mentions": list(dict.fromkeys([*item.friends[0], *(item.friends[1] if source else ())])),
+        "published_date": item.published if source or _dated(channel, item) else None,
+        "slideshow_status": False,
+        "subtitles": None,
+        "thumbnail_image": feed_picture(item) if from_feed else _picture(item),
+        "transcript": None,
+        "video_duration_seconds": _seconds(item, source, from_feed=from_feed) if finished else None,
+        "video_link": None,
+        "view_count": item.views if from_feed else _views(channel, item, source, listed),
+    }
+
+
+def _dated(channel: Channel, item: Item) -> bool:
+    """Whether the list itself tells the moment: of what is announced, in the older shapes."""
+    return item.state == "upcoming" and channel.shape != "lockup" and item.tab != "shorts"
+
+
+def _picture(item: Item) -> str:
+    width, height = (405, 720) if item.tab == "shorts" else (336, 188)
+    return item.picture.format(w=width, h=height)
+
+
+def _seconds(item: Item, source: str, *, from_feed: bool) -> int | None:
+    listed = item.tab != "shorts" and not from_feed
+    return item.seconds if listed or source == "video" else None
+
+
+def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int | None:
+    """The list's number of a short; else the exact one where a source has it. A feed that says 1 is not believed."""
+    if item.tab == "shorts" or not source or item.state == "upcoming":
+        return listed
+    if source == "feed" and channel.feed_ones:
+        return 1 if listed is None or listed <= 2 else listed
+    return item.views
+
+
+def profile(channel: Channel, *, about: bool) -> Record:
+    """A channel, with what its about panel adds."""
+    words, number = subscribers(channel)
+    shown = channel.kind in {"normal", "topic"}
+    handle = channel.handle if shown else ""
+    record: Record = {
+        "account_creation_date": None,
+        "account_creation_date_text": "",
+        "available_country_codes": sorted(channel.codes) if channel.kind not in {"gated", "sport"} else [],
+        "banner_image": channel.banner.format(w=2560) if shown else "",
+        "biography": channel.description if channel.kind not in {"gated", "sport"} else "",
+        "content_count": videos(channel)[1] if shown else None,
+        "display_name": channel.name,
+        "external_links": [],
+        "follower_count": number if channel.kind not in {"gated", "game"} else None,
+        "is_family_safe": channel.safe if channel.kind not in {"gated", "sport"} else None,
+        "keywords": channel.keywords if shown else "",
+        "location": "",
+        "privacy_status": "public",
+        "profile_id": channel.id,
+        "profile_image": channel.avatar,
+        "profile_link": f"{PUBLIC}/@{quote(handle)}" if handle else f"{PUBLIC}/channel/{channel.id}",
+        "subscriber_count_text": words if channel.kind not in {"gated", "game"} else "",
+        "total_views": None,
+        "username": handle,
+        "verification_status": None if channel.kind == "gated" else bool(channel.badge),
+    }
+    if not about:
+        return record
+    if shown and channel.fault != "no-about":
+        day = datetime.fromtimestamp(channel.created, UTC).replace(hour=0, minute=0, second=0)
+        record |= {
+            "account_creation_date": int(day.timestamp()),
+            "account_creation_date_text": day.date().isoformat(),
+            "content_count": channel.total,
+            "external_links": list(channel.links),
+            "location": channel.country,
+            "total_views": channel.views,
+        }
+        return record
+    if shown:
+        record["external_links"] = list(channel.links)  # as search engines are told them
+    if channel.kind not in {"game", "sport"}:  # the feed tells the second
+        record["account_creation_date"] = channel.created
+        record["account_creation_date_text"] = datetime.fromtimestamp(channel.created, UTC).date().isoformat()
+    return record

@@ -1,0 +1,246 @@
+"""The simulated video site's records: invented channels and their items, the same for the same seed."""
+
+from __future__ import annotations
+
+import random
+import string
+from dataclasses import dataclass, field
+
+from crawler.sandbox.videosite.item import NOW
+
+_IDS = string.ascii_letters + string.digits + "-_"
+_SUBJECTS = (
+    "Ferry",
+    "Lighthouse",
+    "Sourdough",
+    "Zither",
+    "Bike repair",
+    "Tide pool",
+    "Näherei",
+    "焼き物",
+    "Кухня",
+    "Loom",
+)
+_SCENES = (
+    "at dawn",
+    "in five minutes",
+    "– part {n}",
+    "& friends",
+    "for beginners",
+    "<live cut>",
+    "🌊🌊",
+    "No. {n}",
+    "“again”",
+)
+_TAGS = ("harbor", "slow_tv", "diy", "Küste", "海", "asmr2")
+_FRIENDS = ("saltmill", "north.pier", "ropeworks-studio", "АсельИсакова-т4ц")
+_SUFFIXES = ("& Co", "“Studio”", "チャンネル", "🌊")
+_COUNTRIES = ("Norway", "Japan", "Brazil", "United Kingdom", "")
+_LINKS = (
+    "https://harbor.example/shop?a=1&b=2",
+    "https://music.youtube.com/channel/UCmusicmusicmusicmusicm",
+    "https://social.example/@harbor",
+    "https://pier.example/über",
+)
+CODES = tuple(sorted({a + b for a in string.ascii_uppercase for b in "ACEGIKMOQSU"}))[:249]
+PAGE = {"videos": 30, "shorts": 48, "streams": 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A video, a short or a stream."""
+
+    id: str
+    tab: str
+    title: str
+    description: str
+    tags: tuple[tuple[str, ...], tuple[str, ...]]
+    """The hashtags of title and description."""
+    friends: tuple[tuple[str, ...], tuple[str, ...]]
+    """The handles mentioned in them."""
+    views: int
+    likes: int | None
+    published: int
+    seconds: int
+    state: str
+    """``done``, ``live``, ``upcoming``, or why no views are listed: ``members``, ``premium``, ``hidden``."""
+    together: bool
+    charity: bool
+
+    @property
+    def picture(self) -> str:
+        """The picture in lists, with places for its size."""
+        return f"https://i.ytimg.com/vi/{self.id}/hqdefault.jpg?sqp=-oaymwE{self.id}&w={{w}}&h={{h}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel, and how the site shows it."""
+
+    id: str
+    handle: str
+    name: str
+    description: str = ""
+    keywords: str = ""
+    subscribers: int | None = None
+    created: int = 1_400_000_000
+    country: str = ""
+    links: tuple[str, ...] = ()
+    badge: str = ""
+    banner: str = ""
+    avatar: str = ""
+    codes: tuple[str, ...] = CODES
+    safe: bool = True
+    views: int = 0
+    total: int = 0
+    pronouns: bool = False
+    lower: bool = False
+    shape: str = "lockup"
+    """``lockup``, ``rich``, ``grid``: what lists are made of, the newest first."""
+    header: str = "page"
+    ending: str = "renderer"
+    """``renderer``, ``view``, ``button``: what ends a list that goes on."""
+    kind: str = "normal"
+    """``normal``, ``gated``, ``topic`` (no tabs), ``game``, ``sport``."""
+    legacy: str = ""
+    short_first: bool = False
+    repeats: bool = False
+    feed_ones: bool = False
+    fault: str = ""
+    items: dict[str, list[Item]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return f"/@{self.handle}" if self.handle else f"/channel/{self.id}"
+
+    @property
+    def vanity(self) -> str:
+        """The address that it calls its own."""
+        return f"http://www.youtube.com{self.path}"
+
+    @property
+    def tabs(self) -> list[str]:
+        """The tabs that it shows, in their order."""
+        if self.kind == "topic":
+            return ["featured", "playlists"]
+        lists = [tab for tab in PAGE if tab in self.items]
+        return lists if self.shape == "grid" and len(lists) == 1 else ["featured", *lists, "playlists", "posts"]
+
+    def sizes(self, tab: str) -> list[int]:
+        """How many items each page of a tab's list has."""
+        left, size = len(self.items.get(tab, [])), PAGE[tab]
+        if self.kind in {"gated", "topic"}:
+            size = 100
+        sizes = [1] if self.short_first and left > 1 else []
+        left -= sum(sizes)
+        return sizes + [min(size, left - start) for start in range(0, left, size)]
+
+
+def new_id(rng: random.Random, size: int) -> str:
+    """An id of so many characters."""
+    return "".join(rng.choices(_IDS, k=size))
+
+
+def items(rng: random.Random, tab: str, number: int) -> list[Item]:
+    """So many items of a tab, the newest first."""
+    moment = NOW - 7_200
+    made: list[Item] = []
+    for place in range(number):
+        moment -= rng.randrange(3_600, 1_500_000)
+        state = "done"
+        if tab == "streams" and place < 2 and number > 2:
+            state = ("upcoming", "live")[place]
+        elif tab == "videos":
+            state = rng.choices(("done", "members", "premium", "upcoming" if place == 0 else "done"), (90, 4, 3, 3))[0]
+        elif tab == "shorts":
+            state = rng.choices(("done", "hidden"), (95, 5))[0]
+        made.append(_item(rng, tab, place, state, moment if state != "upcoming" else NOW + 90_000))
+    return made
+
+
+def _item(rng: random.Random, tab: str, place: int, state: str, published: int) -> Item:
+    phrase = f"{rng.choice(_SUBJECTS)} {rng.choice(_SCENES)}".format(n=place + 1)
+    own = tuple(dict.fromkeys(rng.choices(_TAGS, k=rng.choice((0, 0, 1, 2)))))
+    with_ = (rng.choice(_FRIENDS),) if rng.random() < 0.2 else ()
+    title = phrase + "".join(f" #{tag}" for tag in own) + "".join(f" with @{name}" for name in with_)
+    further = tuple(dict.fromkeys(rng.choices(_TAGS, k=rng.choice((0, 1, 2)))))
+    others = (rng.choice(_FRIENDS),) if rng.random() < 0.3 else ()
+    described = f"{phrase} & more.\nhttps://pier.example/a#top or mail@pier.example\n"
+    described += " ".join([*(f"#{tag}" for tag in further), *(f"(@{name})" for name in others)])
+    if rng.random() < 0.01:
+        title, own, with_ = "", (), ()
+    views = int(10 ** rng.uniform(0, 7)) if rng.random() < 0.97 else rng.choice((0, 1, 1_234_567_890))
+    return Item(
+        id=new_id(rng, 11) if place % 9 else "-" + new_id(rng, 10),
+        tab=tab,
+        title=title,
+        description=described,
+        tags=(own, further),
+        friends=(with_, others),
+        views=views,
+        likes=None if rng.random() < 0.1 else views // 30 + 1,
+        published=published,
+        seconds=rng.randrange(8, 60) if tab == "shorts" else rng.randrange(20, 15_000),
+        state=state,
+        together=rng.random() < 0.05,
+        charity=rng.random() < 0.05,
+    )
+
+
+SHAPES = (
+    # handle, items of videos, shorts, streams; how it is shown
+    ("harborlights", (297, 110, 40), {"badge": "verified", "legacy": "HarborLightsTV"}),
+    ("Saltmill", (64, 0, 0), {"shape": "rich", "pronouns": True, "ending": "view"}),
+    ("north.pier", (45, 50, 0), {"header": "tabbed", "shape": "rich", "badge": "artist", "lower": True}),
+    ("Ropeworks", (33, 60, 0), {"shape": "grid", "header": "tabbed", "ending": "button", "feed_ones": True}),
+    ("tinychannel1109", (1, 0, 0), {"shape": "grid", "banner": "", "links": (), "subscribers": 84}),
+    ("onlyshorts", (0, 55, 0), {"ending": "view", "short_first": True}),
+    ("allnight_live", (0, 0, 61), {"repeats": True, "subscribers": None}),
+    ("АсельИсакова-т4ц", (31, 0, 3), {"lower": True, "short_first": True, "repeats": True}),
+    ("", (12, 0, 0), {"legacy": "oldtimer", "links": ()}),
+    ("emptyroom", (0, 0, 0), {"subscribers": None}),
+)
+SPECIAL = (
+    ("Strong Drinks", "gated", (130, 12, 0)),
+    ("Loom Ensemble - Topic", "topic", (105, 0, 0)),
+    ("Block Garden", "game", (0, 0, 0)),
+    ("Rowing", "sport", (0, 0, 0)),
+)
+
+
+def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object) -> Channel:
+    """A channel with so many videos, shorts and streams. ``shown`` wins over what is drawn."""
+    rng = random.Random(f"{seed}/{name}/{shown.get('kind', '')}/{shown.get('legacy', '')}")  # noqa: S311  # an invented world
+    picture = f"https://yt3.googleusercontent.com/{new_id(rng, 60)}"
+    drawn: dict[str, object] = {
+        "id": "UC" + new_id(rng, 22),
+        "handle": name,
+        "name": name
+        if shown.get("kind")
+        else f"{name or 'Old Timer'} {rng.choice(('& Co', '“Studio”', 'チャンネル', '🌊'))}",
+        "description": f"All about {name}.\n\nSecond paragraph, {rng.random()}: {'and so on, ' * 30}and on.",
+        "keywords": rng.choice(('"slow tv" harbor ferry', "", "single")),
+        "subscribers": int(10 ** rng.uniform(0, 8)),
+        "created": rng.randrange(1_130_000_000, NOW - 50_000_000),
+        "country": rng.choice(_COUNTRIES),
+        "links": _LINKS[: rng.choice((1, 2, 4))],
+        "banner": f"{picture}=w{{w}}-fcrop64=1",
+        "avatar": f"{picture}=s900-c-k-c0x00ffffff-no-rj",
+        "codes": CODES[: rng.choice((249, 248))],
+        "views": int(10 ** rng.uniform(3, 11)),
+        "total": sum(numbers) + rng.choice((0, 2, 12_262)),
+        "items": {tab: items(rng, tab, number) for tab, number in zip(PAGE, numbers, strict=True) if number},
+    }
+    return Channel(**(drawn | shown))  # type: ignore[arg-type]  # the table's own words
+
+
+def channels(seed: int, faults: list[str]) -> list[Channel]:
+    """All channels of a world: one for each shape, the special ones, one for each fault."""
+    made = [channel(seed, name, numbers, **shown) for name, numbers, shown in SHAPES]
+    made += [channel(seed, name, numbers, handle="", kind=kind) for name, kind, numbers in SPECIAL]
+    for fault in faults:
+        long = fault in {"loop", "stale-token", "lost-page", "page-error"}
+        shown: dict[str, object] = {"kind": "gated"} if fault == "no-playlist" else {}
+        made.append(channel(seed, fault, (70 if long else 20, 3, 0), fault=fault, **shown))
+    return made

@@ -1,1 +1,0 @@
-"""What goes in and what comes out, one module a platform."""

@@ -1,0 +1,1 @@
+"""Targets: where they come from, which are in progress, how each one ended."""

@@ -1,0 +1,118 @@
+"""``-a since=last``: what the last run saw of each listing, so that the next one follows pages only down to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from crawler.storage.sqlite import SqliteFile
+from crawler.targets.target import Entries, Rejected, Target
+from crawler.targets.tracker import Outcome
+
+KEPT = 2_000
+"""Newest ids that are kept of a listing: posts get deleted, so a page of them would not do."""
+
+SCHEMA = (
+    (
+        "CREATE TABLE IF NOT EXISTS seen"
+        " (listing TEXT, id TEXT, run INTEGER, place INTEGER, PRIMARY KEY (listing, id)) WITHOUT ROWID"
+    ),
+)
+
+
+class SeenFile:
+    """A SQLite file of ids by listing. Every call opens it anew, so that several runs may share it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = SqliteFile(path, SCHEMA)
+
+    def has(self, listing: str, entry: str) -> bool:
+        """Whether an entry of a listing was seen."""
+        with closing(self._file.connect()) as database:
+            found = database.execute("SELECT 1 FROM seen WHERE listing = ? AND id = ?", (listing, entry))
+            return found.fetchone() is not None
+
+    def add(self, listing: str, ids: Sequence[str]) -> None:
+        """Keeps the ids of a listing, the newest first, as one run saw them."""
+        with self._file.transaction() as database:
+            (last,) = database.execute(
+                "SELECT coalesce(max(run), 0) FROM seen WHERE listing = ?", (listing,)
+            ).fetchone()
+            database.executemany(
+                "INSERT OR REPLACE INTO seen (listing, id, run, place) VALUES (?, ?, ?, ?)",
+                [(listing, entry, last + 1, place) for place, entry in enumerate(dict.fromkeys(ids))],
+            )
+            database.execute(
+                "DELETE FROM seen WHERE listing = ?1 AND id NOT IN"
+                " (SELECT id FROM seen WHERE listing = ?1 ORDER BY run DESC, place LIMIT ?2)",
+                (listing, KEPT),
+            )
+
+
+@dataclass
+class _Listing:
+    """A listing that is being read, from its first page on."""
+
+    key: str
+    ids: list[str] = field(default_factory=list)
+
+
+class Seen:
+    """Follows the listings of one run. Their entries are kept when a listing is read as far as it was meant to be.
+
+    A page that fails ends its listing without a trace, so that the next run reads it again.
+    """
+
+    def __init__(self, file: SeenFile) -> None:
+        self.file = file
+        self._listings: dict[str, _Listing] = {}
+        """Those of which a further page is out, by its target's id."""
+
+    def unseen_below(self, target: Target, data: dict[str, Any]) -> bool:
+        """Whether there may be new entries below this page.
+
+        Its last entry tells: those on top may be pinned, and a new one among seen ones says nothing of those below.
+        """
+        listing = self._of(target)
+        ids = entry_ids(target.scraper.entries, data)
+        return listing is None or not ids or not self.file.has(listing.key, ids[-1])
+
+    def settled(self, outcome: Outcome) -> None:
+        """Takes what a page showed; at the end of its listing all of that is what this run has seen."""
+        if isinstance(outcome.target, Rejected):
+            return
+        listing = self._of(outcome.target)
+        self._listings.pop(outcome.target.id, None)
+        if listing is None or outcome.data is None:
+            return
+        listing.ids += entry_ids(outcome.target.scraper.entries, outcome.data)
+        if outcome.further:
+            self._listings[outcome.further[0].id] = listing
+        else:
+            self.file.add(listing.key, listing.ids[:KEPT])
+
+    def _of(self, target: Target) -> _Listing | None:
+        """The listing of a page; None where its first page was not read by this run (a resumed one)."""
+        if target.scraper.entries is None or target.parent is not None:
+            return self._listings.get(target.id)
+        params = orjson.dumps(target.as_dict()["params"], option=orjson.OPT_SORT_KEYS).decode()
+        return _Listing(f"{target.scraper.name} {params}")
+
+
+def entry_ids(entries: Entries | None, data: dict[str, Any]) -> list[str]:
+    """The ids of a page's entries, in its order.
+
+    >>> entry_ids(Entries("posts.main", "post_id"), {"posts": {"main": [{"post_id": "7"}, {"post_id": "6"}]}})
+    ['7', '6']
+    """
+    if entries is None:
+        return []
+    rows: Any = data
+    for key in entries.path.split("."):
+        rows = rows[key]
+    return [row[entries.key] for row in rows]

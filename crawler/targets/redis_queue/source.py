@@ -1,0 +1,232 @@
+"""The targets of a queue, as a source of a crawl: taken, kept while they are out, and settled when they are safe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import structlog
+from pydantic import BaseModel, ConfigDict, ValidationError
+from redis.exceptions import RedisError, ResponseError
+
+from crawler.errors import InvalidRequest, ScrapeError, ServiceError
+from crawler.targets.redis_queue.stream import Entry, Settled, TargetStream, as_json
+from crawler.targets.target import (
+    Admission,
+    Rejected,
+    Target,
+    TargetSource,
+    TargetsUnavailableError,
+    check_params,
+    new_id,
+)
+
+if TYPE_CHECKING:
+    from crawler.targets.tracker import Outcome
+
+logger = structlog.get_logger(__name__)
+
+BATCH = 200
+"""Outcomes that Redis is told at once."""
+AWAY = 1.0
+"""Seconds after which a Redis that was away is asked again."""
+PATIENCE = 600.0
+"""Seconds after which a Redis that is away ends the run."""
+CLOSING = 20.0
+"""Seconds within which the last outcomes must be told. Those that are not are done once more."""
+SHOWN = 1_000
+"""Characters of an entry that is no target that its failure shows."""
+
+
+class Written(BaseModel):
+    """An entry's JSON."""
+
+    model_config = ConfigDict(strict=True)
+
+    id: str
+    scraper: str
+    params: dict[str, Any]
+    parent: str | None = None
+    hop: int = 0
+    line: int | None = None
+
+
+@dataclass
+class StreamSource(TargetSource):
+    """Takes targets until the queue is finished; with ``wait`` it stays for more.
+
+    A target's entry is settled when its line cannot be lost any more. ``stored_in`` is asked where an outcome's line
+    is: the files that must be closed first, none where it is safe already; None where it was not written at all.
+    Whatever has no settled outcome when the worker goes is done by another one.
+    """
+
+    stream: TargetStream
+    admission: Admission
+    tries: int
+    stored_in: Callable[[Outcome], set[str] | None]
+    wait: bool = False
+    keeps_further: ClassVar[bool] = True
+    taken: int = 0
+    _mine: dict[str, int] = field(default_factory=dict)
+    """Entries that are this worker's, with how often they were taken."""
+    _out: dict[int, str] = field(default_factory=dict)
+    """Row to entry, of targets without an outcome."""
+    _dead: set[int] = field(default_factory=set)
+    """Rows of targets that are given up."""
+    _filed: dict[str, tuple[Settled, set[str]]] = field(default_factory=dict)
+    """Entries whose outcome is in files that must be closed first."""
+    _settled: list[Settled] = field(default_factory=list)
+    """What Redis is still to be told."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _claim_from: float = 0.0
+
+    async def open(self) -> None:
+        try:
+            await self.stream.open()
+        except RedisError as error:
+            raise TargetsUnavailableError(f"the queue cannot be used: {error}") from error
+        self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._keep())]
+
+    async def close(self) -> None:
+        """Tells the last outcomes, and gives back what has none."""
+        for task in self._tasks:
+            task.cancel()
+        try:
+            async with asyncio.timeout(CLOSING):
+                while self._settled:
+                    await self._tell_some()
+                await self.stream.give_back(self._mine)
+        except (RedisError, TimeoutError) as error:
+            logger.warning("queue_left", error=str(error), not_told=len(self._settled), not_given_back=len(self._mine))
+        await self.stream.close()
+
+    # Targets come
+
+    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        loop = asyncio.get_running_loop()
+        away_since: float | None = None
+        claim_at = 0.0
+        while True:
+            try:
+                entries = []
+                if loop.time() >= max(claim_at, self._claim_from):
+                    entries = [each for each in await self.stream.claim() if each.id not in self._mine]
+                    claim_at = loop.time() + self._beat
+                if not entries:
+                    entries = await self.stream.read()
+                if not entries:
+                    claim_at = 0.0
+                    if not self.wait and await self.stream.finished():
+                        return
+            except RedisError as error:
+                away_since = away_since or loop.time()
+                self._be_patient(error, loop.time() - away_since)
+                await asyncio.sleep(AWAY)
+                continue
+            away_since = None
+            self._mine |= {each.id: each.tries for each in entries}
+            for each in entries:
+                yield self._target(each)
+
+    def _be_patient(self, error: RedisError, seconds: float) -> None:
+        """Lets Redis be away for a while. Workers that could not give a sign of life meanwhile are not dead.
+
+        Raises:
+            TargetsUnavailableError: it was long enough, or it is back without the queue.
+        """
+        if isinstance(error, ResponseError) and str(error).startswith("NOGROUP"):
+            raise TargetsUnavailableError("the queue is gone: Redis was started without its data, or it was deleted")
+        if seconds > PATIENCE:
+            raise TargetsUnavailableError(f"Redis was away for {PATIENCE:.0f} s: {error}") from error
+        logger.warning("queue_away", error=str(error), seconds=round(seconds))
+        self._claim_from = asyncio.get_running_loop().time() + self.stream.idle / 1_000
+
+    def _target(self, entry: Entry) -> Target | Rejected:
+        row = self.taken
+        self.taken += 1
+        self._out[row] = entry.id
+        try:
+            read = Written.model_validate_json(entry.text)
+        except ValidationError:
+            error: ScrapeError = InvalidRequest("An entry of the queue is no target.")
+            return Rejected(new_id(), error, raw=entry.text[:SHOWN].decode(errors="replace"), row=row)
+        if entry.tries > self.tries:
+            self._dead.add(row)
+            error = ServiceError(
+                f"The target was out in {entry.tries - 1} workers that ended before they were done with it."
+            )
+            return Rejected(read.id, error, read.scraper, read.params, read.line, row)
+        try:
+            scraper = self.admission.scraper(read.scraper, read.params)
+            params = check_params(scraper, read.params)
+        except ScrapeError as wrong:
+            return Rejected(read.id, wrong, read.scraper, read.params, read.line, row)
+        return Target(read.id, scraper, params, read.parent, read.hop, line=read.line, row=row, batch=True)
+
+    # Outcomes go
+
+    def settled(self, outcome: Outcome) -> None:
+        row = outcome.target.row
+        assert row is not None, "further targets come back through the queue"
+        entry = self._out.pop(row)
+        files = self.stored_in(outcome)
+        if files is None:
+            return
+        dead = outcome.error.message if outcome.error and row in self._dead else ""
+        self._dead.discard(row)
+        told = Settled(entry, outcome.code, dead, tuple(map(as_json, outcome.further)))
+        if files:
+            self._filed[entry] = (told, files)
+        else:
+            self._settled.append(told)
+        self._changed.set()
+
+    def closed(self, file: str) -> None:
+        """A file is complete, and where it belongs: the outcomes that waited for it are safe."""
+        for entry, (told, files) in list(self._filed.items()):
+            files.discard(file)
+            if not files:
+                del self._filed[entry]
+                self._settled.append(told)
+        self._changed.set()
+
+    async def _tell(self) -> None:
+        known: set[str] = set()
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                while self._settled:
+                    await self._tell_some()
+                fresh = {entry: told for entry, (told, _) in self._filed.items() if entry not in known}
+                if fresh:
+                    await self.stream.file(fresh.values())
+                known = (known | fresh.keys()) & self._filed.keys()
+            except RedisError as error:
+                logger.warning("queue_away", error=str(error), not_told=len(self._settled))
+                await asyncio.sleep(AWAY)
+                self._changed.set()
+
+    async def _tell_some(self) -> None:
+        batch = self._settled[:BATCH]
+        await self.stream.settle(batch)
+        del self._settled[: len(batch)]
+        for each in batch:
+            del self._mine[each.entry]
+
+    @property
+    def _beat(self) -> float:
+        """Seconds between two signs of life."""
+        return self.stream.idle / 3_000
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(self._beat)
+            try:
+                await self.stream.keep([entry for entry in self._mine if entry not in self._filed])
+                await self.stream.keep(list(self._filed), filed=True)
+            except RedisError as error:
+                logger.warning("queue_away", error=str(error), kept=len(self._mine))

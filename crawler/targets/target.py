@@ -1,0 +1,352 @@
+"""Targets, and the sources that they come from.
+
+A *target* is one params object, the scraper that it is for, and an id. A *source* yields targets in order and is told
+of every outcome; where the targets come from (spider arguments, files of a million lines, the endpoint's queue) is
+all that tells one source from another. The files are in ``target_files.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ValidationError
+
+from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
+from crawler.platforms.model import validation_details
+
+if TYPE_CHECKING:
+    from crawler.platforms.page import PlatformPage
+    from crawler.targets.tracker import Outcome
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Where a record has the entries of its listing, newest first: the list's dotted path, and the key of their id."""
+
+    path: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Scraper:
+    """A named endpoint: what it takes, what it gives, and an example that the sandbox answers."""
+
+    name: str
+    platform: str
+    summary: str
+    params: type[BaseModel]
+    data: type[BaseModel]
+    example: dict[str, Any]
+    aliases: tuple[str, ...] = ()
+    pages: tuple[type[PlatformPage], ...] = ()
+    """The page classes that read this scraper's responses, in the order in which they are asked for."""
+    entries: Entries | None = None
+    """What ``since=last`` goes by; None where the listing has no newest entry."""
+
+    @property
+    def class_name(self) -> str:
+        """The name in the spelling of classes: ``RetailCategoryV4`` for ``retail-category-v4``."""
+        return "".join(word.capitalize() for word in self.name.split("-"))
+
+    @cached_property
+    def item_class(self) -> type[Record]:
+        """The class of this scraper's items, so that rules by item class can tell scrapers apart."""
+        doc = f"An item of {self.name}."
+        return type(f"{self.class_name}Item", (Record,), {"__doc__": doc, "__module__": "crawler.items"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One thing to scrape. Exactly one outcome answers it."""
+
+    id: str
+    scraper: Scraper
+    params: BaseModel
+    parent: str | None = None
+    """The id of the target whose outcome led to this one (a further page, a slice of a listing)."""
+    hop: int = 0
+    """How many pages it is away from the target that was asked for."""
+    deadline: float | None = None
+    """Moment of the event loop's clock after which nobody waits for the outcome."""
+    line: int | None = None
+    """Line number in the targets file, from 1."""
+    row: int | None = None
+    """Place among all that its source gives, from 0: what a resumed run knows it by."""
+    batch: bool = False
+    """Whether it is one of many of a list, so that its feed line must carry its id and params."""
+
+    def further(self, **changes: Any) -> Target:
+        """A target that follows from this one: the same scraper, other params."""
+        return Target(
+            id=new_id(),
+            scraper=self.scraper,
+            params=self.params.model_copy(update=changes),
+            parent=self.id,
+            hop=self.hop + 1,
+            batch=self.batch,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """What identifies the target in a feed line."""
+        return {
+            "id": self.id,
+            "scraper": self.scraper.name,
+            "params": self.params.model_dump(mode="json", exclude_none=True),
+        }
+
+
+class Record(dict[str, Any]):
+    """A target's data as a Scrapy item: a mapping that any pipeline can read and change and any exporter can write.
+
+    The attributes are for this project's own pipelines. A copy of the mapping (``dict(record)``, ``record.copy()``)
+    does not have them; ``outcomes.record_in_progress`` gives them back.
+    """
+
+    def __init__(self, data: Mapping[str, Any], target: Target, fetched_at: datetime, *, is_line: bool = False) -> None:
+        super().__init__(data)
+        self.target = target
+        self.fetched_at = fetched_at
+        """When the scraper had read the target (UTC)."""
+        self.is_line = is_line
+        """Whether the mapping is the target's line in a batch feed, with the data under the key ``data``."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The data in the shape of the scraper's data model."""
+        data: dict[str, Any] = self["data"] if self.is_line else self
+        return data
+
+    def as_line(self) -> Record:
+        """The line of one of many targets: ``id``, ``scraper``, ``params``, ``fetched_at`` (ISO 8601) and ``data``."""
+        line = {**self.target.as_dict(), "fetched_at": self.fetched_at.isoformat(), "data": dict(self)}
+        return type(self)(line, self.target, self.fetched_at, is_line=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A target that is none: a malformed line, an unknown scraper, params that do not fit. Its outcome is its error."""
+
+    id: str
+    error: ScrapeError
+    scraper: str | None = None
+    raw: Any = None
+    """The params, or the raw line where it could not be read."""
+    line: int | None = None
+    row: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What identifies the target in a feed line."""
+        return {"id": self.id, "scraper": self.scraper, "params": self.raw}
+
+
+def new_id() -> str:
+    """An id for a target that came without one."""
+    return uuid.uuid4().hex
+
+
+def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
+    """Params as the scraper's strict model. ``text`` converts strings (``-a`` arguments, CSV cells) to its types.
+
+    Raises:
+        InvalidRequest: with one detail for each field that does not fit.
+    """
+    nulls: list[Detail] = [
+        {"loc": [key], "msg": "null is no value here; leave the key out", "type": "null"}
+        for key, value in params.items()
+        if value is None
+    ]
+    if nulls:
+        raise _invalid(scraper, nulls)
+    try:
+        if text:
+            return scraper.params.model_validate_strings(params)
+        return scraper.params.model_validate(params)
+    except ValidationError as error:
+        raise _invalid(scraper, validation_details(error)) from error
+
+
+def _invalid(scraper: Scraper, details: list[Detail]) -> InvalidRequest:
+    where = ".".join(map(str, details[0]["loc"])) or "params"
+    return InvalidRequest(f"{scraper.name}: {where}: {details[0]['msg']}", details=details)
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Turns raw params into a target of one spider's scrapers, or says why it cannot be one."""
+
+    scrapers: tuple[Scraper, ...]
+    default: str | None = None
+    """The scraper of targets that name none (``-a scraper=``)."""
+
+    def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
+        """The scraper by name or alias, else the only one whose required keys fit the params.
+
+        Raises:
+            ScraperNotFound: no scraper of this spider has the name.
+            InvalidRequest: no name was given and the params fit none, or several.
+        """
+        name = name or self.default
+        if name:
+            for scraper in self.scrapers:
+                if name == scraper.name or name in scraper.aliases:
+                    return scraper
+            known = ", ".join(s.name for s in self.scrapers)
+            raise ScraperNotFound(f"No scraper is named {name!r} here; this spider has {known}.")
+        if len(self.scrapers) == 1:
+            return self.scrapers[0]
+        keys = set(params)
+        fitting = [s for s in self.scrapers if keys <= set(s.params.model_fields)]
+        needed = [s for s in fitting if keys >= _required(s)]
+        if len(needed) != 1:
+            forms = "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
+            raise InvalidRequest(
+                f"The params fit no single scraper. Name it with 'scraper', or give the params of one of: {forms}."
+            )
+        return needed[0]
+
+    def admit(
+        self,
+        raw: Mapping[str, Any],
+        *,
+        text: bool = False,
+        line: int | None = None,
+        row: int | None = None,
+        batch: bool = False,
+    ) -> Target | Rejected:
+        """A target from flat params with an optional ``scraper`` and ``id``."""
+        params = {k: v for k, v in raw.items() if k not in {"scraper", "id"}}
+        target_id = str(raw.get("id") or new_id())
+        name = raw.get("scraper")
+        try:
+            if name is not None and not isinstance(name, str):
+                raise InvalidRequest("'scraper' must be text: the name of a scraper.")
+            scraper = self.scraper(name, params)
+            model = check_params(scraper, params, text=text)
+        except ScrapeError as error:
+            named = name if isinstance(name, str) else None
+            return Rejected(target_id, error, scraper=named, raw=params, line=line, row=row)
+        return Target(target_id, scraper, model, line=line, row=row, batch=batch)
+
+
+def _required(scraper: Scraper) -> set[str]:
+    """The keys that a scraper cannot do without. A model whose rule is "one of" names them in ``one_of``."""
+    return {name for name, info in scraper.params.model_fields.items() if info.is_required()}
+
+
+class TargetsUnavailableError(Exception):
+    """Raised when a source cannot give its targets, or no more of them: the message says why. It ends the run."""
+
+
+class TargetSource:
+    """Where targets come from."""
+
+    keeps_further: ClassVar[bool] = False
+    """Whether what a target led to comes back through the source, which learns of it with the target's outcome."""
+
+    async def open(self) -> None:
+        """Makes ready, before the first target is asked for.
+
+        Raises:
+            TargetsUnavailableError: there is nothing to read from.
+        """
+
+    def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        """Targets in order. Nothing is read ahead of what is asked for, or little."""
+        raise NotImplementedError
+
+    def settled(self, outcome: Outcome) -> None:
+        """Told of each outcome, once for each target, when the feeds have it."""
+
+    @property
+    def expected(self) -> int | None:
+        """How many targets there will have been, as far as it can be told."""
+        return None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this source from others: a resumed run must be of the same one."""
+        return {}
+
+
+@dataclass
+class ArgumentSource(TargetSource):
+    """A source of one: the spider's own arguments."""
+
+    admission: Admission
+    params: Mapping[str, Any]
+
+    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        yield self.admission.admit(self.params, text=True, row=0)
+
+    @property
+    def expected(self) -> int:
+        return 1
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"params": dict(self.params)}
+
+
+@dataclass
+class QueueSource(TargetSource):
+    """The endpoint's source: it never ends by itself, and outlives the crawlers that it feeds."""
+
+    on_outcome: Callable[[Outcome], None]
+    _waiting: OrderedDict[str, Target] = field(default_factory=OrderedDict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    renewing: bool = False
+    """Whether the present iteration has been asked to end."""
+    iterated: bool = False
+    """Whether a spider takes from it."""
+    _closed: bool = False
+
+    def __len__(self) -> int:
+        """How many targets wait for a spider to take them."""
+        return len(self._waiting)
+
+    def put(self, target: Target) -> None:
+        """Adds a target at the end of the line."""
+        if self._closed:
+            raise RuntimeError("put() after close()")
+        self._waiting[target.id] = target
+        self._changed.set()
+
+    def discard(self, target_id: str) -> bool:
+        """Takes a target out of the line again: whoever asked for it is gone. False where a spider already has it."""
+        return self._waiting.pop(target_id, None) is not None
+
+    def renew(self) -> None:
+        """Ends the present iteration, and so its crawler once its targets are settled. The line waits for the next."""
+        self.renewing = True
+        self._changed.set()
+
+    def close(self) -> None:
+        """Ends for good when all that waits has been taken."""
+        self._closed = True
+        self._changed.set()
+
+    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        self.renewing = False
+        self.iterated = True
+        try:
+            while not self.renewing:
+                if self._waiting:
+                    yield self._waiting.popitem(last=False)[1]
+                elif self._closed:
+                    return
+                else:
+                    self._changed.clear()
+                    await self._changed.wait()
+        finally:
+            self.iterated = False
+
+    def settled(self, outcome: Outcome) -> None:
+        """Hands the outcome to whoever put the target."""
+        self.on_outcome(outcome)

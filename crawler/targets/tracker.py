@@ -1,0 +1,392 @@
+"""The accounting: one target in, exactly one outcome out.
+
+The first of {item, typed error, dropped item, exception, callback ended with nothing, deadline passed, crawler gone}
+is the target's outcome; whatever comes later for it is ignored. No other component decides how a target ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import structlog
+from itemadapter import ItemAdapter
+from scrapy import signals
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    DropItem,
+    IgnoreRequest,
+    NotConfigured,
+    ResponseDataLossError,
+)
+from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
+
+from crawler.errors import (
+    BlockedByPolicy,
+    InvalidRequest,
+    ItemDropped,
+    ScrapeError,
+    ServiceError,
+    ShuttingDown,
+    UpstreamError,
+    UpstreamTimeout,
+)
+from crawler.targets.target import Record, Rejected, Target, TargetSource, TargetsUnavailableError
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+logger = structlog.get_logger(__name__)
+
+target_settled = object()
+"""Signal: an outcome is known. Arguments: ``outcome``, ``spider``."""
+
+DOWNLOAD_FAILURES = (
+    CannotResolveHostError,
+    ConnectError,
+    ConnectionDone,
+    ConnectionLost,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    OSError,
+    ResponseDataLossError,
+)
+"""What a download raises where the platform, or the way to it, is at fault."""
+
+
+class FailedSource(NamedTuple):
+    """An optional source of a record that failed: the record is complete without it, but poorer."""
+
+    source: str
+    """The source's name, as its page class has it."""
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a target ended: its record, or its error."""
+
+    target: Target | Rejected
+    record: Record | None
+    """The item as the pipelines returned it."""
+    error: ScrapeError | None
+    duration_ms: int
+    further: tuple[Target, ...] = ()
+    """The targets that it led to: the next page, the slices of a listing."""
+    warnings: tuple[FailedSource, ...] = ()
+    """The optional sources that failed."""
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        """The data in the shape of the scraper's data model, None where the target failed."""
+        return None if self.record is None else self.record.data
+
+    @property
+    def code(self) -> str:
+        """``OK`` or the error's code."""
+        return self.error.code if self.error else "OK"
+
+
+@dataclass(slots=True)
+class _Open:
+    """A target that is out: when it was released, the timer of its deadline, and when it was read."""
+
+    target: Target
+    since: float
+    timer: asyncio.TimerHandle | None
+    fetched_at: datetime | None = None
+    further: list[Target] = field(default_factory=list)
+    warnings: list[FailedSource] = field(default_factory=list)
+
+
+_in_progress: ContextVar[_Open] = ContextVar("in_progress")
+"""The target whose callback or pipelines are running: Scrapy runs each of them in a task of the target's own."""
+
+
+def record_in_progress(item: Any) -> Record:
+    """Return an item as the record of the target in progress, whatever class another pipeline has made of it.
+
+    Raises:
+        ServiceError: the object is not an item.
+    """
+    return item if isinstance(item, Record) else _as_record(item, _in_progress.get(), is_line=False)
+
+
+def _as_record(item: Any, entry: _Open, *, is_line: bool) -> Record:
+    if not ItemAdapter.is_item(item):
+        kind = type(item).__name__
+        raise ServiceError(f"An item pipeline returned {kind}, which is not an item.", reason="not_an_item")
+    fetched_at = entry.fetched_at or datetime.now(UTC)
+    return entry.target.scraper.item_class(ItemAdapter(item).asdict(), entry.target, fetched_at, is_line=is_line)
+
+
+class Accounting:
+    """The one component that knows which targets are out and how each one ended.
+
+    A spider middleware, because a callback's end is seen only there; the rest it hears by signals.
+    ``TARGETS_IN_FLIGHT`` bounds how many targets are out at once: ``start()`` alone has no back-pressure.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.limit = crawler.settings.getint("TARGETS_IN_FLIGHT")
+        if self.limit < 1:
+            raise NotConfigured("TARGETS_IN_FLIGHT must be at least 1")
+        self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
+        self._out: dict[str, _Open] = {}
+        self._further: deque[Target] = deque()
+        self.pushed = 0
+        """How many targets other targets led to."""
+        self._changed = asyncio.Event()
+        self._source: TargetSource | None = None
+        self._broken: TargetsUnavailableError | None = None
+        self.unfinished_stays = False
+        """Whether what is out when the crawl ends has no outcome: the run is resumed later, and it has one then."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Accounting:
+        accounting = cls(crawler)
+        connect = crawler.signals.connect
+        connect(accounting.item_scraped, signals.item_scraped)
+        connect(accounting.item_dropped, signals.item_dropped)
+        connect(accounting.item_error, signals.item_error)
+        connect(accounting.spider_error, signals.spider_error)
+        connect(accounting.request_dropped, signals.request_dropped)
+        connect(accounting.spider_closed, signals.spider_closed)
+        return accounting
+
+    # The window: targets go out
+
+    async def release(self, source: TargetSource) -> AsyncIterator[Target]:
+        """Yields the source's targets, never more than the window holds, until all that it led to is settled.
+
+        Raises:
+            TargetsUnavailableError: the source broke off; said when all that it gave is settled.
+        """
+        self._source = source
+        await source.open()
+        incoming = self._incoming(source)
+        exhausted = False
+        while True:
+            if len(self._out) >= self.limit or (exhausted and self._out and not self._further):
+                await self._change()
+                continue
+            if self._further:
+                candidate: Target | Rejected | None = self._further.popleft()
+            elif exhausted:
+                break
+            else:
+                candidate = await anext(incoming, None)
+            if candidate is None:
+                exhausted = True
+                continue
+            for target in self._admit(candidate):
+                yield target
+        if self._broken:
+            raise self._broken
+
+    async def _incoming(self, source: TargetSource) -> AsyncIterator[Target | Rejected]:
+        try:
+            async for candidate in source:
+                yield candidate
+        except TargetsUnavailableError as error:
+            self._broken = error
+
+    def push(self, target: Target) -> None:
+        """Hands a further target (the next page, a slice) back; it goes out before the source's next one."""
+        self.pushed += 1
+        parent = self._out.get(target.parent or "")
+        if parent:
+            parent.further.append(target)
+        if self._source is not None and self._source.keeps_further:
+            return
+        self._further.append(target)
+        self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    def _admit(self, candidate: Target | Rejected) -> list[Target]:
+        now = time.monotonic()
+        if isinstance(candidate, Rejected):
+            self._report(Outcome(candidate, None, candidate.error, 0))
+            return []
+        if candidate.id in self._out:
+            error = InvalidRequest(f"Another target with the id {candidate.id!r} is still out: ids must differ.")
+            self._report(Outcome(candidate, None, error, 0))
+            return []
+        loop = asyncio.get_running_loop()
+        deadline = candidate.deadline
+        if deadline is None and self.timeout:
+            deadline = loop.time() + self.timeout
+        timer = loop.call_at(deadline, self._expire, candidate) if deadline else None
+        self._out[candidate.id] = _Open(candidate, now, timer)
+        return [candidate]
+
+    # The outcomes: exactly one for each
+
+    def settle(
+        self,
+        target: Target,
+        record: Record | None = None,
+        error: ScrapeError | None = None,
+    ) -> None:
+        """Records how a target ended, if it is not known yet."""
+        entry = self._out.get(target.id)
+        if entry is None or entry.target is not target:
+            return
+        del self._out[target.id]
+        if entry.timer:
+            entry.timer.cancel()
+        duration = round((time.monotonic() - entry.since) * 1000)
+        self._report(Outcome(target, record, error, duration, tuple(entry.further), tuple(entry.warnings)))
+        self._changed.set()
+
+    def enter(self, target: Target) -> None:
+        """Bind the target to the task that runs its callback or errback and, after it, its pipelines."""
+        entry = self._out.get(target.id)
+        if entry is not None:
+            _in_progress.set(entry)
+
+    def warn(self, target: Target, source: str, error: ScrapeError) -> None:
+        """Add a failed optional source to the target's outcome."""
+        entry = self._out.get(target.id)
+        if entry is not None:
+            entry.warnings.append(FailedSource(source, error.code, error.reason))
+
+    def hand_over(self, record: Record) -> bool:
+        """Note that a record goes to the pipelines: from now on its deadline does not end its target.
+
+        False where the target has its outcome already: the deadline has passed, and no feed may show the record.
+        """
+        entry = self._out.get(record.target.id)
+        if entry is None:
+            return False
+        if entry.timer:
+            entry.timer.cancel()
+        entry.fetched_at = record.fetched_at
+        return True
+
+    def _report(self, outcome: Outcome) -> None:
+        assert self._source is not None
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(f"targets/{outcome.code}")
+        self.crawler.signals.send_catch_log(target_settled, outcome=outcome, spider=self.crawler.spider)
+        self._source.settled(outcome)
+        logger.debug("target_settled", id=outcome.target.id, code=outcome.code, duration_ms=outcome.duration_ms)
+
+    def _expire(self, target: Target) -> None:
+        self.settle(target, error=UpstreamTimeout("The deadline passed before the platform had answered."))
+
+    # Spider middleware
+
+    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Completes a target of whose item nothing is left after the other spider middlewares."""
+        items = 0
+        async for item in result:
+            items += 1
+            yield item
+        if not items:
+            self._settle_response(
+                response, error=ServiceError("A spider middleware dropped the item.", reason="no_item")
+            )
+
+    # Signals
+
+    def item_scraped(self, item: object, response: Response) -> None:
+        """The pipelines returned an item: the target's data, whatever its class."""
+        entry = self._entry(response)
+        if entry is None:
+            return
+        if isinstance(item, Record):
+            self.settle(entry.target, record=item)
+            return
+        try:
+            record = _as_record(item, entry, is_line=entry.target.batch)
+        except ServiceError as error:
+            self.settle(entry.target, error=error)
+        else:
+            self.settle(entry.target, record=record)
+
+    def item_dropped(self, item: object, exception: Exception, response: Response) -> None:
+        """A pipeline dropped the item."""
+        self._settle_response(response, error=as_scrape_error(exception))
+
+    def item_error(self, item: object, failure: Failure, response: Response) -> None:
+        """A pipeline raised an exception."""
+        self._settle_response(response, error=as_scrape_error(failure.value))
+
+    def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
+        """A callback raised what is no typed error."""
+        if response is not None:
+            self._settle_response(response, error=as_scrape_error(failure.value))
+
+    def request_dropped(self, request: Request) -> None:
+        """The scheduler refused the request."""
+        target = request.meta.get("target")
+        if target is not None:
+            self.settle(target, error=ServiceError("The request could not be scheduled."))
+
+    def spider_closed(self, spider: Spider, reason: str) -> None:
+        """The crawler ends: whatever is still out has no other chance of an outcome."""
+        if self.unfinished_stays:
+            if self._out or self._further:
+                logger.info("targets_left", out=len(self._out), waiting=len(self._further))
+            return
+        for entry in list(self._out.values()):
+            self.settle(entry.target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
+        while self._further:
+            left = self._further.popleft()
+            self._report(Outcome(left, None, ShuttingDown(f"The crawl ended ({reason}) before its turn came."), 0))
+
+    def _entry(self, response: Response | Failure | None) -> _Open | None:
+        target = target_of(response)
+        return None if target is None else self._out.get(target.id)
+
+    def _settle_response(self, response: Response | Failure, error: ScrapeError) -> None:
+        target = target_of(response)
+        if target is not None:
+            self.settle(target, error=error)
+
+
+def target_of(response: Response | Failure | None) -> Target | None:
+    """The target whose request a response, or a failed download, belongs to; None for another spider's."""
+    request: Request | None = getattr(response, "request", None)  # Scrapy sets it on failures, too
+    return request.meta.get("target") if request else None
+
+
+def as_scrape_error(error: BaseException | None) -> ScrapeError:
+    """Any exception as a typed one: downloads that failed are the platform's, the rest is a bug of ours."""
+    if isinstance(error, ScrapeError):
+        return error
+    if isinstance(error, DropItem):
+        return ItemDropped(f"The item was dropped: {error}", reason="dropped")
+    if isinstance(error, (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES)):
+        return _download_error(error)
+    return ServiceError("Something broke on our side; the log has it under this request's id.")
+
+
+def _download_error(error: Exception) -> ScrapeError:
+    if isinstance(error, DownloadTimeoutError):
+        return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
+    if not isinstance(error, IgnoreRequest):
+        return UpstreamError(f"The download failed: {type(error).__name__}.", reason="connection")
+    if "robots.txt" in str(error):  # all that Scrapy tells of it
+        return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
+    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirects in a circle, a bomb

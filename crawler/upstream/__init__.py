@@ -1,1 +1,0 @@
-"""Params to requests, pure, one module a platform."""

@@ -1,0 +1,106 @@
+"""``ZYTE_API_KEY`` alone routes every download through Zyte API: here a stand-in of its API's shape."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
+
+import pytest
+
+from crawler.sandbox.retail.site import World
+from tests.crawls import ROOT, command, lines, sandbox
+
+http = build_opener(ProxyHandler({}))
+KEY = "stand-in"
+
+
+@contextmanager
+def zyte_api(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Serves ``POST /v1/extract``, or refuses with a status. Gives its URL, and what it was asked."""
+    asked: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append({**query, "path": self.path, "authorization": self.headers["Authorization"]})
+            answer = extract(query["url"]) if status == 200 else {"status": status, "type": "/stand-in", "title": "no"}
+            body = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1/", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def extract(url: str) -> dict[str, Any]:
+    """What Zyte API answers for ``httpResponseBody``: the page of the sandbox."""
+    try:
+        page = http.open(url)
+    except HTTPError as error:
+        page = error
+    with page:
+        return {
+            "url": url,
+            "statusCode": page.status,
+            "httpResponseBody": base64.b64encode(page.read()).decode(),
+            "httpResponseHeaders": [{"name": name, "value": value} for name, value in page.headers.items()],
+        }
+
+
+def crawl(tmp_path: Path, settings: dict[str, Any]) -> tuple[list[Any], list[Any], str]:
+    out, failed = tmp_path / "out.jsonl", tmp_path / "failed.jsonl"
+    start = command("retail", {"cat_id": "976759"}, {**settings, "FAILURES_FEED": failed}, "-O", str(out))
+    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    return lines(out), lines(failed), run.stderr
+
+
+@pytest.fixture(scope="module")
+def settings() -> Iterator[dict[str, Any]]:
+    with sandbox() as found:
+        yield found
+
+
+def test_with_a_key_every_download_goes_through_it(tmp_path: Path, settings: dict[str, Any]) -> None:
+    with zyte_api() as (url, asked):
+        out, failed, log = crawl(tmp_path, {**settings, "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url})
+    assert out == [World().truth({"scraper": "retail-category-v4", "cat_id": "976759"})], log
+    assert failed == []
+    assert [(each["path"], each["httpResponseBody"]) for each in asked] == [("/v1/extract", True)]
+    assert base64.b64decode(asked[0]["authorization"].removeprefix("Basic ")).decode() == f"{KEY}:"
+
+
+def test_without_one_none_does(tmp_path: Path, settings: dict[str, Any]) -> None:
+    with zyte_api() as (url, asked):
+        out, _, log = crawl(tmp_path, {**settings, "ZYTE_API_URL": url})
+    assert len(out) == 1, log
+    assert asked == []
+
+
+@pytest.mark.parametrize(("status", "code"), [(451, "BLOCKED_BY_POLICY"), (401, "INTERNAL_ERROR")])
+def test_its_refusals_are_typed_errors(tmp_path: Path, settings: dict[str, Any], status: int, code: str) -> None:
+    with zyte_api(status) as (url, _):
+        _, failed, log = crawl(tmp_path, {**settings, "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url})
+    assert [failure["code"] for failure in failed] == [code], log
+    assert "Zyte API does not" in failed[0]["message"]

@@ -1,0 +1,114 @@
+"""A run against the last ones: what is beyond chance is said, and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from crawler.errors import ExtractionFailed
+from crawler.monitoring.compare import compare
+from crawler.monitoring.fields import FieldCount
+from crawler.monitoring.run import History, Run
+from crawler.monitoring.suite import render
+from crawler.registry import scrapers
+from crawler.targets.target import Record, Target
+from crawler.targets.tracker import Outcome
+
+CATEGORY = scrapers()["retail-category-v4"]
+
+
+def run(filled: int = 0, rows: int = 0, **codes: int) -> Run:
+    fields = {"s": {"price": FieldCount(rows=rows, filled=filled)}} if rows else {}
+    return Run(spider="x", reason="finished", fields=fields, codes=Counter(codes or {"OK": 1}))
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "change"),
+    [
+        ([], (0, 100), ""),
+        ([(100, 100)], (100, 100), ""),
+        ([(100, 100)], (0, 100), "vanished"),
+        ([(100, 100)], (0, 3), "vanished"),
+        ([(60, 100)], (0, 3), ""),
+        ([(6, 6)], (0, 6), "vanished"),
+        ([(3, 100)], (0, 20), ""),
+        ([(30, 1000)], (0, 1000), "vanished"),
+        ([(100, 100)], (85, 100), ""),
+        ([(100, 100)], (60, 100), "dropped"),
+        ([(10, 20), (10, 20)], (9, 20), ""),
+        ([(0, 100)], (100, 100), ""),
+        ([(1, 1)] * 10, (0, 1), "vanished"),
+        ([(100, 100)] * 5 + [(0, 100)] * 5, (0, 100), "vanished"),
+        ([(0, 100)] * 10, (0, 100), ""),
+    ],
+)
+def test_fields(last: list[tuple[int, int]], now: tuple[int, int], change: str) -> None:
+    report = compare(run(*now), [run(*each) for each in last], max_failed=0.1)
+    assert [each.change for each in report.fields] == [change]
+    assert report.page_changed == (change == "vanished")
+    assert ("price of s" in report.headline) == (change == "vanished")
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "failing", "page_changed"),
+    [
+        ([], {"OK": 10}, [], False),
+        ([], {"OK": 95, "UPSTREAM_BLOCKED": 5}, [], False),
+        ([], {"OK": 50, "UPSTREAM_BLOCKED": 50}, ["UPSTREAM_BLOCKED"], False),
+        ([], {"TARGET_NOT_FOUND": 50, "INVALID_REQUEST": 50}, [], False),
+        ([{"OK": 100}], {"OK": 60, "TARGET_NOT_FOUND": 40}, ["TARGET_NOT_FOUND"], False),
+        ([{"OK": 1000}], {"OK": 950, "EXTRACTION_FAILED": 50}, ["EXTRACTION_FAILED"], True),
+        ([], {"EXTRACTION_FAILED": 1}, ["EXTRACTION_FAILED"], True),
+        ([{"OK": 60, "UPSTREAM_ERROR": 40}], {"OK": 58, "UPSTREAM_ERROR": 42}, ["UPSTREAM_ERROR"], False),
+        ([{"OK": 10, "UPSTREAM_ERROR": 90}], {"OK": 100}, [], False),
+    ],
+)
+def test_codes(last: list[dict[str, int]], now: dict[str, int], failing: list[str], *, page_changed: bool) -> None:
+    report = compare(run(**now), [run(**each) for each in last], max_failed=0.1)
+    assert [each.code for each in report.failing] == failing
+    assert report.page_changed == page_changed
+
+
+def test_a_run_counts_what_is_filled_and_what_is_null() -> None:
+    counted = Run(spider="retail")
+    target = Target("a", CATEGORY, CATEGORY.params.model_validate({"cat_id": "1"}))
+    rows = [{"price": {"current_price": 0.0}, "badges": []}, {"price": {"current_price": None}, "flag": "x"}]
+    counted.add_record(Record({"products": rows, "has_more": False, "title": ""}, target, datetime.now(UTC)))
+    fields = counted.fields["retail-category-v4"]
+    assert fields["products[].price.current_price"] == FieldCount(rows=2, filled=1, null=1), "0.0 is a value"
+    assert fields["has_more"] == FieldCount(rows=1, filled=1), "false is one"
+    assert fields["title"] == FieldCount(rows=1), "empty text is none"
+    assert fields["products[].flag"] == FieldCount(rows=2, filled=1), "a key left out is not null"
+    error = ExtractionFailed("", details=[{"loc": ["a", 3, "b"], "msg": "", "type": ""}] * 2)
+    counted.add_outcome(Outcome(target, None, error, 0))
+    assert counted.not_understood == {"a[].b": 1}
+    assert Run.model_validate_json(counted.model_dump_json()) == counted
+
+
+def test_history_keeps_what_is_useful(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.monitoring.run.KEPT", 4)
+    history = History(tmp_path, "x")
+    assert history.last(10) == []
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for day in range(6):
+        ended = run(day, 10).model_copy(
+            update={"started": start + timedelta(days=day), "reason": "shutdown" if day == 4 else "finished"}
+        )
+        history.add(ended, {".md": "text"})
+    assert [each.started.day for each in history.last(10)] == [3, 4, 6], "the one that was stopped says nothing"
+    assert [each.started.day for each in history.last(1)] == [6]
+    assert len(list((tmp_path / "x").iterdir())) == 8
+    (tmp_path / "x/99999999T000000.json").write_text("{cut")
+    assert len(history.last(10)) == 3
+
+
+def test_reports_hold_no_markup_of_others() -> None:
+    now = run(5, 10, OK=1)
+    now.fields["<script>"] = {"<b>": FieldCount(rows=1, filled=1)}
+    texts = render(compare(now, [run(10, 10)], max_failed=0.1))
+    assert set(texts) == {".md", ".html"}
+    assert "<script>" not in texts[".html"]
+    assert "&lt;b&gt;" in texts[".html"]

@@ -1,0 +1,92 @@
+"""How far a crawl is: in the log, and on a terminal (a real one: a pseudo-terminal)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.sandbox.retail.site import FAULTS, World
+from tests.crawls import ROOT, command, sandbox
+
+TARGETS = 60
+
+
+@pytest.fixture(scope="module")
+def settings() -> Iterator[dict[str, Any]]:
+    with sandbox("--light", "--latency", "0.3") as found:
+        yield {**found, "LOGSTATS_INTERVAL": 0.2}
+
+
+@pytest.fixture
+def targets(tmp_path: Path) -> Path:
+    """Sixty targets, of which ten are not found."""
+    missing = next(cat for cat, fault in World().faults.items() if FAULTS[fault].code == "TARGET_NOT_FOUND")
+    file = tmp_path / "targets.jsonl"
+    rows = [{"cat_id": missing if number % 6 == 0 else "976759"} for number in range(TARGETS)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def on_terminal(start: list[str]) -> str:
+    """What a command writes on a terminal of its own."""
+    ours, theirs = pty.openpty()
+    written = b""
+    with subprocess.Popen(start, cwd=ROOT, stderr=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}):
+        os.close(theirs)
+        while True:
+            try:
+                written += os.read(ours, 65_536)
+            except OSError:  # how Linux says that nobody is at the other end
+                break
+    os.close(ours)
+    return written.decode()
+
+
+def events(log: str) -> list[dict[str, str]]:
+    return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in log.splitlines() if "event=progress" in line]
+
+
+def test_the_log_says_it_now_and_then(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
+    start = command("retail", {"targets": targets}, {**settings, "FAILURES_FEED": tmp_path / "failures.jsonl"})
+    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    found = events(run.stderr)
+    assert len(found) > 2, run.stderr
+    assert {int(event["done"]) + int(event["left"]) for event in found} == {TARGETS}
+    done = [int(event["done"]) for event in found]
+    assert done == sorted(done)
+    assert (found[-1]["done"], found[-1]["failed"], found[-1]["TARGET_NOT_FOUND"]) == ("60", "10", "10")
+    assert "\x1b" not in run.stderr, "no bar where there is no terminal"
+
+
+def test_a_terminal_shows_a_bar_and_the_log_above_it(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
+    shown = on_terminal(command("retail", {"targets": targets}, {**settings, "FAILURES_FEED": tmp_path / "f.jsonl"}))
+    assert "60/60" in shown
+    assert "failed: TARGET_NOT_FOUND 10" in shown
+    assert re.search(r"\d+/60.* left", shown)
+    assert "event=targets_done" in shown
+    assert events(shown) == [], "the bar says it"
+
+
+def test_a_log_file_has_its_lines_beside_the_bar(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
+    log = tmp_path / "run.log"
+    own = {**settings, "FAILURES_FEED": tmp_path / "failures.jsonl", "LOG_FILE": log}
+    shown = on_terminal(command("retail", {"targets": targets}, own))
+    assert "60/60" in shown
+    assert events(log.read_text())[-1]["done"] == "60"
+    assert "\x1b" not in log.read_text()
+
+
+def test_both_can_be_switched_off(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
+    own = {**settings, "LOGSTATS_INTERVAL": 0, "FAILURES_FEED": tmp_path / "failures.jsonl"}
+    shown = on_terminal(command("retail", {"targets": targets}, own))
+    assert "event=targets_done" in shown
+    assert "\x1b" not in shown
+    assert events(shown) == []

@@ -1,0 +1,230 @@
+"""The SQL sink in both databases: the newest row, its history, nothing written twice, many at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+import pytest
+import sqlalchemy as sa
+from pydantic import Field
+
+from crawler.outputs.sql.rows import TableShape, rows_of, tables_of
+from crawler.outputs.sql.sink import SqlSink, Written
+from crawler.platforms.model import Entity, Model
+from crawler.platforms.retail.schema import CategoryParams
+from crawler.targets.target import Record, Scraper, Target
+
+START = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+class Price(Model):
+    amount: float | None
+
+
+class Thing(Model):
+    entity: ClassVar[Entity] = Entity("things", key=("id",), history=("price.amount", "likes"), placement=("ad",))
+    id: str
+    name: str
+    kind: str = Field(alias="__kind", default="")
+    likes: int | None = None
+    price: Price = Price(amount=None)
+    tags: list[str] = Field(default_factory=list)
+    ad: bool = False
+
+
+class Shelf(Model):
+    things: list[Thing]
+    total: int | None = None
+
+
+class Plain(Model):
+    total: int
+    extra: dict[str, Any]
+
+
+def scraper(data: type[Model], name: str = "shop-shelf-v1") -> Scraper:
+    return Scraper(name, "shop", "", CategoryParams, data, {})
+
+
+SHELF = scraper(Shelf)
+TABLES = tables_of((SHELF,))
+
+
+def record(data: dict[str, Any], hours: float = 0, of: Scraper = SHELF) -> Record:
+    target = Target("t", of, CategoryParams(cat_id="1"))
+    return Record(data, target, START + timedelta(hours=hours))
+
+
+def things(*rows: dict[str, Any], hours: float = 0) -> Record:
+    return record({"things": [{"name": "Thing", **row} for row in rows]}, hours)
+
+
+class Database:
+    """A sink, and what is in its tables."""
+
+    def __init__(self, url: str, tables: dict[str, TableShape] = TABLES) -> None:
+        self.tables = tables
+        self.sink = SqlSink(url, tables.values())
+        self.sink.open()
+
+    def write(self, *records: Record) -> Written:
+        return self.sink.write([row for each in records for row in rows_of(each, self.tables)])
+
+    def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
+        table = self.sink.metadata.tables[name]
+        shown = [table.c[column] for column in columns]
+        with self.sink.engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(sa.select(*shown).order_by(*table.primary_key.columns))]
+
+
+@pytest.fixture
+def db(database: str) -> Iterator[Database]:
+    opened = Database(database)
+    yield opened
+    opened.sink.close()
+
+
+def test_the_newest_row_and_what_its_price_was(db: Database) -> None:
+    assert db.write(things({"id": "a", "price": {"amount": 1.5}, "likes": 3})) == Written(new=1, history=1)
+    assert db.write(things({"id": "a", "price": {"amount": 1.5}, "likes": 3}, hours=1)) == Written(unchanged=1)
+    assert db.write(things({"id": "a", "price": {"amount": None}, "likes": 3}, hours=2)) == Written(
+        changed=1, history=1
+    )
+    renamed = {"id": "a", "name": "Other", "price": {"amount": None}, "likes": 3}
+    assert db.write(things(renamed, hours=3)) == Written(changed=1)
+    newest = db.rows("shop_things", "id", "name", "price_amount", "likes", "row_first_seen", "row_changed")
+    assert newest == [("a", "Other", None, 3, START, START + timedelta(hours=3))]
+    history = db.rows("shop_things_history", "id", "row_seen", "price_amount", "likes")
+    assert history == [("a", START, 1.5, 3), ("a", START + timedelta(hours=2), None, 3)]
+
+
+def test_what_comes_late_does_not_win(db: Database) -> None:
+    db.write(things({"id": "a", "likes": 2}, hours=2))
+    assert db.write(things({"id": "a", "likes": 1}, hours=1)) == Written(unchanged=1)
+    assert db.rows("shop_things", "likes") == [(2,)]
+    assert len(db.rows("shop_things_history", "likes")) == 1
+
+
+def test_repeats_and_advertisements_are_one_row(db: Database) -> None:
+    row = {"id": "a", "likes": 1}
+    assert db.write(things(row, {**row, "ad": True}, {"id": "b"})) == Written(new=2, history=2, unchanged=1)
+    assert db.write(things({**row, "ad": True}, hours=1)) == Written(unchanged=1)
+    assert "ad" not in db.sink.metadata.tables["shop_things"].c
+
+
+@pytest.mark.parametrize("missing", [{"id": ""}, {"id": None}, {}])
+def test_a_thing_without_its_key_is_left_out(db: Database, missing: dict[str, Any]) -> None:
+    assert db.write(things(missing)) == Written()
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "stored"),
+    [
+        ({"name": "Tío’s 🙂\n\"'; drop table x; --"}, "name", "Tío’s 🙂\n\"'; drop table x; --"),
+        ({"name": "a\x00b"}, "name", "ab"),
+        ({"likes": 2**63}, "likes", None),
+        ({"likes": -(2**63)}, "likes", -(2**63)),
+        ({"tags": ["x\x00", "\\u0000", "é"]}, "tags", ["x", "\\u0000", "é"]),
+        ({"tags": []}, "tags", []),
+        ({"__kind": "k"}, "__kind", "k"),
+        ({"price": {"amount": 0.1}}, "price_amount", 0.1),
+    ],
+)
+def test_values_are_the_same_in_both_databases(db: Database, row: dict[str, Any], column: str, stored: object) -> None:
+    db.write(things({"id": "a", **row}))
+    assert db.rows("shop_things", column) == [(stored,)]
+
+
+def test_data_without_entities_is_kept_by_its_target(database: str) -> None:
+    plain = scraper(Plain)
+    db = Database(database, tables_of((plain,)))
+    db.write(record({"total": 1, "extra": {"b": [1]}}, of=plain))
+    assert db.write(record({"total": 1, "extra": {"b": [1]}}, 1, of=plain)) == Written(unchanged=1)
+    db.write(record({"total": 2, "extra": {}}, 2, of=plain))
+    asked = '{"cat_id":"1","page":1,"sort":"best_match"}'
+    assert db.rows("shop_records", "target_scraper", "target_params", "total", "extra") == [
+        ("shop-shelf-v1", asked, 2, {})
+    ]
+    db.sink.close()
+
+
+def test_a_newer_model_adds_its_columns(database: str) -> None:
+    class NewThing(Thing):
+        stars: float | None = None
+
+    class NewShelf(Model):
+        things: list[NewThing]
+
+    old = Database(database)
+    old.write(things({"id": "a"}))
+    old.sink.close()
+    new = Database(database, tables_of((scraper(NewShelf),)))
+    newer = Record({}, Target("t", scraper(NewShelf), CategoryParams(cat_id="1")), START + timedelta(hours=1))
+    new.write(Record({"things": [{"id": "b", "name": "B", "stars": 4.5}]}, newer.target, newer.fetched_at))
+    assert new.rows("shop_things", "id", "stars") == [("a", None), ("b", 4.5)]
+    new.sink.close()
+
+
+def test_a_batch_is_written_whole_or_not_at_all(db: Database) -> None:
+    with db.sink.engine.begin() as connection:
+        connection.exec_driver_sql("drop table shop_things_history")
+    with pytest.raises((sa.exc.SQLAlchemyError, ConnectionError)):
+        db.write(things({"id": "a"}))
+    assert db.rows("shop_things", "id") == []
+
+
+def test_many_writers_at_once(database: str) -> None:
+    """Eight at once, over the same things in different order: no deadlock, no row twice, the newest stays."""
+    broken: list[BaseException] = []
+
+    def write(number: int) -> None:
+        try:
+            opened = Database(database)
+            for turn in range(5):
+                rows = [{"id": str(n), "likes": turn} for n in range(60)]
+                opened.write(things(*(rows if number % 2 else rows[::-1]), hours=turn))
+            opened.sink.close()
+        except (sa.exc.SQLAlchemyError, ConnectionError) as error:
+            broken.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert broken == []
+    db = Database(database)
+    assert db.rows("shop_things", "id", "likes") == [(key, 4) for key in sorted(str(n) for n in range(60))]
+    seen = db.rows("shop_things_history", "id", "row_seen", "likes")
+    assert all(likes == (moment - START) / timedelta(hours=1) for _, moment, likes in seen)
+    assert {key for key, _, likes in seen if likes == 4} == {str(n) for n in range(60)}
+    db.sink.close()
+
+
+class Twice(Model):
+    entity: ClassVar[Entity] = Entity("things", key=("a.b",))
+    a: dict[str, str]
+
+
+class Clash(Model):
+    entity: ClassVar[Entity] = Entity("things", key=("price_amount",))
+    price: Price
+    price_amount: str
+
+
+@pytest.mark.parametrize(("model", "said"), [(Twice, "has no a_b"), (Clash, "two fields are the column price_amount")])
+def test_a_wrong_declaration_is_said(model: type[Model], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        tables_of((scraper(model),))
+
+
+def test_one_name_for_two_entities_is_said() -> None:
+    class Other(Model):
+        entity: ClassVar[Entity] = Entity("things", key=("name",))
+        name: str
+
+    with pytest.raises(ValueError, match="shop_things"):
+        tables_of((SHELF, scraper(Other, "shop-other-v1")))

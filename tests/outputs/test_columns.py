@@ -1,0 +1,129 @@
+"""One description of a data model, from which all table formats are made."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from crawler.outputs.columns import Fields, Many, Shape, fit, places, rows_named, shape_of, shape_of_models
+from crawler.outputs.sql.rows import tables_of
+from crawler.platforms.model import Entity, Model
+from crawler.registry import scrapers, spiders
+
+
+class Inner(Model):
+    count: int | None
+
+
+class Node(BaseModel):
+    name: str
+    children: list[Node] = []
+
+
+class Empty(Model):
+    pass
+
+
+class Outer(Model):
+    kind: str = Field(alias="__kind")
+    inner: Inner
+    rows: list[Inner]
+
+
+class Wider(Outer):
+    also: float | None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "shape"),
+    [
+        (str, "text"),
+        (int | None, "integer"),
+        (Annotated[float | None, Field(ge=0)], "number"),
+        (bool, "boolean"),
+        (Literal["a", "b"], "text"),
+        (Literal["a", 1], "json"),
+        (int | float, "number"),
+        (str | int, "json"),
+        (dict[str, Any], "json"),
+        (Any, "json"),
+        (list[str], Many("text")),
+        (list[Annotated[str, Field(min_length=1)] | None], Many("text")),
+        (list[list[Any]], Many(Many("json"))),
+        (Inner | None, Fields({"count": "integer"})),
+        (Empty, "json"),
+        (Node, Fields({"name": "text", "children": Many("json")})),
+        (bytes, "json"),
+    ],
+)
+def test_shapes(annotation: Any, shape: Shape) -> None:
+    assert shape_of(annotation) == shape
+
+
+def test_models_of_one_table_are_joined() -> None:
+    inner = Fields({"count": "integer"})
+    expected: dict[str, Shape] = {"__kind": "text", "inner": inner, "rows": Many(inner), "also": "number"}
+    assert shape_of_models([Outer, Wider]) == Fields(expected)
+    assert shape_of_models([Wider, Outer]) == Fields(expected)
+    with pytest.raises(TypeError):
+        shape_of_models([Empty])
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "fitted"),
+    [
+        (None, Many("text"), None),
+        (2**63 - 1, "integer", 2**63 - 1),
+        (2**63, "integer", None),
+        ({"a": [1, None]}, "json", '{"a":[1,null]}'),
+        ({"count": 3}, Fields({"count": "integer", "late": "text"}), {"count": 3, "late": None}),
+        ([{"count": 2**70}], Many(Fields({"count": "integer"})), [{"count": None}]),
+    ],
+)
+def test_values_fit(value: Any, shape: Shape, fitted: Any) -> None:
+    assert fit(value, shape) == fitted
+
+
+def test_rows_are_found_through_lists_and_objects() -> None:
+    class Edge(Model):
+        node: Inner | None
+
+    class Page(Model):
+        edges: list[Edge]
+
+    data = {"edges": [{"node": {"count": 1}}, {"node": None}, {}, {"node": {"count": 2}}]}
+    place = rows_named(shape_of_models([Page]), "node")
+    assert place.rows(data) == [{"count": 1}, {"count": 2}]
+    assert place.rows({}) == []
+
+
+def test_an_exploded_list_is_known_by_entity_key_or_path() -> None:
+    class Post(Model):
+        entity = Entity("posts", key=("id",))
+        id: str
+
+    class Data(Model):
+        main: list[Post]
+        more: Inner
+
+    class Whole(Model):
+        data: Data
+
+    fields = shape_of_models([Whole])
+    assert {rows_named(fields, name).path for name in ("posts", "main", "data.main")} == {("data", "main")}
+    with pytest.raises(ValueError, match=r"it has data\.main"):
+        rows_named(fields, "more")
+
+
+@pytest.mark.parametrize("scraper", sorted({s.name for s in scrapers().values()}))
+def test_every_scraper_has_a_shape(scraper: str) -> None:
+    assert list(places(shape_of_models([scrapers()[scraper].data])))
+
+
+@pytest.mark.parametrize("platform", sorted(spiders()))
+def test_the_entities_of_a_platform_name_fields_that_there_are(platform: str) -> None:
+    tables = tables_of(spiders()[platform].scrapers)
+    assert tables, platform
+    assert all(name.startswith(f"{platform}_") for name in tables)

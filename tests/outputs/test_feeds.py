@@ -1,0 +1,213 @@
+"""What a crawl writes, in each format: real crawls, read back by those who would load it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crawler.outputs.columns import rows_named, shape_of_models
+from crawler.outputs.feeds import exploded_rows
+from crawler.outputs.parquet import ParquetExporter, arrow_schema
+from crawler.registry import scrapers, spiders
+from crawler.targets.target import Record, Target
+from tests.shop import ROOT, Shop, open_shop
+
+CATEGORY = scrapers()["retail-category-v4"]
+PRODUCTS = rows_named(shape_of_models([CATEGORY.data]), "products")
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Shop]:
+    with open_shop() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def pages(shop: Shop) -> list[dict[str, Any]]:
+    """The truth of the pages that are crawled here."""
+    return [shop.world.truth({"cat_id": "976759", "page": page}) for page in range(1, 6)]
+
+
+FIVE = ("-a", "cat_id=976759", "-a", "max_pages=5")
+
+
+def lines(path: Path) -> list[Any]:
+    body = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [json.loads(line) for line in body.splitlines()]
+
+
+def test_gzip_in_batches(shop: Shop, pages: list[dict[str, Any]], tmp_path: Path) -> None:
+    run = shop.crawl(*FIVE, "-O", f"{tmp_path}/part-%(batch_id)d.jsonl.gz", FEED_EXPORT_BATCH_ITEM_COUNT=2)
+    assert run.returncode == 0, run.stderr
+    assert [lines(tmp_path / f"part-{n}.jsonl.gz") for n in (1, 2, 3)] == [pages[:2], pages[2:4], pages[4:]]
+
+
+def test_exploded_lines_join_to_their_targets(shop: Shop, pages: list[dict[str, Any]], tmp_path: Path) -> None:
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text('{"id":"a","cat_id":"976759"}\n{"id":"b","cat_id":"976759","page":2}\n')
+    run = shop.crawl("-a", f"targets={targets}", "-a", "explode=products", "-O", f"{tmp_path}/rows.jsonl")
+    assert run.returncode == 0, run.stderr
+    found: dict[str, list[Any]] = {"a": [], "b": []}
+    for line in lines(tmp_path / "rows.jsonl"):
+        joined = {key: line.pop(key) for key in ("target_id", "scraper", "params", "fetched_at", "position")}
+        assert joined["position"] == len(found[joined["target_id"]])
+        found[joined["target_id"]].append(line)
+    assert found == {"a": pages[0]["products"], "b": pages[1]["products"]}
+
+
+def test_parquet_is_the_data_with_the_documented_columns(
+    shop: Shop, pages: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    path = tmp_path / "out.parquet"
+    run = shop.crawl(*FIVE, "-O", str(path))
+    assert run.returncode == 0, run.stderr
+    table = pq.read_table(path)
+    assert table.schema == arrow_schema(shape_of_models([s.data for s in spiders()["retail"].scrapers]), None)
+    rows = table.to_pylist()
+    assert [row["heading"] for row in rows] == [page["heading"] for page in pages]
+    assert [_absent_dropped(row["products"]) for row in rows] == [_absent_dropped(page["products"]) for page in pages]
+    assert all(row["fetched_at"].tzinfo for row in rows)
+    assert json.loads(rows[0]["params"]) == {"cat_id": "976759", "page": 1, "sort": "best_match"}
+    query = f"select sum(len(products)), max(p.price.current_price) from '{path}', unnest(products) as t(p)"  # noqa: S608
+    ((_, dearest),) = duckdb.execute(query).fetchall()
+    assert dearest == max(p["price"]["current_price"] or 0 for page in pages for p in page["products"])
+
+
+def test_parquet_of_one_row_a_product(shop: Shop, pages: list[dict[str, Any]], tmp_path: Path) -> None:
+    path = tmp_path / "products.parquet"
+    run = shop.crawl(*FIVE, "-a", "explode=products", "-O", str(path))
+    assert run.returncode == 0, run.stderr
+    found = duckdb.execute(f"select item_id, price.current_price, position from '{path}'").fetchall()  # noqa: S608
+    assert found == [
+        (product["item_id"], product["price"]["current_price"], position)
+        for page in pages
+        for position, product in enumerate(page["products"])
+    ]
+    described = dict(duckdb.execute(f"select column_name, column_type from (describe '{path}')").fetchall())  # noqa: S608
+    assert {name: str(kind) for name, kind in described.items()} == documented_columns()
+
+
+def documented_columns() -> dict[str, str]:
+    """The columns of the exploded products, as docs/outputs.md lists them."""
+    text = (ROOT / "docs/outputs.md").read_text().split("<!-- columns: products -->")[1]
+    rows = [line.split("|")[1:3] for line in text.split("\n\n")[1].splitlines()[2:]]
+    return {name.strip(" `"): kind.strip(" `") for name, kind in rows}
+
+
+def _absent_dropped(products: list[dict[str, Any]]) -> list[Any]:
+    """Columns are always there: a key that the contract calls optional is null where it is absent."""
+    return [
+        {**{k: v for k, v in p.items() if v is not None}, "price": {k: v for k, v in p["price"].items() if v}}
+        for p in products
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "settings", "said"),
+    [
+        (["-o", "there.parquet"], {}, "nothing can be added to a Parquet file"),
+        (["-O", "/proc/nowhere/out.jsonl"], {}, "a feed cannot be written"),
+        (["-O", "/dev/full:jsonl"], {}, "No space left"),
+        (["-O", "/dev/full:parquet"], {}, "No space left"),
+        (["-O", "out.jsonl"], {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, "The feeds cannot be written as they are set"),
+        (["-a", "explode=rows", "-O", "out.jsonl"], {}, "explode=rows: the data has no such list"),
+    ],
+    ids=["append", "no folder", "full", "full parquet", "batches of one name", "no list"],
+)
+def test_a_feed_that_cannot_be_written_is_a_broken_run(
+    shop: Shop, tmp_path: Path, output: list[str], settings: dict[str, Any], said: str
+) -> None:
+    there = tmp_path / "there.parquet"
+    pq.write_table(pa.table({"kept": [1]}), there)
+    named = [str(tmp_path / part) if part in {"there.parquet", "out.jsonl"} else part for part in output]
+    run = shop.crawl(*FIVE, *named, **settings)
+    assert run.returncode == 1, run.stderr
+    assert said in run.stderr
+    assert pq.read_table(there).to_pylist() == [{"kept": 1}]
+
+
+def test_a_run_without_data_gives_an_empty_table(shop: Shop, tmp_path: Path) -> None:
+    run = shop.crawl("-a", "cat_id=1_2_3", "-O", f"{tmp_path}/out.parquet")
+    assert run.returncode == 4
+    assert pq.read_table(tmp_path / "out.parquet").num_rows == 0
+
+
+def test_row_groups_hold_what_memory_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.outputs.parquet.CONVERTED_AT_ONCE", 10)
+    monkeypatch.setattr("crawler.outputs.parquet.ROW_GROUP_BYTES", 1)
+    params = CATEGORY.params.model_validate({"cat_id": "1"})
+    with (tmp_path / "out.parquet").open("wb") as file:
+        exporter = ParquetExporter(file, fields=shape_of_models([CATEGORY.data]), place=PRODUCTS)
+        for number in range(7):
+            data = {"products": [{"item_id": f"{number}-{n}"} for n in range(4)]}
+            record = Record(data, Target(str(number), CATEGORY, params), datetime.now(UTC))
+            for row in exploded_rows(record, PRODUCTS):
+                exporter.export_item(row)
+        exporter.finish_exporting()
+    read = pq.ParquetFile(tmp_path / "out.parquet")
+    assert read.metadata.num_row_groups > 1
+    assert read.read().column("item_id").to_pylist() == [f"{n}-{m}" for n in range(7) for m in range(4)]
+
+
+def test_an_object_store_gets_each_batch(shop: Shop, pages: list[dict[str, Any]]) -> None:
+    stored: dict[str, bytes] = {}
+
+    class Bucket(BaseHTTPRequestHandler):
+        """As much of S3 as storing an object takes."""
+
+        def do_PUT(self) -> None:  # http.server's name
+            if "chunked" in self.headers.get("Content-Encoding", ""):
+                body = b""
+                while size := int(self.rfile.readline().split(b";")[0].strip() or b"0", 16):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                while self.rfile.readline().strip():
+                    pass
+            else:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+            stored[self.path] = body
+            self.send_response(200)
+            self.send_header("ETag", '"0"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        run = shop.crawl(
+            *FIVE,
+            *("-O", "s3://bucket/retail/%(batch_id)03d.jsonl.gz"),
+            FEED_EXPORT_BATCH_ITEM_COUNT=3,
+            AWS_ENDPOINT_URL=f"http://127.0.0.1:{server.server_address[1]}",
+            AWS_ACCESS_KEY_ID="key",
+            AWS_SECRET_ACCESS_KEY="secret",
+        )
+        server.shutdown()
+    assert run.returncode == 0, run.stderr
+    found = {path: [json.loads(line) for line in gzip.decompress(body).splitlines()] for path, body in stored.items()}
+    assert found == {"/bucket/retail/001.jsonl.gz": pages[:3], "/bucket/retail/002.jsonl.gz": pages[3:]}
+
+
+def test_a_store_that_refuses_is_a_broken_run(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    run = shop.crawl(
+        *("-a", "cat_id=976759", "-O", "s3://bucket/out.jsonl"),
+        AWS_ENDPOINT_URL="http://127.0.0.1:9",
+        AWS_ACCESS_KEY_ID="key",
+        AWS_SECRET_ACCESS_KEY="secret",
+    )
+    assert run.returncode == 1, run.stderr
+    assert "Error storing" in run.stderr

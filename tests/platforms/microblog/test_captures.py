@@ -1,0 +1,234 @@
+"""Recorded answers of the microblog platform, read with the values that the notes give. They are not ours to ship."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.commands.extract import extract
+from crawler.errors import ScrapeError
+from crawler.platforms.microblog.node import Node
+from crawler.platforms.microblog.post import post_record, unread
+from crawler.platforms.microblog.text import id_seconds
+from crawler.registry import scrapers
+
+CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "microblog"
+pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded answers (../shared/captures) are not here")
+
+SCRAPER = scrapers()["microblog-profile"]
+PAGE = "ssr_profile_page_excerpt__logged_out__geekbb__2026-09-12.html"
+
+
+def body(name: str) -> bytes:
+    packed = (CAPTURES / name).read_bytes()
+    return gzip.decompress(packed) if name.endswith(".gz") else packed
+
+
+def read(*names: str, **asked: Any) -> dict[str, Any]:
+    """The data of a target's saved answers."""
+    return asyncio.run(extract(SCRAPER, [body(name) for name in names], asked, url="https://x.com/"))
+
+
+def posts_of(*names: str, **asked: Any) -> list[dict[str, Any]]:
+    posts: list[dict[str, Any]] = read(*names, **asked)["data"]["main"]
+    return posts
+
+
+def profile_of(*names: str, **asked: Any) -> dict[str, Any]:
+    profile: dict[str, Any] = read(*names, **asked)["data"]["additional"]["profile_demographics"]
+    return profile
+
+
+def raw_posts() -> Iterator[dict[str, Any]]:
+    """Every post of the older shapes in every capture, however deep."""
+    for path in sorted(CAPTURES.iterdir()):
+        if path.suffix not in {".json", ".gz"} or "DERIVED" in path.name:
+            continue
+        waiting: list[Any] = [orjson.loads(body(path.name))]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, dict):
+                if isinstance(value.get("legacy"), dict) and "full_text" in value["legacy"]:
+                    yield value
+                waiting += value.values()
+            elif isinstance(value, list):
+                waiting += value
+
+
+def test_every_post_of_every_capture_is_understood() -> None:
+    total = wrappers = 0
+    for raw in raw_posts():
+        post = Node(raw)
+        assert unread(post) == []
+        record = post_record(post)
+        assert record["upload_timestamp"] == id_seconds(record["post_id"]), "the id tells the time of created_at"
+        assert not record["caption"].startswith("RT @")
+        assert "&amp;" not in record["caption"] or "note_tweet" in raw
+        if record["is_repost"]:
+            wrappers += 1
+            assert (record["like_count"], record["comment_count"], record["save_count"]) == (None, None, None)
+            assert record["share_count"] == raw["legacy"]["retweet_count"]
+            assert not record["is_quote"]
+            assert "retweeted_status_result" in raw["legacy"]
+            assert record["reposted_post"]["post_id"] != record["post_id"]
+        else:
+            assert record["like_count"] == raw["legacy"]["favorite_count"]
+            assert record["view_count"] == (int(raw["views"]["count"]) if "count" in raw["views"] else None)
+        total += 1
+    assert (total, wrappers) == (440, 111)
+
+
+OLD = {
+    "created_at": "Sat Dec 14 04:35:55 +0000 2013",
+    "description": (
+        "The voice of the X Dev team and your official source for updates, news, and events, related to the X API."
+    ),
+    "is_blue_verified": True,
+    "protected": False,
+    "verified": False,
+    "location": "127.0.0.1",
+    "name": "Developers",
+    "profile_banner_url": "https://pbs.twimg.com/profile_banners/2244994945/1690213128",
+    "profile_image_url_https": "https://pbs.twimg.com/profile_images/1683501992314798080/xl1POYLw_normal.jpg",
+    "screen_name": "XDevelopers",
+    "url": "https://t.co/NIwHVIVyrN",
+    "verified_type": "Business",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("user_by_screen_name__shapeA_legacy_only__2025-03.json", (2167, 700242, 746, 2682, 821, 4079)),
+        ("user_by_screen_name__shapeB_core_plus_legacy__2026-07.json", (2621, 694648, 762, 2981, 829, 4307)),
+        ("user_by_screen_name__shapeC_no_legacy__2026-08.json", (2642, 695695, 762, None, 829, 4319)),
+    ],
+)
+def test_one_user_in_three_generations(name: str, counts: tuple[int | None, ...]) -> None:
+    names = ("favourites", "followers", "friends", "listed", "media", "statuses")
+    assert profile_of(name) == OLD | {f"{n}_count": value for n, value in zip(names, counts, strict=True)}
+    assert read(name, username="xdevelopers")["data"]["main"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "kinds"),
+    [
+        ("user_tweets__shapeC__2026-08.json", 21, {"is_repost": 16, "is_reply": 1}),
+        (
+            "user_tweets__shapeA_visibility_results_notes__2025-01.json",
+            20,
+            {"is_repost": 12, "is_quote": 4, "is_reply": 2},
+        ),
+        ("user_tweets__shapeA_photos_cursor__2024-06.json", 21, {"is_repost": 16, "is_quote": 3}),
+        ("user_media__shapeC_module_items_gif_video__2026-08.json.gz", 37, {"is_reply": 4}),
+        (
+            "list_timeline__shapeC_98_tweets_visibility_results__2026-08.json.gz",
+            98,
+            {"is_repost": 66, "is_quote": 7, "is_reply": 3},
+        ),
+        ("search__shapeC_notes_place_photos__2026-08.json", 20, {"is_quote": 5}),
+    ],
+)
+def test_timelines(name: str, total: int, kinds: dict[str, int]) -> None:
+    data = read(name)
+    posts = data["data"]["main"]
+    assert len(posts) == len({post["post_id"] for post in posts}) == total
+    assert Counter(kind for post in posts for kind in ("is_repost", "is_quote", "is_reply") if post[kind]) == kinds
+    assert data["hasMore"] is True
+    assert data["nextCursor"]
+
+
+def test_a_pinned_post_comes_first_and_once() -> None:
+    for name in ("user_tweets__shapeC__2026-08.json", "user_tweets__shapeA_visibility_results_notes__2025-01.json"):
+        posts = posts_of(name, username="XDevelopers")
+        assert posts[0]["upload_timestamp"] < posts[1]["upload_timestamp"]
+        assert [p["post_id"] for p in posts].count(posts[0]["post_id"]) == 1
+
+
+def test_videos_by_bitrate() -> None:
+    (post,) = posts_of("tweet_detail__shapeA_video_unsorted_variants_promoted_visibility__2023-06.json")
+    files = post["video_urls_by_quality"]
+    assert post["video_url"] == files["high"]
+    assert len({files["high"], files["medium"], files["low"]}) == 3
+    assert files["watermarked"] is None
+    animations = [
+        p for p in posts_of("user_media__shapeC_module_items_gif_video__2026-08.json.gz")
+        if p["video_url"] and "tweet_video" in p["video_url"]
+    ]  # fmt: skip
+    assert len(animations) == 4
+    assert all(p["video_urls_by_quality"]["low"] is None for p in animations)
+
+
+def test_the_rendered_page() -> None:
+    profile, posts = profile_of(PAGE, username="geekbb"), posts_of(PAGE, username="GeekBB")
+    assert {name: profile[name] for name in ("screen_name", "name", "followers_count", "friends_count")} == {
+        "screen_name": "geekbb",
+        "name": "Geek",
+        "followers_count": 115955,
+        "friends_count": 548,
+    }
+    assert (profile["statuses_count"], profile["listed_count"], profile["verified"]) == (29094, None, None)
+    assert [post["post_id"] for post in posts] == [
+        "2098678373753225483",
+        "2098629676495159496",
+        "2098604072572162341",
+        "2098581405253189796",
+        "2098310980103200951",
+    ]
+    names = ("view_count", "like_count", "save_count", "comment_count", "share_count")
+    assert [tuple(p[name] for name in names) for p in posts] == [
+        (3789, 17, 16, 12, 1),
+        (2900, 10, 26, 12, 3),
+        (12909, 64, 105, 18, 5),
+        (6954, 16, 16, 36, 3),
+        (7391, 8, 1, 55, 0),
+    ]  # fmt: skip
+    assert posts[0]["caption"].endswith("Gemini / OpenAI"), "the long text, not the cut one"
+    assert posts[1]["caption"].endswith("https://github.com/obsidianmd/knap"), "expanded, without the photo's link"
+    assert posts[3]["video_url"].endswith("1920x1080/nSlgRXL2a3DiUB9m.mp4?tag=29")
+    assert [p["is_quote"] for p in posts] == [False, False, False, False, True]
+    quoted = posts[4]["quoted_post"]
+    assert (quoted["creator_handle"], quoted["creator_name"], quoted["like_count"]) == ("synthwavedd", "leo 🐾", 6124)
+    assert all(p["upload_timestamp"] == id_seconds(p["post_id"]) for p in posts)
+    assert (read(PAGE)["hasMore"], read(PAGE)["nextCursor"]) == (False, "")
+
+
+def test_decoded_records_are_the_page() -> None:
+    assert read("ssr_profile_page_excerpt__decoded_records__DERIVED.json") == read(PAGE)
+
+
+def test_sources_are_joined() -> None:
+    user, timeline = "user_by_screen_name__shapeB_core_plus_legacy__2026-07.json", "user_tweets__shapeC__2026-08.json"
+    data = read(user, timeline, username="XDevelopers")
+    assert data["data"]["additional"]["profile_demographics"]["listed_count"] == 2981
+    assert data["data"]["main"] == posts_of(timeline, username="XDevelopers")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "reason"),
+    [
+        ("graphql_error_144_not_found__2024-09.json", "TARGET_NOT_FOUND", "not_found"),
+        ("graphql_error_214_bad_request__TRACE_ID_ZEROED.json", "EXTRACTION_FAILED", "bad_request"),
+        ("user_by_screen_name__suspended__SUSPECTED_REDUCED.json", "TARGET_RESTRICTED", "suspended"),
+        ("tweet_result__unavailable_suspended__SYNTHETIC.json", "TARGET_RESTRICTED", "suspended"),
+        ("tweet_detail__tombstone__SYNTHETIC.json", "TARGET_RESTRICTED", "tombstone"),
+    ],
+)
+def test_failures(name: str, code: str, reason: str) -> None:
+    with pytest.raises(ScrapeError) as refused:
+        read(name)
+    assert (refused.value.code, refused.value.reason) == (code, reason)
+
+
+@pytest.mark.parametrize("name", [PAGE, "user_by_screen_name__shapeA__x__2025-03.json"])
+def test_another_profile_than_asked_for(name: str) -> None:
+    with pytest.raises(ScrapeError) as refused:
+        read(name, username="someone_else")
+    assert refused.value.code == "EXTRACTION_FAILED"

@@ -1,0 +1,91 @@
+"""Script literals: values out of scripts, whatever stands in their texts; nothing is evaluated, nothing breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.platforms.microblog.js_literals import Literals
+from crawler.sandbox.microblog.page import _Literal
+
+
+def read(*scripts: str) -> Literals:
+    found = Literals()
+    for script in scripts:
+        found.read(script)
+    return found
+
+
+def first(script: str) -> Any:
+    return read(script).containers[0]
+
+
+@pytest.mark.parametrize(
+    ("script", "value"),
+    [
+        ("$R[0]={a:1,b:-2.5,c:1e3,d:12n}", {"a": 1, "b": -2.5, "c": 1000.0, "d": 12}),
+        ("$R[0]={a:!0,b:!1,c:true,d:false}", {"a": True, "b": False, "c": True, "d": False}),
+        ("$R[0]={e:null,f:void 0,g:undefined,h:NaN}", {"e": None, "f": None, "g": None, "h": None}),
+        ("""$R[0]={bare_$1:1,"with-dash":2,'single':3}""", {"bare_$1": 1, "with-dash": 2, "single": 3}),
+        ('$R[0]={VXNlcjox:4,"VXNlcjo=":5,12:6}', {"VXNlcjox": 4, "VXNlcjo=": 5, "12": 6}),
+        (r'$R[0]=["\x3Cb\x3E","a\u2028b","\ud83d\udc3e","\ud83d"]', ["<b>", "a\u2028b", "🐾", "�"]),
+        (r'$R[0]=["\"}],","\\"]', ['"}],', "\\"]),
+        ("$R[0]=[[],{},[[]]]", [[], {}, [[]]]),
+        ('$R[0]={a:new Date("2026-01-02"),b:$R[1]=[1,2]}', {"a": "2026-01-02", "b": [1, 2]}),
+        ('$R[0]={text:"$R[1]={a:1} relayRecords:{",next:2}', {"text": "$R[1]={a:1} relayRecords:{", "next": 2}),
+        ("$R[0]={self:$R[0],a:1}", None),
+    ],
+)
+def test_values(script: str, value: Any) -> None:
+    found = first(script)
+    if value is None:
+        assert found["self"] is found
+    else:
+        assert found == value
+
+
+def test_named_values_are_shared_by_all_scripts_of_a_page() -> None:
+    found = read('($R=>$R[0]={a:$R[1]={n:1}})($R["tsr"])', "$R[2]={again:$R[1],later:$R[9]}")
+    assert found.containers[-1] == {"again": {"n": 1}, "later": None}
+    assert found.whole
+
+
+def test_code_around_the_values_says_nothing() -> None:
+    script = 'self.$R=self.$R||{};function f(a,b){return a==b?{x:1}:[2]}($R=>$R[3]={ok:!0})($R["tsr"]);e(/x/,()=>{})'
+    assert {"ok": True} in read(script).objects
+
+
+@pytest.mark.parametrize("script", ['$R[0]={a:{b:1},c:"never ends', "$R[0]={a:{b:1},c:[1", "$R[0]={a:{b:1},c:'"])
+def test_a_text_that_ends_within_a_value(script: str) -> None:
+    found = read(script)
+    assert not found.whole
+    assert found.containers[:1] == [{"b": 1}], "what is complete is kept"
+
+
+@pytest.mark.parametrize(
+    "script", ["[" * 100_000 + "]" * 100_000, "}" * 50_000, "((((" * 30_000, '"\\' * 50_000, "$R[" * 9_999]
+)
+def test_depth_and_noise(script: str) -> None:
+    read(script)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read(text: str) -> None:
+    read(text)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(max_size=6), VALUES, max_size=4))
+def test_what_was_written_is_read(value: dict[str, Any]) -> None:
+    script = _Literal().write(value)
+    found = first(f'($R=>{script})($R["tsr"])')
+    assert found == value

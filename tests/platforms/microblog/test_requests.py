@@ -1,0 +1,64 @@
+"""Requests of the microblog's sources: what is asked for reaches the URL, and nothing else does."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+from scrapy import Request
+
+from crawler.platforms.microblog.requests import (
+    BEARER,
+    FEATURES,
+    OFF,
+    TIMELINE_QUERIES,
+    USER_QUERIES,
+    embed_request,
+    profile_request,
+    timeline_request,
+    token_request,
+    user_request,
+)
+
+ORIGIN = "https://blog.example"
+
+
+def arguments(request: Request) -> dict[str, object]:
+    query = parse_qs(urlsplit(request.url).query, strict_parsing=True)
+    return {name: orjson.loads(value) for name, (value,) in query.items()}
+
+
+def test_pages() -> None:
+    assert profile_request(ORIGIN, "Quiet_1").url == f"{ORIGIN}/Quiet_1"
+    assert embed_request(ORIGIN, "Quiet_1").url == f"{ORIGIN}/srv/timeline-profile/screen-name/Quiet_1"
+    assert profile_request(ORIGIN, "x").meta["page_params"] == {"username": "x"}
+
+
+def test_the_token_is_asked_for_with_the_public_key() -> None:
+    request = token_request(ORIGIN)
+    assert (request.method, request.url, request.body) == ("POST", f"{ORIGIN}/1.1/guest/activate.json", b"")
+    assert request.headers["Authorization"] == f"Bearer {BEARER}".encode()
+
+
+def test_a_user() -> None:
+    request = user_request(ORIGIN, "x", token="7", query_id=USER_QUERIES[0], missing=["new_flag_enabled"])
+    assert urlsplit(request.url).path == f"/graphql/{USER_QUERIES[0]}/UserByScreenName"
+    sent = arguments(request)
+    assert sent["variables"] == {"screen_name": "x"}
+    assert sent["features"] == FEATURES | dict.fromkeys(OFF, False) | {"new_flag_enabled": False}
+    assert request.headers["X-Guest-Token"] == b"7"
+
+
+def test_a_timeline() -> None:
+    first = timeline_request(ORIGIN, "x", user_id="12", token="7", query_id=TIMELINE_QUERIES[0])
+    variables = arguments(first)["variables"]
+    assert isinstance(variables, dict)
+    assert (variables["userId"], variables["count"], "cursor" in variables) == ("12", 20, False)
+    further = timeline_request(ORIGIN, "x", user_id="12", token="7", query_id="q", cursor="a&b=c+/%")
+    assert arguments(further)["variables"] == variables | {"cursor": "a&b=c+/%"}
+    assert further.meta["page_params"] == {"username": "x", "cursor": "a&b=c+/%"}
+    assert "includePromotedContent" in variables, "without it the call is refused"
+
+
+def test_a_call_before_there_is_a_token() -> None:
+    assert "X-Guest-Token" not in user_request(ORIGIN, "x", token="", query_id="q").headers

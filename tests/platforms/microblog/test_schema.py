@@ -1,0 +1,94 @@
+"""The microblog scraper's params: what is refused before any request is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crawler import cursors
+from crawler.errors import InvalidRequest
+from crawler.platforms.microblog.schema import CURSOR, ProfileParams
+from crawler.registry import scrapers
+from crawler.targets.target import check_params
+
+SCRAPER = scrapers()["microblog-profile"]
+
+
+def own_cursor(**changes: Any) -> str:
+    payload = {"handle": "quiet_harbor", "user_id": "1", "cursor": "DAAH", "seen": ["2"]} | changes
+    return cursors.encode(CURSOR, payload)
+
+
+@pytest.mark.parametrize(("username", "handle"), [("X", "X"), ("@X", "X"), ("a_1", "a_1"), ("A" * 15, "A" * 15)])
+def test_handles(username: str, handle: str) -> None:
+    assert ProfileParams(username=username).handle == handle
+
+
+@pytest.mark.parametrize(
+    "username",
+    [
+        "",
+        "@",
+        "@@x",
+        "x" * 16,
+        "two words",
+        "quiet-harbor",
+        "quiet_harbor\n",
+        "../i/flow/login",
+        "x/../y",
+        "x?y",
+        "x#y",
+        "x%2e",
+        "https://x.com/x",
+        "//evil.test/x",
+        "x@evil.test",
+        "169.254.169.254",
+        "ünï",
+        "ｘ",
+        "x\x00",
+        7,
+        None,
+        ["x"],
+    ],
+)
+def test_what_is_no_handle(username: Any) -> None:
+    with pytest.raises(InvalidRequest):
+        check_params(SCRAPER, {"username": username})
+
+
+def test_unknown_and_missing_params() -> None:
+    for params in ({}, {"username": "x", "page": 2}, {"handle": "x"}):
+        with pytest.raises(InvalidRequest):
+            check_params(SCRAPER, params)
+
+
+@pytest.mark.parametrize("username", ["quiet_harbor", "Quiet_Harbor", "@quiet_harbor"])
+def test_its_own_cursor(username: str) -> None:
+    params = check_params(SCRAPER, {"username": username, "cursor": own_cursor()})
+    assert isinstance(params, ProfileParams)
+    assert params.continuation["user_id"] == "1"
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "DAAHCgABHPEX6f6__-sLAAIAAAATMjA3MjEyNjY3NzUzNTM0Njc3OQgAAwAAAAIAAA",
+        own_cursor()[:-2],
+        own_cursor() + "A",
+        own_cursor(handle="somebody_else"),
+        own_cursor(seen="2"),
+        own_cursor(more=1),
+        own_cursor(user_id=1),
+        cursors.encode("videosite-profile-1", {"handle": "quiet_harbor"}),
+        "x" * 9_000,
+    ],
+)
+def test_what_is_no_cursor_of_this_profile(cursor: str) -> None:
+    with pytest.raises(InvalidRequest):
+        check_params(SCRAPER, {"username": "quiet_harbor", "cursor": cursor})
+
+
+def test_both_names_are_one_scraper() -> None:
+    assert scrapers()["microblog-profile-v4"] is SCRAPER

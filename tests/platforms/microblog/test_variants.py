@@ -1,0 +1,252 @@
+"""The microblog page objects on small payloads, each with the one thing that is different from the usual."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.commands.extract import extract
+from crawler.errors import ScrapeError
+from crawler.platforms.microblog.node import Node
+from crawler.platforms.microblog.post import post_record
+from crawler.platforms.microblog.user import merged, profile
+from crawler.registry import scrapers
+
+SCRAPER = scrapers()["microblog-profile"]
+AUTHOR = {"rest_id": "7", "core": {"screen_name": "quiet_harbor", "name": "Harbor"}, "avatar": {"image_url": "a"}}
+POST = {
+    "rest_id": "2098678373753225483",
+    "core": {"user_results": {"result": AUTHOR}},
+    "legacy": {"full_text": "words", "favorite_count": 0, "reply_count": 0, "bookmark_count": 0, "retweet_count": 3},
+}
+
+
+def read(body: Any, **asked: str) -> dict[str, Any]:
+    """What ``scrapy extract`` prints for a saved body."""
+    raw = body.encode() if isinstance(body, str) else orjson.dumps(body)
+    return asyncio.run(extract(SCRAPER, [raw], asked, url="https://x.com/"))
+
+
+def outcome(body: Any, **asked: str) -> tuple[str, str | None]:
+    """Code and reason of a body that is a failure."""
+    with pytest.raises(ScrapeError) as refused:
+        read(body, **asked)
+    return refused.value.code, refused.value.reason
+
+
+def post(**parts: Any) -> dict[str, Any]:
+    """The record of a post with some parts beside the usual ones, or in their place."""
+    legacy = POST["legacy"] | parts.pop("legacy", {})
+    return post_record(Node(POST | {"legacy": legacy} | parts))
+
+
+def literals(*objects: dict[str, Any], head: str = "") -> str:
+    """A rendered page that holds some records."""
+    store = orjson.dumps({each.get("__id", str(n)): each for n, each in enumerate(objects)}).decode()
+    return f'<html><head>{head}</head><script class="$tsr">($R=>$R[0]={{relayRecords:$R[1]={store}}})()</script></html>'
+
+
+# Posts within posts
+
+
+@pytest.mark.parametrize("inner", [{}, {"result": {}}, {"result": {"__typename": "TweetTombstone"}}, {"result": POST}])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("legacy", "retweeted_status_result"),
+        ("legacy", "retweeted_status_results"),
+        ("legacy", "repostedStatusResults"),
+        ("repostedStatusResults",),
+    ],
+)
+def test_a_repost_of_whatever_is_left(place: tuple[str, ...], inner: dict[str, Any]) -> None:
+    found = post(**({"legacy": {place[1]: inner}} if len(place) > 1 else {place[0]: inner}))
+    assert (found["is_repost"], found["reposted_post"] is None) == (True, inner.get("result") is not POST)
+    assert (found["like_count"], found["comment_count"], found["save_count"], found["share_count"]) == (
+        None,
+        None,
+        None,
+        3,
+    )
+
+
+@pytest.mark.parametrize("inner", [{}, {"result": {}}, {"result": {"__typename": "TweetTombstone"}}, {"result": POST}])
+@pytest.mark.parametrize("key", ["quoted_status_result", "quoted_tweet_results", "quotedPostResults"])
+def test_a_quote_of_whatever_is_left(key: str, inner: dict[str, Any]) -> None:
+    found = post(**{key: inner})
+    assert (found["is_quote"], found["quoted_post"] is None) == (True, inner.get("result") is not POST)
+    assert (found["is_repost"], found["like_count"]) == (False, 0)
+
+
+def test_a_repost_of_a_quote_is_no_quote() -> None:
+    """Whatever its wrapper says of a quote."""
+    marks = {"is_quote_status": True, "quoted_status_id_str": "1", "retweeted_status_result": {"result": POST}}
+    found = post(quoted_status_result={"result": POST}, legacy=marks)
+    assert (found["is_repost"], found["is_quote"], found["quoted_post"]) == (True, False, None)
+    assert post(legacy={"is_quote_status": True})["is_quote"] is False
+
+
+@pytest.mark.parametrize(
+    ("parts", "answered", "is_reply"),
+    [
+        ({"legacy": {"in_reply_to_status_id_str": "5"}}, "5", True),
+        ({"reply_to_results": {"rest_id": "5"}}, "5", True),
+        ({"reply_to_results": {"id": "TweetResults:5", "result": {"__typename": "TweetTombstone"}}}, "5", True),
+        ({"reply_to_results": {"result": {"rest_id": "5"}}}, "5", True),
+        ({"reply_to_results": {"result": None}}, None, True),
+        ({"reply_to_results": None, "legacy": {"in_reply_to_screen_name": "x"}}, None, False),
+    ],
+)
+def test_replies(parts: dict[str, Any], answered: str | None, *, is_reply: bool) -> None:
+    found = post(**parts)
+    assert (found["in_reply_to_post_id"], found["is_reply"]) == (answered, is_reply)
+
+
+# Users
+
+
+def test_a_user_without_verification_says_nothing_of_its_kind() -> None:
+    silent, embed = (
+        profile(Node(AUTHOR)),
+        profile(Node({"legacy": {"followers_count": 1, "verified_type": "Business"}})),
+    )
+    assert merged([silent, embed])["verified_type"] == "Business"
+    assert profile(Node(AUTHOR | {"verification": {"verified_type": None}}))["verified_type"] == ""
+
+
+FULL = {
+    "__typename": "User",
+    "rest_id": "7",
+    "core": {"screen_name": "Quiet_Harbor", "name": "Harbor"},
+    "relationship_counts": {"followers": 5},
+    "tweet_counts": {"tweets": 9},
+}
+SCRAP = {"__typename": "User", "rest_id": "7", "core": {"screen_name": "quiet_harbor", "name": "Harbor"}}
+OTHER = {**FULL, "rest_id": "8", "core": {"screen_name": "other", "name": "Other"}, "privacy": {}, "website": {}}
+
+
+@pytest.mark.parametrize("order", [(FULL, SCRAP, OTHER), (OTHER, SCRAP, FULL), (SCRAP, OTHER, FULL)])
+def test_the_fullest_record_of_the_user_asked_for(order: tuple[dict[str, Any], ...]) -> None:
+    shown = read(literals(*order), username="QUIET_HARBOR")["data"]["additional"]["profile_demographics"]
+    assert (shown["screen_name"], shown["followers_count"]) == ("Quiet_Harbor", 5)
+
+
+def test_what_only_a_lesser_record_of_the_user_tells() -> None:
+    lesser = SCRAP | {"relationship_counts": {"followers": 4}, "avatar": {"image_url": "https://p/x_normal.jpg"}}
+    shown = read(literals(lesser, FULL | {"privacy": {}}))["data"]["additional"]["profile_demographics"]
+    assert (shown["followers_count"], shown["profile_image_url_https"]) == (5, "https://p/x_normal.jpg")
+
+
+def test_the_profile_of_a_page_that_does_not_say_whose_it_is() -> None:
+    shown = read(literals(FULL, SCRAP))["data"]["additional"]["profile_demographics"]
+    assert shown["screen_name"] == "Quiet_Harbor"
+    by_name = literals(FULL, OTHER, head='<meta property="profile:username" content="other"/>')
+    assert read(by_name)["data"]["additional"]["profile_demographics"]["screen_name"] == "other"
+
+
+# The order of a rendered page
+
+
+def rendered(*timeline: dict[str, Any], numbers: range = range(1, 4)) -> list[str]:
+    """The ids of the posts of a page with some entries, whose references do not end in their ids."""
+    entries = [
+        {
+            "__id": f"client:entries:{n}",
+            "entry_id": f"tweet-{n}",
+            "content": {"content": {"tweet_results": {"result": POST | {"rest_id": str(n + 2**60)}}}},
+        }
+        for n in numbers
+    ]
+    posts = read(literals(FULL, *entries, *timeline))["data"]["main"]
+    return [str(int(each["post_id"]) - 2**60) for each in posts]
+
+
+def timeline(*numbers: int, **parts: Any) -> dict[str, Any]:
+    refs = [f"client:entries:{n}" for n in numbers]
+    return {
+        "__typename": "TimelineTimeline",
+        "id": "ProfileOriginalsProduct-Timeline",
+        "entries": {"__refs": refs},
+        **parts,
+    }
+
+
+def test_entries_in_the_order_of_their_timeline() -> None:
+    assert rendered(timeline(2, 1)) == ["2", "1"]
+    assert rendered(timeline()) == [], "an empty one is one"
+    assert rendered() == ["1", "2", "3"]
+    assert rendered(timeline(2, 1, 3, pinned_entry_ids=["tweet-3"])) == ["3", "2", "1"]
+    pin = {"__typename": "TimelinePinEntry", "entry": {"entry_id": "tweet-2"}}
+    assert rendered(pin) == ["2", "1", "3"]
+
+
+# One call with profile and posts
+
+
+def answer(*entries: dict[str, Any], **user: Any) -> dict[str, Any]:
+    """The newest client's answer."""
+    timeline = {"timeline": {"instructions": [{"__typename": "TimelineAddEntries", "entries": entries}]}}
+    return {"data": {"user_result_by_screen_name": {"result": {**user, "profile_timeline_v2": timeline}}}}
+
+
+ENTRY = {"entry_id": "tweet-1", "content": {"content": {"tweet_results": {"result": POST}}}}
+
+
+def test_a_profile_that_comes_with_its_posts() -> None:
+    data = read(answer(ENTRY, **FULL))
+    assert data["data"]["additional"]["profile_demographics"]["followers_count"] == 5
+    assert len(data["data"]["main"]) == 1
+    assert read(answer(**FULL), username="quiet_harbor")["data"]["main"] == []
+    assert outcome(answer(**FULL), username="other") == ("EXTRACTION_FAILED", "wrong_echo")
+
+
+# Failures
+
+
+SCRIPT = '<script src="/cdn-cgi/challenge-platform/scripts/jsd/main.js"></script>'
+GONE = '<meta name="description" content="The user profile you&#x27;re looking for could not be found."/>'
+TROUBLE = {"errors": [{"code": 29, "message": "Timeout"}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "reason"),
+    [
+        (f"<html><head>{GONE}</head>{SCRIPT}</html>", "TARGET_NOT_FOUND", "not_found"),
+        (literals({"__id": "client:root"}, head=GONE + SCRIPT), "TARGET_NOT_FOUND", "not_found"),
+        (f"<html><p>Account suspended</p>{SCRIPT}</html>", "TARGET_RESTRICTED", "suspended"),
+        (
+            literals({"__id": "client:root"}) + f"<p>Account suspended</p>{SCRIPT}",
+            "TARGET_RESTRICTED",
+            "suspended",
+        ),
+        (f"<html>{SCRIPT}</html>", "UPSTREAM_BLOCKED", "challenge"),
+        ("<html><title>Attention Required! | Cloudflare</title></html>", "UPSTREAM_BLOCKED", "challenge"),
+        ('<html><title data-x="1">Log in to X / X</title></html>', "UPSTREAM_BLOCKED", "login_wall"),
+        ("Rate limit exceeded\n", "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        ("429 Too Many Requests", "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        ("Told of __NEXT_DATA__, in words", "EXTRACTION_FAILED", "unknown_response"),
+        (TROUBLE | answer(), "EXTRACTION_FAILED", "no_user"),
+        (
+            TROUBLE | {"data": {"user": {"result": {"timeline": {"timeline": {"instructions": []}}}}}},
+            "UPSTREAM_ERROR",
+            "server_error",
+        ),
+        (TROUBLE | {"data": {"user": {"result": {"rest_id": "7"}}}}, "UPSTREAM_ERROR", "server_error"),
+        (answer({"entry_id": "tweet-1", "content": {"renamed": ENTRY}}, **FULL), "EXTRACTION_FAILED", "blind"),
+        (
+            {"props": {"pageProps": {"timeline": {"entries": [{"type": "tweet", "content": {"renamed": {}}}]}}}},
+            "EXTRACTION_FAILED",
+            "blind",
+        ),
+        (
+            literals(FULL, {"details": {}, "counts": {}, "views": {}}, {"entry_id": "tweet-1", "renamed": {}}),
+            "EXTRACTION_FAILED",
+            "blind",
+        ),
+    ],
+)
+def test_failures(body: Any, code: str, reason: str) -> None:
+    assert outcome(body) == (code, reason)

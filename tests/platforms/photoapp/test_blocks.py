@@ -1,0 +1,281 @@
+"""Which answers of the photo app are the post that was asked for, and what is said of the others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ScrapeError
+from crawler.platforms.photoapp.blocks import witnessed_shortcode
+from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.photoapp.page import document, embed
+from crawler.sandbox.photoapp.site import FAULTS, World
+
+WORLD = World(light=True)
+CODE = "DaSandbox01"
+ORIGIN = "https://www.instagram.com"
+
+
+def refusal(page: type[PostPage | ReelsPage | SharePage], response: HttpResponse, code: str = CODE) -> ScrapeError:
+    with pytest.raises(ScrapeError) as refused:
+        asyncio.run(page(response=response, page_params=PageParams({"shortcode": code})).to_item())
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("age-gate", "age_gate"),
+        ("bad-client", "bad_client"),
+        ("blind", "blind"),
+        ("broken-json", "broken_data_block"),
+        ("checkpoint", "challenge"),
+        ("deep-json", "broken_data_block"),
+        ("field-exception", "missing_or_private"),
+        ("gated-query", "gated_query"),
+        ("limit-code", "rate_limited"),
+        ("login-route", "login_wall"),
+        ("missing-owner", "missing_field"),
+        ("missing-time", "missing_field"),
+        ("no-data", "no_data_block"),
+        ("no-picture", "missing_field"),
+        ("not-found-403", "rate_limited"),
+        ("null-post", "missing_or_private"),
+        ("og-only", "throttled_shell"),
+        ("other-gate", "gated"),
+        ("please-wait", "rate_limited"),
+        ("private", "missing_or_private"),
+        ("region-gate", "region_gate"),
+        ("require-login", "login_wall"),
+        ("ruling", "sensitive"),
+        ("sensitive", "sensitive"),
+        ("shell", "throttled_shell"),
+        ("soft-gone", "not_found"),
+        ("stale-query", "stale_query"),
+        ("wrong-post", "wrong_post"),
+        ("wrong-shell", "wrong_post"),
+    ],
+)
+def test_each_failure_has_its_reason(fault: str, reason: str) -> None:
+    (code,) = (code for code, name in WORLD.faults.items() if name == fault)
+    status, headers, body = WORLD.damaged(fault, Ask(f"/p/{code}/"))
+    response = HttpResponse(f"{ORIGIN}/p/{code}/", body, status=status, headers=headers)
+    error = refusal(PostPage, response, code)
+    assert (error.code, error.reason) == (FAULTS[fault].code, reason)
+    assert error.code != "EXTRACTION_FAILED" or error.details or reason == "gated_query"
+
+
+@pytest.mark.parametrize("kind", ["age-gate", "region-gate", "other-gate"])
+def test_a_gate_has_the_platforms_words(kind: str) -> None:
+    (code,) = (code for code, name in WORLD.faults.items() if name == kind)
+    body = WORLD.damaged(kind, Ask(f"/p/{code}/"))[2]
+    assert "It is withheld from you." in refusal(PostPage, HttpResponse(ORIGIN, body), code).message
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/accounts/login/?next=/p/x/", "login_wall"),
+        ("/accounts/signup/", "login_wall"),
+        ("/challenge/?next=/p/x/", "challenge"),
+        ("/accounts/suspended/", "challenge"),
+        ("/", "login_wall"),
+    ],
+)
+def test_a_wall_is_known_by_where_it_is(path: str, reason: str) -> None:
+    error = refusal(PostPage, HttpResponse(ORIGIN + path, b"<html>hello</html>", status=200))
+    assert (error.code, error.reason) == ("UPSTREAM_BLOCKED", reason)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (404, "TARGET_NOT_FOUND"),
+        (410, "TARGET_NOT_FOUND"),
+        (429, "UPSTREAM_RATE_LIMITED"),
+        (403, "UPSTREAM_BLOCKED"),
+        (500, "UPSTREAM_ERROR"),
+        (302, "UPSTREAM_ERROR"),
+    ],
+)
+@pytest.mark.parametrize("body", [b"<html>sorry</html>", b'{"sorry": true}', b"{broken"])
+def test_statuses(status: int, code: str, body: bytes) -> None:
+    error = refusal(PostPage, HttpResponse(f"{ORIGIN}/p/x/", body, status=status))
+    assert (error.code, error.upstream_status) == (code, status)
+
+
+@pytest.mark.parametrize(
+    ("tag", "code"),
+    [
+        (b'<meta property="og:url" content="https://www.instagram.com/a.b/p/DaSandbox01/" />', CODE),
+        (b'<meta name="x" property="og:url" content="https://www.instagram.com/reel/DaSandbox01/"', CODE),
+        (b'<meta content="https://www.instagram.com/reel/DaSandbox01/" property="og:url">', CODE),
+        (b"<meta property='og:url' content='/p/DaSandbox01/'>", CODE),
+        (b'<meta property="og:url" content="https://www.instagram.com/a.b/">', None),
+        (b'<meta property="og:url" content="http://[broken">', None),
+        (b'<meta property="og:title" content="/p/DaSandbox01/">', None),
+        (b"", None),
+    ],
+)
+def test_the_witness_of_the_preview_tags(tag: bytes, code: str | None) -> None:
+    assert witnessed_shortcode(b"<html>" + tag) == code
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "reason"),
+    [
+        (b'for (;;);{"error":1675004,"errorSummary":"Rate limit"}', 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"error":"1675004"}', 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"errors":[{"code":"1675004"}]}', 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"message":"checkpoint_required"}', 400, "UPSTREAM_BLOCKED", "challenge"),
+        (b"SecFetch Policy violation.", 400, "UPSTREAM_BLOCKED", "bad_client"),
+        (b"Please wait a few minutes before you try again.", 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"message":"x","require_login":true}', 401, "UPSTREAM_BLOCKED", "login_wall"),
+        (
+            b'{"title":"Restricted Video","description":"Not for you","status":"ok"}',
+            200,
+            "TARGET_RESTRICTED",
+            "sensitive",
+        ),
+        (b'{"title":"Age-restricted content","description":"Log in"}', 200, "TARGET_RESTRICTED", "age_gate"),
+        (b'{"title":"Not available in your region","description":"x"}', 200, "TARGET_RESTRICTED", "region_gate"),
+        (b'{"title":"Hidden","description":"Not here"}', 200, "TARGET_RESTRICTED", "gated"),
+        (b'{"status":"ok"}', 200, "EXTRACTION_FAILED", "no_data_block"),
+        (b'{"data":null}', 200, "EXTRACTION_FAILED", "no_data_block"),
+        (b'{"data":{"xdt_shortcode_media":null}}', 200, "TARGET_NOT_FOUND", "missing_or_private"),
+        (
+            b'{"data":{"xig_polaris_media":{"pk":"1","if_not_gated_v2":{"code":"x"}}}}',
+            200,
+            "EXTRACTION_FAILED",
+            "blind",
+        ),
+        (
+            b'{"data":{"xig_polaris_media":{"gating_ruling":{"gating_type":2,"title":"No"}}}}',
+            200,
+            "TARGET_RESTRICTED",
+            "region_gate",
+        ),
+        (
+            b'{"data":{"xdt_api__v1__media__shortcode__web_info":{"edges":[{"code":"x"}]}}}',
+            200,
+            "EXTRACTION_FAILED",
+            "blind",
+        ),
+        (
+            b'{"data":{"xdt_api__v1__media__shortcode__web_info":{"items":[]}}}',
+            200,
+            "TARGET_NOT_FOUND",
+            "missing_or_private",
+        ),
+    ],
+)
+def test_what_short_answers_say(body: bytes, status: int, code: str, reason: str) -> None:
+    assert PostPage.recognise(body.decode())
+    error = refusal(PostPage, HttpResponse(f"{ORIGIN}/p/x/", body, status=status))
+    assert (error.code, error.reason) == (code, reason)
+
+
+@pytest.mark.parametrize(
+    ("route", "code", "reason"),
+    [
+        ("PolarisLoggedOutHomeRoute", "UPSTREAM_BLOCKED", "login_wall"),
+        ("PolarisSuspendedRoute", "UPSTREAM_BLOCKED", "challenge"),
+        ("PolarisLoggedOutDesktopWWWReelsRoute", "UPSTREAM_RATE_LIMITED", "throttled_shell"),
+        ("PolarisLoggedOutDesktopWWWProfileRoute", "EXTRACTION_FAILED", "no_data_block"),
+    ],
+)
+def test_a_page_without_data_is_told_by_its_route(route: str, code: str, reason: str) -> None:
+    error = refusal(PostPage, HttpResponse(ORIGIN, document(route, (), light=True)))
+    assert (error.code, error.reason) == (code, reason)
+
+
+def test_words_in_a_post_are_no_refusal() -> None:
+    post = {"title": "restricted area", "description": "login_required", "items": [{"code": CODE, "pk": "1"}]}
+    assert refusal(PostPage, HttpResponse(f"{ORIGIN}/p/x/", orjson.dumps(post))).reason == "missing_field"
+
+
+def test_another_post_than_asked_for_is_never_returned() -> None:
+    other = WORLD.listed[1]
+    body = WORLD.page(Ask(f"/p/{other}/"))[2]
+    error = refusal(PostPage, HttpResponse(f"{ORIGIN}/p/{CODE}/", body))
+    assert error.reason == "wrong_post"
+    assert (other in error.message, CODE in error.message) == (True, True)
+
+
+def test_a_post_of_the_owners_timeline_is_not_the_post() -> None:
+    listed = WORLD.timeline(WORLD.posts[CODE].owner)
+    other = next(post.code for post in listed if post.code != CODE)
+    body = WORLD.page(Ask(f"/p/{CODE}/"))[2]
+    assert refusal(PostPage, HttpResponse(f"{ORIGIN}/p/{other}/", body), other).reason == "wrong_post"
+
+
+@pytest.mark.parametrize("context", [None, {}, {"gql_data": None}, {"gql_data": {}}, {"gql_data": {"x": 1}}])
+def test_an_embed_page_without_a_post(context: dict[str, Any] | None) -> None:
+    body = embed(context, light=True)
+    assert EmbedPage.recognise(body.decode())
+    assert refusal(EmbedPage, HttpResponse(f"{ORIGIN}/p/x/embed/captioned/", body)).reason == "missing_or_private"
+
+
+@pytest.mark.parametrize(("body", "reason"), [(b"<html></html>", "no_data_block"), (b"", "empty_body")])
+def test_a_page_without_reels(body: bytes, reason: str) -> None:
+    assert refusal(ReelsPage, HttpResponse(f"{ORIGIN}/a/reels/", body, status=200)).reason == reason
+
+
+def share(location: str | None, *, status: int = 302, body: bytes = b"") -> HttpResponse:
+    headers = {"Location": location} if location is not None else {}
+    return HttpResponse(f"{ORIGIN}/share/p/BAx/", body, status=status, headers=headers)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        f"/p/{CODE}/",
+        f"/a.b/reel/{CODE}/?igsh=x",
+        f"{ORIGIN}/p/{CODE}/",
+        f"https://instagram.com/p/{CODE}",
+        f"../../../p/{CODE}/",
+    ],
+)
+def test_a_share_link_leads_to_a_post(location: str) -> None:
+    page = SharePage(response=share(location), page_params=PageParams({}))
+    assert asyncio.run(page.to_item()) == {"shortcode": CODE}
+
+
+def test_a_share_link_that_was_followed() -> None:
+    answer = HttpResponse(f"{ORIGIN}/a.b/reel/{CODE}/?igsh=x", b"<html></html>", status=200)
+    page = SharePage(response=answer, page_params=PageParams({}))
+    assert asyncio.run(page.to_item()) == {"shortcode": CODE}
+
+
+def test_a_share_link_that_shows_its_post_at_once() -> None:
+    tag = f'<meta property="og:url" content="{ORIGIN}/a/p/{CODE}/">'.encode()
+    page = SharePage(response=share(None, status=200, body=tag), page_params=PageParams({}))
+    assert asyncio.run(page.to_item()) == {"shortcode": CODE}
+
+
+@pytest.mark.parametrize(
+    ("location", "code", "reason"),
+    [
+        ("/accounts/login/?next=/share/", "UPSTREAM_BLOCKED", "login_wall"),
+        ("/", "UPSTREAM_BLOCKED", "login_wall"),
+        ("/challenge/", "UPSTREAM_BLOCKED", "challenge"),
+        ("/natgeo/", "TARGET_NOT_FOUND", "wrong_page_kind"),
+        ("/share/p/BAy/", "TARGET_NOT_FOUND", "wrong_page_kind"),
+        ("/explore/", "TARGET_NOT_FOUND", "wrong_page_kind"),
+        (f"http://169.254.169.254/p/{CODE}/", "UPSTREAM_BLOCKED", "foreign_redirect"),
+        (f"https://instagram.com.example.com/p/{CODE}/", "UPSTREAM_BLOCKED", "foreign_redirect"),
+        (f"https://www.instagram.com@127.0.0.1/p/{CODE}/", "UPSTREAM_BLOCKED", "foreign_redirect"),
+        (f"//127.0.0.1/p/{CODE}/", "UPSTREAM_BLOCKED", "foreign_redirect"),
+        ("http://[broken", "UPSTREAM_ERROR", "status"),
+        ("javascript:alert(1)", "UPSTREAM_ERROR", "status"),
+        (None, "UPSTREAM_ERROR", "status"),
+    ],
+)
+def test_a_share_link_that_leads_elsewhere(location: str | None, code: str, reason: str) -> None:
+    error = refusal(SharePage, share(location))
+    assert (error.code, error.reason) == (code, reason)

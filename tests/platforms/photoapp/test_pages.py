@@ -1,0 +1,357 @@
+"""The photo app's page objects on the sandbox's pages: every form over seeds, and damaged in every way."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.pipelines import validated
+from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
+from crawler.platforms.photoapp.schema import Post
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.photoapp.page import embed
+from crawler.sandbox.photoapp.site import World
+
+WORLD = World(light=True)
+FORMS: dict[str, type[PostPage]] = {"page": PostPage, "item": WebInfoPage, "graph": GraphPage, "embed": EmbedPage}
+
+
+def read(page: type[PostPage], body: bytes, code: str = "") -> dict[str, Any]:
+    response = HttpResponse("https://www.instagram.com/p/x/", body, status=200)
+    found = page(response=response, page_params=PageParams({"shortcode": code} if code else {}))
+    return validated(Post, asyncio.run(found.to_item()))
+
+
+def answer(world: World, code: str, form: str) -> bytes:
+    if form == "page":
+        return world.page(Ask(f"/p/{code}/"))[2]
+    if form == "embed":
+        return world.page(Ask(f"/p/{code}/embed/captioned/"))[2]
+    asked = orjson.dumps({"shortcode": code, "form": form})
+    return world.page(Ask("/graphql/query", method="POST", body=asked))[2]
+
+
+def assert_truth(world: World, code: str, form: str) -> None:
+    told = "item" if form == "page" and world.posts[code].layout == "item" else form
+    truth = world.truth({"url": f"https://www.instagram.com/p/{code}/", "form": told})
+    assert read(FORMS[form], answer(world, code, form), code) == truth["data"]["xdt_shortcode_media"], (code, form)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equals_the_truth_over_seeds(seed: int) -> None:
+    world = World(seed, light=True)
+    for number, code in enumerate(world.listed[seed % 3 :: 3]):
+        assert_truth(world, code, list(FORMS)[number % 4])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(200))
+def test_every_post_in_every_form_equals_the_truth(seed: int) -> None:
+    world = World(seed, light=True)
+    for code in world.listed:
+        for form in FORMS:
+            assert_truth(world, code, form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_recognised_as_itself(form: str) -> None:
+    body = answer(WORLD, "DaSandbox01", form).decode()
+    kinds = (ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage)  # the order of the scraper
+    assert next(kind for kind in kinds if kind.recognise(body)) is FORMS[form]
+
+
+def test_reels_are_recognised_and_counted() -> None:
+    owner = WORLD.accounts[0]
+    body = WORLD.reels_page(owner)
+    assert ReelsPage.recognise(body.decode())
+    page = ReelsPage(response=HttpResponse("https://x/a/reels/", body, status=200), page_params=PageParams({}))
+    shown = {post.pk: post.plays for post in WORLD.reels(owner) if not post.hidden}
+    assert asyncio.run(page.to_item()) == {"plays": shown}
+
+
+def wrapped(code: str = "DaSandbox01", kind: int | None = None) -> dict[str, Any]:
+    """A query's data, of a post of a kind."""
+    found = next(
+        post
+        for post in (WORLD.posts[each] for each in (code, *WORLD.listed))
+        if kind is None or (post.kind == kind and post.layout == "wrapped" and post.timing == "manifest")
+    )
+    return WORLD.data(found, "page")
+
+
+def post_of(data: dict[str, Any]) -> dict[str, Any]:
+    return read(PostPage, orjson.dumps({"data": data}))
+
+
+VIDEO = wrapped(kind=2)
+
+
+@pytest.mark.parametrize(
+    ("key", "left"),
+    [
+        ("accessibility_caption", {"accessibility_caption": ""}),
+        ("clips_metadata", {"clips_music_attribution_info": None}),
+        ("coauthor_producers", {"coauthor_producers": []}),
+        ("like_count", {"edge_media_preview_like": {"count": None}}),
+        ("caption", {"edge_media_to_caption": {"edges": []}}),
+        ("usertags", {"edge_media_to_tagged_user": {"edges": []}}),
+        ("has_audio", {"has_audio": None}),
+        ("like_and_view_counts_disabled", {"like_and_view_counts_disabled": None}),
+        ("location", {"location": None}),
+        ("product_type", {"product_type": ""}),
+        ("display_uri", {"thumbnail_src": ""}),
+        ("original_height", {"dimensions": {"height": None, "width": None}}),
+        ("video_versions", {"video_url": None}),
+        ("image_versions2", {}),
+    ],
+)
+def test_an_optional_key_changes_its_field_only(key: str, left: dict[str, Any]) -> None:
+    data = copy.deepcopy(VIDEO)
+    media = data["xig_polaris_media"]["if_not_gated_logged_out"]
+    media["like_and_view_counts_disabled"] = False
+    whole = post_of(data)
+    for each in (key, "original_width") if key == "original_height" else (key,):
+        del media[each]
+    without = post_of(data)
+    changed = {field for field in whole if whole[field] != without[field]}
+    assert changed <= (left.keys() or {"display_url"})
+    assert {field: without[field] for field in left} == left
+    assert without["display_url"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (("user",), {"user.pk", "user.username"}),
+        (("user", "username"), {"user.username"}),
+        (("taken_at",), {"taken_at"}),
+    ],
+)
+def test_a_mandatory_key_that_is_missing_is_named(path: tuple[str, ...], fields: set[str]) -> None:
+    data = copy.deepcopy(VIDEO)
+    holder = data["xig_polaris_media"]["if_not_gated_logged_out"]
+    for key in path[:-1]:
+        holder = holder[key]
+    del holder[path[-1]]
+    with pytest.raises(ExtractionFailed) as refused:
+        post_of(data)
+    assert refused.value.reason == "missing_field"
+    assert {".".join(map(str, detail["loc"][1:])) for detail in refused.value.details} == fields
+
+
+def test_the_kind_is_known_without_its_number() -> None:
+    data = copy.deepcopy(VIDEO)
+    del data["xig_polaris_media"]["if_not_gated_logged_out"]["media_type"]
+    assert post_of(data)["__typename"] == "XDTGraphVideo"
+
+
+@pytest.mark.parametrize(("flag", "likes"), [(True, 5), (False, -1)])
+def test_hidden_counts_are_null(flag: bool, likes: int) -> None:  # noqa: FBT001  # a row of the table
+    data = copy.deepcopy(VIDEO)
+    data["xig_polaris_media"]["if_not_gated_logged_out"] |= {"like_and_view_counts_disabled": flag, "like_count": likes}
+    assert post_of(data)["edge_media_preview_like"] == {"count": None}
+
+
+def test_ids_of_another_convention_give_the_classic_ones() -> None:
+    data = copy.deepcopy(VIDEO)
+    media = data["xig_polaris_media"]["if_not_gated_logged_out"]
+    pk = media.pop("pk")
+    media["id"] = f"{pk}_787132"
+    del data["xig_polaris_media"]["pk"]
+    assert post_of(data)["id"] == pk
+
+
+def test_the_older_forms_manifest_knows_the_duration_too() -> None:
+    data = copy.deepcopy(FORMS_DATA["graph"])
+    video = data["xdt_shortcode_media"]
+    del video["video_duration"]
+    video["dash_info"] = {"video_dash_manifest": '<MPD mediaPresentationDuration="PT0H1M2.5S"/>'}
+    assert read(GraphPage, orjson.dumps({"data": data}))["video_duration"] == 62.5
+    video["dash_info"] = None
+    assert read(GraphPage, orjson.dumps({"data": data}))["video_duration"] is None
+
+
+@pytest.mark.parametrize("form", ["page", "graph"])
+def test_a_tag_of_nobody_is_none(form: str) -> None:
+    (data,) = copy.deepcopy(FORMS_DATA[form]).values()
+    nobody = [{"user": None, "position": [0.5, 0.5]}, {"position": [0.5, 0.5]}]
+    if form == "page":
+        data["if_not_gated_logged_out"]["usertags"] = {"in": nobody}
+    else:
+        data["edge_media_to_tagged_user"] = {"edges": [{"node": each} for each in nobody]}
+    assert read(PostPage, orjson.dumps(data))["edge_media_to_tagged_user"] == {"edges": []}
+
+
+def test_an_id_beside_the_classic_one_is_the_secondary_one() -> None:
+    data = copy.deepcopy(VIDEO)
+    data["xig_polaris_media"]["if_not_gated_logged_out"]["user"] |= {"pk": "787132", "id": "93841400573960012345"}
+    owner = post_of(data)["owner"]
+    assert (owner["id"], owner["pk"], owner["app_id"]) == ("787132", "787132", "93841400573960012345")
+
+
+def test_a_carousel_without_a_picture_of_its_own_shows_its_first_slide() -> None:
+    data = wrapped(kind=8)
+    media = data["xig_polaris_media"]["if_not_gated_logged_out"]
+    del media["image_versions2"], media["display_uri"]
+    first = media["carousel_media"][0]["image_versions2"]["candidates"][0]["url"]
+    assert post_of(data)["display_url"] == first
+
+
+@pytest.mark.parametrize("kept", [("code",), ("pk",)])
+def test_a_post_is_known_by_its_code_or_its_id(kept: tuple[str, ...]) -> None:
+    data = copy.deepcopy(VIDEO)
+    wrapper = data["xig_polaris_media"]
+    code = wrapper["code"]
+    for key in {"code", "pk", "id"} - {*kept}:
+        del wrapper[key]
+    del wrapper["if_not_gated_logged_out"]["code" if "pk" in kept else "pk"]
+    body = orjson.dumps({"data": data})
+    with pytest.raises(ExtractionFailed) as refused:
+        read(PostPage, body, "AnotherCode")
+    assert refused.value.reason == "wrong_post"
+    if "code" in kept:
+        assert read(PostPage, body, code)["shortcode"] == code
+
+
+def test_the_key_of_a_private_post_is_no_part_of_its_code() -> None:
+    data = copy.deepcopy(VIDEO)
+    code = data["xig_polaris_media"]["code"]
+    for each in (data["xig_polaris_media"], data["xig_polaris_media"]["if_not_gated_logged_out"]):
+        each["code"] = code + 28 * "k"
+    assert read(PostPage, orjson.dumps({"data": data}), code)["id"] == VIDEO["xig_polaris_media"]["pk"]
+
+
+@pytest.mark.parametrize("form", ["page", "item", "graph"])
+def test_a_post_that_was_saved_alone(form: str) -> None:
+    (data,) = copy.deepcopy(FORMS_DATA[form]).values()
+    alone = [data, data["if_not_gated_logged_out"]] if form == "page" else [data, *data.get("items", [])]
+    for each in alone:
+        body = orjson.dumps(each)
+        kinds = (ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage)
+        assert next(kind for kind in kinds if kind.recognise(body.decode())) is PostPage
+        assert read(PostPage, body)["id"] == VIDEO["xig_polaris_media"]["pk"]
+
+
+# Damage
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+    | st.sampled_from(["http://[broken", "https://x/a.mp4?efg=%%%", "https://x/?efg=eyJ", "PT9", "9" * 40, "\ud83d"]),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=8), children, max_size=3),
+    max_leaves=6,
+)
+FORMS_DATA: dict[str, Any] = {
+    "page": VIDEO,
+    "item": WORLD.data(WORLD.posts[VIDEO["xig_polaris_media"]["code"]], "item"),
+    "graph": WORLD.data(WORLD.posts[VIDEO["xig_polaris_media"]["code"]], "graph"),
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every path of a payload, of lists the first two entries."""
+    if path:
+        yield path
+    children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from places(child, (*path, key))
+
+
+PLACES = [(form, path) for form, data in FORMS_DATA.items() for path in places(data)]
+
+
+def damage(data: Any, path: tuple[Any, ...], value: Any) -> None:
+    with suppress(KeyError, IndexError, TypeError):  # an earlier damage took the place away
+        for key in path[:-1]:
+            data = data[key]
+        if value == "<remove>":
+            del data[path[-1]]
+        else:
+            data[path[-1]] = value
+
+
+def check_damage(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
+    data = copy.deepcopy(FORMS_DATA)
+    for (form, path), value in damages:
+        damage(data[form], path, value)
+    for form in {form for (form, _), _ in damages}:
+        try:
+            body = orjson.dumps({"data": data[form]})
+        except (TypeError, orjson.JSONEncodeError):
+            continue  # what no JSON can hold
+        with suppress(ScrapeError):
+            read(FORMS[form], body)
+
+
+DAMAGES = st.lists(st.tuples(st.sampled_from(PLACES), JSON | st.just("<remove>")), min_size=1, max_size=6)
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@given(DAMAGES)
+@settings(derandomize=True, max_examples=300, deadline=None, suppress_health_check=SLOW)
+def test_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
+    check_damage(damages)
+
+
+@pytest.mark.soak
+@given(DAMAGES)
+@settings(derandomize=True, max_examples=2_000, deadline=None, suppress_health_check=SLOW)
+def test_much_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
+    check_damage(damages)
+
+
+@given(JSON, st.sampled_from(list(FORMS.values())))
+@settings(derandomize=True, max_examples=100, deadline=None)
+def test_any_json_gives_a_typed_error(data: Any, page: type[PostPage]) -> None:
+    try:
+        body = orjson.dumps(data)
+    except (TypeError, orjson.JSONEncodeError):
+        return
+    with pytest.raises(ScrapeError):
+        read(page, body)
+
+
+@pytest.mark.parametrize("cut", [0.01, 0.1, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_page_that_breaks_off(form: str, cut: float) -> None:
+    body = answer(WORLD, "DaSandbox01", form)
+    with pytest.raises(ScrapeError):
+        read(FORMS[form], body[: int(len(body) * cut)])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"for (;;);",
+        b"[" * 10_000 + b"]" * 10_000,
+        b"\xff\xfe",
+        b"<script",
+        b'<script type="application/json">{"xig_polaris_media":',
+        b'"contextJSON":"' + b"\\" * 100_001,
+        embed(None, light=True),
+        b'<script>[{"contextJSON":"{"}]</script>',
+        b'<script>[{"contextJSON":"' + b"[" * 10_000 + b'"}]</script>',
+        b'<meta property="og:url" content="http://[broken">',
+        b'{"items": []}',
+        b'{"data": {"xig_polaris_media": [1, 2]}}',
+        b'{"data": {"xdt_api__v1__media__shortcode__web_info": {"items": []}}}',
+    ],
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_no_post(form: str, body: bytes) -> None:
+    with pytest.raises(ScrapeError):
+        read(FORMS[form], body)

@@ -1,0 +1,141 @@
+"""Which URLs are links to a post, and what they are reduced to."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from crawler.platforms.photoapp.link import ACCEPTED, code_of_id, link_of_path, link_of_url
+from crawler.platforms.photoapp.schema import PostParams
+
+CODE = "DeAZ0uAgNuA"
+HOME = "https://www.instagram.com"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"{HOME}/p/{CODE}/",
+        f"{HOME}/p/{CODE}",
+        f"http://instagram.com/p/{CODE}/",
+        f"https://instagr.am/p/{CODE}/",
+        f"https://www.instagr.am/p/{CODE}",
+        f"HTTPS://WWW.Instagram.COM/p/{CODE}/",
+        f"{HOME}/reel/{CODE}/",
+        f"{HOME}/reels/{CODE}/",
+        f"{HOME}/tv/{CODE}/",
+        f"{HOME}/some.name_1/p/{CODE}/",
+        f"{HOME}/some.name_1/reel/{CODE}/",
+        f"{HOME}/p/{CODE}/embed/",
+        f"{HOME}/p/{CODE}/embed/captioned/",
+        f"{HOME}/p/{CODE}/?igsh=x&img_index=3&utm_source=y&stkn=z#top",
+        f"{HOME}/p/{CODE}{28 * 'x'}/",
+        f"{HOME}/p/{CODE}xx/",
+    ],
+)
+def test_links_to_a_post(url: str) -> None:
+    assert PostParams(url=url).link.shortcode == CODE
+
+
+def test_older_codes_are_shorter() -> None:
+    assert link_of_url(f"{HOME}/p/BcQcdiXltb/").shortcode == "BcQcdiXltb"
+    assert link_of_url(f"{HOME}/p/BcQcdiXltb{28 * 'x'}/").shortcode == "BcQcdiXltb"
+
+
+@pytest.mark.parametrize(
+    ("path", "share"),
+    [
+        ("/share/BAPkVzN3fE", "share/BAPkVzN3fE"),
+        ("/share/p/BAPkVzN3fE/?x=1", "share/p/BAPkVzN3fE"),
+        ("/share/reel/_-PkVzN3fE/", "share/reel/_-PkVzN3fE"),
+    ],
+)
+def test_share_links(path: str, share: str) -> None:
+    link = PostParams(url=HOME + path).link
+    assert (link.shortcode, link.share) == (None, share)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        CODE,
+        "not a url",
+        f"www.instagram.com/p/{CODE}/",
+        f"//www.instagram.com/p/{CODE}/",
+        f"ftp://www.instagram.com/p/{CODE}/",
+        f"file:///p/{CODE}/",
+        f"javascript:https://www.instagram.com/p/{CODE}/",
+        # other hosts
+        f"https://example.com/p/{CODE}/",
+        f"https://instagram.com.example.com/p/{CODE}/",
+        f"https://notinstagram.com/p/{CODE}/",
+        f"https://evil.instagram.com/p/{CODE}/",
+        f"https://instagram.com@127.0.0.1/p/{CODE}/",
+        f"https://user:secret@www.instagram.com/p/{CODE}/",
+        f"https://www.instagram.com:8080/p/{CODE}/",
+        f"https://www.instagram.com:80@127.0.0.1/p/{CODE}/",
+        f"https://www.instagram.com\\@127.0.0.1/p/{CODE}/",
+        f"https://127.0.0.1/p/{CODE}/",
+        f"https://[::1]/p/{CODE}/",
+        f"https://[broken/p/{CODE}/",
+        f"https://169.254.169.254/p/{CODE}/",
+        f"https://іnstagram.com/p/{CODE}/",  # a Cyrillic letter
+        f"https://www.instagram.com./p/{CODE}/",
+        # other pages
+        f"{HOME}/",
+        f"{HOME}/p/",
+        f"{HOME}/natgeo/",
+        f"{HOME}/natgeo/reels/",
+        f"{HOME}/reels/audio/123/",
+        f"{HOME}/reels/audio/",
+        f"{HOME}/stories/natgeo/123/",
+        f"{HOME}/stories/p/{CODE}/",
+        f"{HOME}/explore/p/{CODE}/",
+        f"{HOME}/accounts/login/?next=/p/{CODE}/",
+        f"{HOME}/x/?next=/p/{CODE}/",
+        f"{HOME}/#/p/{CODE}/",
+        f"{HOME}/share/",
+        f"{HOME}/share/p/",
+        f"{HOME}/share/p/a/b/",
+        f"{HOME}/share/p/../x/",
+        # codes that are none
+        f"{HOME}/p/../accounts/login/",
+        f"{HOME}/p/%2e%2e/{CODE}/",
+        f"{HOME}/p/{CODE}%2F..%2Fx/",
+        f"{HOME}/p/{CODE}/../../x",
+        f"{HOME}/p/{CODE};x=1/",
+        f"{HOME}/p/DeAZ 0uAgNuA/",
+        f"{HOME}/p/DeAZ\r\nHost: x/",
+        f"{HOME}/p/DeAZ\t0uAgNuA/",
+        f"{HOME}/p/ÄÖÜ/",
+        f"{HOME}/p/١٢٣/",
+        f"{HOME}/p/{65 * 'a'}/",
+    ],
+)
+def test_everything_else_is_refused_with_what_is_accepted(url: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        PostParams(url=url)
+    assert ACCEPTED in str(refused.value)
+
+
+@pytest.mark.parametrize("url", [None, 12, ["https://www.instagram.com/p/x/"], b"x", f"{HOME}/p/{CODE}/?{2000 * 'x'}"])
+def test_what_is_no_url_or_too_long(url: object) -> None:
+    with pytest.raises(ValidationError):
+        PostParams(url=url)  # type: ignore[arg-type]  # that is what is tested
+
+
+def test_unknown_keys_are_refused() -> None:
+    with pytest.raises(ValidationError):
+        PostParams.model_validate({"url": f"{HOME}/p/{CODE}/", "shortcode": CODE})
+
+
+def test_a_path_of_another_kind_is_no_link() -> None:
+    assert link_of_path("/natgeo/") is None
+
+
+@pytest.mark.parametrize(
+    ("pk", "code"), [("3999310043081137024", "DeAZ0uAgNuA"), ("0", ""), ("", ""), ("-1", ""), ("9" * 30, "")]
+)
+def test_codes_of_ids(pk: str, code: str) -> None:
+    assert code_of_id(pk) == code

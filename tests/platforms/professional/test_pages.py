@@ -1,0 +1,306 @@
+"""The profile page object on the sandbox's pages: equal to the truth, and damaged in every way never an exception."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.pipelines import validated
+from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.schema import Profile
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.professional.site import FAULTS, World
+
+SITE = "https://www.linkedin.com"
+LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
+TAG = re.compile(r"<[^>]*>")
+
+
+def read(body: str | bytes, *, slug: str = "somebody", status: int = 200, url: str | None = None) -> dict[str, Any]:
+    """The validated data of a page."""
+    response = HttpResponse(
+        url or f"{SITE}/in/{quote(slug)}",
+        body.encode() if isinstance(body, str) else body,
+        status=status,
+        headers={"Content-Type": "text/html; charset=utf-8"},
+    )
+    page = ProfilePage(response=response, page_params=PageParams({"slug": slug}))
+    return validated(Profile, asyncio.run(page.to_item()))
+
+
+@cache
+def world(seed: int = 1) -> World:
+    return World(seed, light=True)
+
+
+@cache
+def page(slug: str = "mara-lindqvist") -> str:
+    return world().page(Ask(f"/in/{slug}"))[2].decode()
+
+
+def differences(seed: int) -> Iterator[tuple[str, str]]:
+    """The members of a world whose page says something else than what is true, with the field."""
+    network = World(seed, light=True)
+    for slug in network.members:
+        status, _, body = network.page(Ask(f"/in/{quote(slug)}"))
+        found, true = read(body, slug=slug, status=status), network.truth({"url": f"/in/{quote(slug)}"})
+        yield from ((slug, key) for key in found.keys() | true.keys() if found.get(key) != true.get(key))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equals_the_truth_over_seeds(seed: int) -> None:
+    assert list(differences(seed)) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("decade", range(20))
+def test_equals_the_truth_over_200_seeds(decade: int) -> None:
+    for seed in range(100 + 10 * decade, 110 + 10 * decade):
+        assert list(differences(seed)) == []
+
+
+def test_pages_in_full_weight_say_the_same() -> None:
+    heavy = World()
+    for slug in heavy.members:
+        assert read(heavy.page(Ask(f"/in/{quote(slug)}"))[2]) == heavy.truth({"url": f"/in/{quote(slug)}"})
+
+
+@pytest.mark.parametrize("name", ["no-linked-data", "broken-linked-data", "deep-linked-data"])
+def test_linked_data_is_optional(name: str) -> None:
+    body = world().damaged(name, Ask(f"/in/{name}"))[2]
+    assert read(body) == world().truth({"url": f"/in/{name}"})
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("not-found", "not_found"),
+        ("not-found-404", "not_found"),
+        ("login-wall-page", "login_wall"),
+        ("challenge", "challenge"),
+        ("guest-home", "guest_home"),
+        ("status-999", "status_999"),
+        ("status-999-empty", "status_999"),
+        ("script-200", "refused_with_script"),
+        ("wrong-member", "wrong_echo"),
+        ("no-profile", "no_profile"),
+        ("nameless", "no_profile"),
+        ("no-address", "no_profile"),
+        ("blind", "blind"),
+        ("blind-sections", "blind"),
+    ],
+)
+def test_failures_are_told_apart(name: str, reason: str) -> None:
+    status, _, body = world().damaged(name, Ask(f"/in/{name}"))
+    with pytest.raises(ScrapeError) as refused:
+        read(body, status=status)
+    assert (refused.value.code, refused.value.reason) == (FAULTS[name].code, reason)
+    assert refused.value.upstream_status == status or refused.value.code == "EXTRACTION_FAILED"
+    assert ProfilePage.recognise(body.decode()) or status == 999
+
+
+# Damage: whatever becomes of a page, it gives data or a typed error
+
+
+def gives_data_or_a_typed_error(body: str) -> None:
+    try:
+        data = read(body)
+    except ScrapeError:
+        return
+    assert data["fullName"]
+    assert data["public_identifier"]
+
+
+@cache
+def tags(slug: str) -> tuple[tuple[int, int], ...]:
+    return tuple(found.span() for found in TAG.finditer(page(slug)))
+
+
+SLUGS = st.sampled_from(["mara-lindqvist", "masked-linked", "nobody-yet"])
+JUNK = st.sampled_from(
+    ["", "<", ">", '"', "<!--", "<script>", "</section>", "<li>", "&#0;", "\0", "<p", "***", "\ud7ff"]
+)
+
+
+@st.composite
+def damaged_pages(draw: st.DrawFn) -> str:
+    """A page of which parts are gone, doubled, replaced, or moved, or that ends early."""
+    slug = draw(SLUGS)
+    body, spans = page(slug), tags(slug)
+    places = draw(st.lists(st.integers(0, len(spans) - 1), min_size=1, max_size=6))
+    for place in sorted(places, reverse=True):
+        start, end = spans[place]
+        kind = draw(st.sampled_from(["gone", "junk", "class", "doubled", "cut"]))
+        tag = body[start:end]
+        with_junk = {
+            "gone": "",
+            "junk": draw(JUNK),
+            "class": tag.replace("__", "-x-").replace("data-section", "data-x").replace("href", "src"),
+            "doubled": tag + tag,
+            "cut": tag[: len(tag) // 2],
+        }[kind]
+        body = body[:start] + with_junk + body[end:]
+    return body[: draw(st.integers(0, len(body)))] if draw(st.booleans()) else body
+
+
+@st.composite
+def damaged_linked_data(draw: st.DrawFn) -> str:
+    """A page whose linked data has keys removed, types changed, an end too early or a depth that no parser likes."""
+    slug = draw(st.sampled_from(["mara-lindqvist", "masked-linked"]))
+    data = orjson.loads(LINKED.findall(page(slug))[0])
+    values: st.SearchStrategy[Any] = st.sampled_from(
+        [None, 0, -1, 1.5, "", "x", [], {}, [[]], [{}], True, "https://[", "***", 10**18]
+    )
+    for _ in range(draw(st.integers(1, 6))):
+        holder: Any = data
+        for _ in range(draw(st.integers(1, 6))):
+            keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+            if not keys:
+                break
+            key = draw(st.sampled_from(keys))
+            if not isinstance(holder[key], dict | list) or draw(st.booleans()):
+                holder[key] = draw(values)
+                break
+            holder = holder[key]
+    block = orjson.dumps(data).decode()
+    if draw(st.booleans()):
+        depth = draw(st.sampled_from([0, 100, 10_000]))
+        block = block[: draw(st.integers(0, len(block)))] + "[" * depth + "]" * depth
+    bare = draw(st.booleans())
+    return f'<script type="application/ld+json">{block}</script>' if bare else LINKED.sub(lambda _: block, page(slug))
+
+
+many = settings(max_examples=80, suppress_health_check=list(HealthCheck))
+very_many = settings(max_examples=2_000, suppress_health_check=list(HealthCheck))
+
+
+@many
+@given(damaged_pages())
+def test_damaged_pages(body: str) -> None:
+    gives_data_or_a_typed_error(body)
+
+
+@many
+@given(damaged_linked_data())
+def test_damaged_linked_data(body: str) -> None:
+    gives_data_or_a_typed_error(body)
+
+
+@pytest.mark.soak
+@very_many
+@given(damaged_pages())
+def test_damaged_pages_over_2000_examples(body: str) -> None:
+    gives_data_or_a_typed_error(body)
+
+
+@pytest.mark.soak
+@very_many
+@given(damaged_linked_data())
+def test_damaged_linked_data_over_2000_examples(body: str) -> None:
+    gives_data_or_a_typed_error(body)
+
+
+@pytest.mark.parametrize("tag", ["div", "ul", "span", "section"])
+def test_a_page_nested_ten_thousand_deep(tag: str) -> None:
+    deep = f"<{tag}>" * 10_000
+    for slug in ("mara-lindqvist", "masked-linked"):
+        gives_data_or_a_typed_error(page(slug).replace("<section", f"{deep}<section", 1))
+
+
+@pytest.mark.parametrize(
+    ("gone", "fields"),
+    [
+        (r'<meta property="profile:(first|last)_name"[^>]*>', set()),
+        (r'<meta property="og:(title|type|image|description)"[^>]*>', set()),
+        (r'<h2 class="top-card-layout__headline.*?</h2>', {"headline"}),
+        (r'<section class="aside-section-container mb-4 browsemap".*?</section>', {"people_also_viewed"}),
+        (r'<section class="aside-section-container mb-4 samename".*?</section>', {"same_name"}),
+        (r'<div data-section="websites">.*?</dl></div></div>', {"websites"}),
+    ],
+)
+def test_removing_an_optional_part_changes_only_its_field(gone: str, fields: set[str]) -> None:
+    body = re.sub(gone, "", page(), flags=re.DOTALL)
+    assert body != page()
+    found, true = read(body), read(page())
+    assert {key for key in true if found[key] != true[key]} == fields
+
+
+@pytest.mark.parametrize(
+    "gone", [r"(?<=<h1).*?(?=</h1>)", r'<link rel="canonical"[^>]*>|<meta property="og:url"[^>]*>']
+)
+def test_removing_a_mandatory_part_fails_with_its_path(gone: str) -> None:
+    body = re.sub(
+        gone, " class='top-card-layout__title'>" if "h1" in gone else "", LINKED.sub("", page()), flags=re.DOTALL
+    )
+    with pytest.raises(ExtractionFailed) as refused:
+        read(body)
+    assert refused.value.details[0]["loc"] == ["h1.top-card-layout__title" if "h1" in gone else 'link[rel="canonical"]']
+
+
+# Small pages, each with the one thing that is different from the usual
+
+
+def small(top: str = "", body: str = "", person: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A profile page of almost nothing."""
+    linked = orjson.dumps({"@type": "Person", "name": "Jo Do", **(person or {})}).decode()
+    return read(
+        '<html><head><link rel="canonical" href="https://www.linkedin.com/in/jo-do">'
+        f'<script type="application/ld+json">{linked}</script></head><section class="top-card-layout">'
+        f'<h1 class="top-card-layout__title">Jo Do</h1>{top}</section>{body}</html>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("spans", "location"),
+    [
+        ("<span>Delft</span>", "Delft"),
+        ("<span><a>Contact Info</a></span>", ""),
+        ('<span class="not-first-middot"><span>681 Follower:innen</span><span>500+ Kontakte</span></span>', ""),
+    ],
+)
+def test_what_is_no_place(spans: str, location: str) -> None:
+    assert small(f'<h3><div class="profile-info-subheader">{spans}</div></h3>')["location"] == location
+
+
+def test_several_statistics_and_a_country_by_name() -> None:
+    statistics = [
+        {"interactionType": "https://schema.org/LikeAction", "userInteractionCount": 7},
+        {"interactionType": "https://schema.org/FollowAction", "userInteractionCount": 5},
+    ]
+    found = small(person={"interactionStatistic": statistics, "address": {"addressCountry": "Sweden"}})
+    assert (found["followers"], found["country"]) == ("5 followers", "SE")
+
+
+def test_all_paragraphs_of_a_school() -> None:
+    text = '<div class="show-more-less-text"><p>Thesis<br>on tides</p></div>'
+    school = f'<h3>School</h3><h4>-</h4><div class="control-transition"><p>Activities: Chess</p>{text}</div>'
+    found = small(
+        body=f'<section data-section="educationsDetails"><li class="education__list-item">{school}</li></section>'
+    )
+    assert [row["description"] for row in found["education"]] == ["Activities: Chess\nThesis\non tides"]
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("<meta name='pageKey' content='auth_wall_desktop_profile'>", "login_wall"),
+        ("<title>LinkedIn Login, Sign in | LinkedIn</title>", "login_wall"),
+        ("<title>LinkedIn: Log In or Sign Up</title>", "guest_home"),
+    ],
+)
+def test_walls_by_what_else_they_say(head: str, reason: str) -> None:
+    assert ProfilePage.recognise(head)
+    with pytest.raises(ScrapeError) as refused:
+        read(f"<html><head>{head}</head></html>")
+    assert (refused.value.code, refused.value.reason) == ("UPSTREAM_BLOCKED", reason)

@@ -1,0 +1,31 @@
+"""Requests of the professional network: the member's name reaches the URL, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.platforms.professional.requests import edition_origins, profile_request
+
+ORIGIN = "https://network.example"
+
+
+@pytest.mark.parametrize(
+    ("slug", "path"),
+    [
+        ("jane-doe-1a2b", "/in/jane-doe-1a2b"),
+        ("josé-maría", "/in/jos%C3%A9-mar%C3%ADa"),
+        ("נועה", "/in/%D7%A0%D7%95%D7%A2%D7%94"),
+        ("a/../b?c#d", "/in/a%2F..%2Fb%3Fc%23d"),
+    ],
+)
+def test_urls(slug: str, path: str) -> None:
+    request = profile_request(ORIGIN, slug=slug)
+    assert (request.method, request.url) == ("GET", ORIGIN + path)
+    assert request.meta["page_params"] == {"slug": slug}
+
+
+def test_the_public_site_has_editions_by_country() -> None:
+    origins = edition_origins("https://www.linkedin.com")
+    assert {"https://se.linkedin.com", "https://uk.linkedin.com"} <= origins
+    assert all(len(origin) == len("https://se.linkedin.com") for origin in origins)
+    assert edition_origins("http://127.0.0.1:8001") == set()

@@ -1,0 +1,159 @@
+"""What the professional scraper takes and refuses, and the shape of what it gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from crawler.platforms.professional import schema as professional
+from crawler.platforms.professional import schema_rows as professional_rows
+from crawler.platforms.professional.schema import Profile, ProfileParams, slug_of_url
+
+WWW = "https://www.linkedin.com"
+
+GOOD_URLS = {
+    f"{WWW}/in/jane-doe-1a2b": "jane-doe-1a2b",
+    f"{WWW}/in/jane-doe/": "jane-doe",
+    f"{WWW}/in/jane-doe/de": "jane-doe",
+    f"{WWW}/in/jane-doe/zh_CN/": "jane-doe",
+    f"{WWW}/in/jane-doe/en-us?locale=x": "jane-doe",
+    f"{WWW}/in/jane-doe?trk=people-guest_people_search-card#about": "jane-doe",
+    f"{WWW}/in/jos%C3%A9-mar%C3%ADa": "josé-maría",
+    f"{WWW}/in/josé-maría": "josé-maría",
+    f"{WWW}/in/%D7%A0%D7%95%D7%A2%D7%94": "נועה",
+    f"{WWW}/in/Jane.Doe_1'2": "Jane.Doe_1'2",
+    f"{WWW}/in/ai-toolnbspits-crew-🤍": "ai-toolnbspits-crew-🤍",
+    "https://uk.linkedin.com/in/jane-doe": "jane-doe",
+    "http://linkedin.com/in/jane-doe": "jane-doe",
+    "HTTPS://WWW.LINKEDIN.COM/in/jane-doe": "jane-doe",
+    "www.linkedin.com/in/jane-doe": "jane-doe",
+    "linkedin.com/in/jane-doe": "jane-doe",
+}
+
+HOSTILE_URLS = [
+    "",
+    "jane-doe",
+    "/in/jane-doe",
+    "//www.linkedin.com/in/jane-doe",
+    "ftp://www.linkedin.com/in/jane-doe",
+    "file:///in/jane-doe",
+    "javascript:alert(1)//www.linkedin.com/in/jane-doe",
+    "https:/www.linkedin.com/in/jane-doe",
+    f"{WWW}",
+    f"{WWW}/in",
+    f"{WWW}/in/",
+    f"{WWW}/in//jane-doe",
+    f"{WWW}//in/jane-doe",
+    f"{WWW}/IN/jane-doe",
+    f"{WWW}/in/jane-doe/details/experience",
+    f"{WWW}/in/jane-doe/recent-activity",
+    f"{WWW}/in/..",
+    f"{WWW}/in/.",
+    f"{WWW}/in/%2e%2e",
+    f"{WWW}/in/../company/x",
+    f"{WWW}/in/..%2fcompany%2fx",
+    f"{WWW}/in/a%5Cb",
+    f"{WWW}/in/a%00b",
+    f"{WWW}/in/a%0ab",
+    f"{WWW}/in/a%20b",
+    f"{WWW}/in/a%3fb",
+    f"{WWW}/in/a%23b",
+    f"{WWW}/in/%ff",
+    f"{WWW}/in/a b",
+    f"{WWW}/in/{'a' * 151}",
+    f"{WWW}/in/a\\b",
+    f"{WWW}\\in\\jane-doe",
+    f"{WWW}/in/\njane-doe",
+    f"\t{WWW}/in/jane-doe",
+    f" {WWW}/in/jane-doe",
+    f"{WWW}/in/jane-doe\r\nHost: evil.example",
+    f"{WWW}/in/jane\u202e",
+    f"{WWW}/company/jane-doe",
+    f"{WWW}/school/jane-doe",
+    f"{WWW}/showcase/jane-doe",
+    f"{WWW}/posts/jane-doe_x-activity-1",
+    f"{WWW}/pulse/jane-doe",
+    f"{WWW}/pub/jane-doe/1/2/3",
+    f"{WWW}/pub/dir/Jane/Doe",
+    f"{WWW}/feed/update/urn:li:activity:1",
+    f"{WWW}/authwall?sessionRedirect={WWW}/in/jane-doe",
+    f"{WWW}/redir/redirect?url={WWW}/in/jane-doe",
+    "https://user@www.linkedin.com/in/jane-doe",
+    "https://www.linkedin.com@evil.example/in/jane-doe",
+    "https://www.linkedin.com:443/in/jane-doe",
+    "https://www.linkedin.com./in/jane-doe",
+    "https://www.linkedin.com.evil.example/in/jane-doe",
+    "https://evil.example/www.linkedin.com/in/jane-doe",
+    "https://evillinkedin.com/in/jane-doe",
+    "https://mobile.linkedin.com/in/jane-doe",
+    "https://u.k.linkedin.com/in/jane-doe",
+    "https://www.uk.linkedin.com/in/jane-doe",
+    "https://www.linkedin.cn/in/jane-doe",
+    "https://www.lіnkedin.com/in/jane-doe",  # a Cyrillic "і"
+    "https://www。linkedin。com/in/jane-doe",
+    "https://ｗｗｗ.linkedin.com/in/jane-doe",
+    "https://127.0.0.1/in/jane-doe",
+    "https://[::1]/in/jane-doe",
+    "https://[/in/jane-doe",
+    "https://2130706433/in/jane-doe",
+    "https://169.254.169.254/in/jane-doe",
+]
+
+
+@pytest.mark.parametrize(("url", "slug"), GOOD_URLS.items())
+def test_a_profile_gives_its_name(url: str, slug: str) -> None:
+    assert slug_of_url(url) == ProfileParams(url=url).slug == slug
+
+
+@pytest.mark.parametrize("url", HOSTILE_URLS)
+def test_any_other_url_is_refused_and_told_what_is_accepted(url: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ProfileParams(url=url)
+    (error,) = refused.value.errors()
+    assert error["loc"] == ("url",)
+    assert "/in/<name>" in error["msg"]
+
+
+@given(st.text() | st.text().map(f"{WWW}/in/".__add__) | st.text().map("https://".__add__))
+def test_no_text_is_more_than_refused(url: str) -> None:
+    try:
+        slug = slug_of_url(url)
+    except ValueError:
+        return
+    assert slug
+    assert not set(slug) & set("/\\?#% ")
+
+
+@pytest.mark.parametrize(
+    ("params", "loc"),
+    [({}, "url"), ({"url": 1}, "url"), ({"url": None}, "url"), ({"url": f"{WWW}/in/x", "username": "x"}, "username")],
+)
+def test_params_refused(params: dict[str, Any], loc: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ProfileParams.model_validate(params)
+    assert [error["loc"] for error in refused.value.errors()] == [(loc,)]
+
+
+MODELS: dict[str, type[BaseModel]] = {
+    value.__name__: value
+    for module in (professional, professional_rows)
+    for value in vars(module).values()
+    if isinstance(value, type) and issubclass(value, BaseModel)
+}
+
+
+@pytest.mark.parametrize("model", [MODELS[name] for name in sorted(MODELS)], ids=sorted(MODELS))
+def test_every_field_is_documented(model: type[BaseModel]) -> None:
+    assert [name for name, field in model.model_fields.items() if not field.description] == []
+
+
+def test_every_field_must_be_there() -> None:
+    schema = Profile.model_json_schema(by_alias=True)
+    assert set(schema["required"]) == set(schema["properties"])
+    assert {"firstName", "lastName", "fullName"} <= set(schema["properties"])
+    assert len(schema["properties"]) == 39
+    assert schema["additionalProperties"] is False

@@ -1,0 +1,152 @@
+"""Recorded pages of the retail platform, read with the numbers that the notes give. They are not ours to ship."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ScrapeError
+from crawler.pipelines import validated
+from crawler.platforms.retail.pages import ListingPage, SearchPage
+from crawler.platforms.retail.schema import Listing, SearchListing
+
+CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "retail"
+pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not here")
+
+URL = "https://www.walmart.com/search?q=x"
+
+
+def read(name: str | bytes, **asked: Any) -> dict[str, Any]:
+    """A capture's validated data."""
+    body = name if isinstance(name, bytes) else (CAPTURES / name).read_bytes()
+    page_class, model = (ListingPage, Listing) if "cat_id" in asked else (SearchPage, SearchListing)
+    response = HttpResponse(URL, body, status=200, headers={"Content-Type": "text/html; charset=utf-8"})
+    data = asyncio.run(page_class(response=response, page_params=PageParams(asked)).to_item())
+    assert validated(model, data) == data
+    return data
+
+
+def laptops() -> dict[str, Any]:
+    """The rows of three pages, without the pages."""
+    packed = (CAPTURES / "items_search_laptop_3pages_preowned_ranges_2025-08.json.gz").read_bytes()
+    return read(gzip.decompress(packed), query="laptop")
+
+
+def counts(data: dict[str, Any]) -> dict[str, int]:
+    products = data["products"]
+    return {
+        "rows": len(products),
+        "sponsored": sum(p["is_sponsored"] for p in products),
+        "out of stock": sum(p["availability"]["status"] == "OUT_OF_STOCK" for p in products),
+        "no price": sum(p["price"]["current_price"] is None for p in products),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "expected"),
+    [
+        ("search_mustard_page1_20241209build.html", 1, {"rows": 50, "sponsored": 10, "out of stock": 4, "no price": 2}),
+        ("search_mustard_page2_20241209build.html", 2, {"rows": 50, "sponsored": 10, "out of stock": 0, "no price": 9}),
+        ("derived/min_search_mustard_page1.html", 1, {"rows": 50, "sponsored": 10, "out of stock": 4, "no price": 2}),
+        ("derived/min_search_mustard_page2.html", 2, {"rows": 50, "sponsored": 10, "out of stock": 0, "no price": 9}),
+    ],
+)
+def test_rendered_pages(name: str, page: int, expected: dict[str, int]) -> None:
+    data = read(name, query="mustard", page=page, sort="best_match")
+    assert counts(data) == expected
+    assert (data["total_results"], data["max_page"], data["page"], data["has_more"]) == (4772, 25, page, True)
+    assert (data["cat_id"], data["category_name"], data["sort"]) == ("0", "mustard", "best_match")
+    assert (data["heading"], data["title"]) == ('Results for "mustard"', "mustard - Walmart.com")
+    assert all(p["url"].startswith("https://www.walmart.com/ip/") and "?" not in p["url"] for p in data["products"])
+
+
+def test_a_row_field_by_field() -> None:
+    first = read("search_mustard_page1_20241209build.html", query="mustard")["products"][0]
+    assert (first["item_id"], first["product_id"]) == ("14089343", "1LH5IA66Q51C")
+    assert first["price"] == {"currency": "USD", "current_price": 2.78, "is_price_range": False, "min_price": 2.78}
+    assert first["rating"] == {"average": 4.5, "review_count": 1146}
+    assert first["seller"] == {"id": "F55CDC31AB754BB68FE0B39041159D63", "name": "Walmart.com"}
+    assert first["availability"] == {"display": "In stock", "in_stock": True, "status": "IN_STOCK"}
+    assert first["badges"] == ["Best seller", "SAVE_WITH_W_PLUS"]
+    assert first["category_path"] == "976759/976794/7981173/3083319/9238964"
+
+
+def test_unrated_rows_are_not_zero_filled() -> None:
+    products = read("search_mustard_page2_20241209build.html", query="mustard")["products"]
+    assert any(p["rating"] == {"average": None, "review_count": None} for p in products)
+    assert not any(p["rating"]["average"] == 0 or p["rating"]["review_count"] == 0 for p in products)
+
+
+def test_conditions_and_ranges_of_laptops() -> None:
+    data = laptops()
+    products = data["products"]
+    assert counts(data) | {"out of stock": 0} == {"rows": 150, "sponsored": 31, "out of stock": 0, "no price": 2}
+    assert Counter(p["condition"] for p in products) == {1: 141, 5: 5, 4: 1, 11: 1, None: 2}
+    assert sum(p["is_preowned"] for p in products) == 7
+    assert sum("max_price" in p["price"] for p in products) == 26
+
+
+def test_price_lines() -> None:
+    data = read("search_nike_pricelines_trimmed_2026-10.json", query="nike")
+    assert [p["price"]["current_price"] for p in data["products"]] == [69.99, 137.45, 69.87]
+    assert "732060516" not in {p["item_id"] for p in data["products"]}, "a carousel's row"
+    assert data["max_page"] == 13
+
+
+def test_price_lines_with_options() -> None:
+    data = read("cp_eggs_pricelines_options_range_trimmed_2026.json", cat_id="1001469")
+    assert [p["price"]["current_price"] for p in data["products"]] == [2.47, 1.67, 7.46, 30.42]
+    last = data["products"][-1]["price"]
+    assert last == {
+        "currency": "USD",
+        "current_price": 30.42,
+        "is_price_range": True,
+        "min_price": 30.42,
+        "max_price": 279.99,
+    }
+
+
+def test_price_lines_that_say_little() -> None:
+    prices = [p["price"] for p in read("derived/price_lines_variants_trimmed_2026-09.json", query="wii")["products"]]
+    assert [(price["current_price"], price["min_price"], price["is_price_range"]) for price in prices] == [
+        (69.99, 69.99, False),
+        (None, None, False),
+        (None, 10.0, True),
+        (109.99, 103.95, True),
+    ]
+
+
+def test_nested_prices_and_unknown_availability() -> None:
+    data = read("graphql_android_listing_all_oos_unknown_2022-10.json", query="")
+    assert counts(data) == {"rows": 20, "sponsored": 0, "out of stock": 15, "no price": 5}
+    unknown = [p for p in data["products"] if p["availability"]["status"] == "UNKNOWN"]
+    assert len(unknown) == 5
+    assert all(p["availability"] == {"display": "", "in_stock": None, "status": "UNKNOWN"} for p in unknown)
+    assert (data["total_results"], data["sort"]) == (45000, "best_seller")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "reason"),
+    [
+        ("challenge_robot_or_human_2025-06.html", "UPSTREAM_BLOCKED", "challenge"),
+        ("product_page_not_a_listing_2024-12.html", "TARGET_NOT_FOUND", "wrong_page_kind"),
+        ("product_out_of_stock_trimmed_2026.json", "TARGET_NOT_FOUND", "wrong_page_kind"),
+    ],
+)
+def test_what_is_no_listing(name: str, code: str, reason: str) -> None:
+    with pytest.raises(ScrapeError) as refused:
+        read(name, query="x")
+    assert (refused.value.code, refused.value.reason) == (code, reason)
+
+
+@pytest.mark.parametrize("asked", [{"page": 1}, {"sort": "price_low"}, {"cat_id": "976759"}])
+def test_another_listing_than_asked_for(asked: dict[str, Any]) -> None:
+    with pytest.raises(ScrapeError) as refused:
+        read("search_mustard_page2_20241209build.html", **asked)
+    assert refused.value.reason == "wrong_echo"

@@ -1,0 +1,215 @@
+"""The retail page objects on the sandbox's pages: damaged in every way, they give data or a typed error."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.pipelines import validated
+from crawler.platforms.retail.pages import ListingPage
+from crawler.platforms.retail.schema import Listing
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.retail.site import World
+
+WORLD = World(light=True)
+PATH = ("props", "pageProps", "initialData", "searchResult")
+
+
+def page_of(data: Any, *, status: int = 200, **asked: Any) -> ListingPage:
+    block = data if isinstance(data, bytes) else orjson.dumps(data)
+    body = b'<html><script id="__NEXT_DATA__" type="application/json">' + block + b"</script></html>"
+    response = HttpResponse("https://www.walmart.com/browse/1", body, status=status)
+    return ListingPage(response=response, page_params=PageParams({"cat_id": "976759", **asked}))
+
+
+def read(data: Any, **asked: Any) -> dict[str, Any]:
+    return validated(Listing, asyncio.run(page_of(data, **asked).to_item()))
+
+
+def payload() -> dict[str, Any]:
+    body = WORLD.page(Ask("/browse/976759"))[2]
+    block = body.split(b'nonce="k3x">')[1].split(b"</script>")[0]
+    data: dict[str, Any] = orjson.loads(block)
+    return data
+
+
+PAYLOAD = payload()
+
+
+def listing(data: Any) -> Any:
+    for key in PATH:
+        data = data[key]
+    return data
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equals_the_truth_over_seeds(seed: int) -> None:
+    world = World(seed, light=True)
+    for params in (
+        {"cat_id": "976759"},
+        {"cat_id": "4044", "page": 3, "sort": "price_low"},
+        {"cat_id": "3944", "min_price": 20},
+    ):
+        body = world.page(Ask(f"/browse/{params['cat_id']}", {k: str(v) for k, v in params.items()}))[2]
+        response = HttpResponse("http://127.0.0.1/", body, status=200, encoding="utf-8")
+        asked = {k: v for k, v in params.items() if k != "min_price"}
+        data = asyncio.run(ListingPage(response=response, page_params=PageParams(asked)).to_item())
+        assert validated(Listing, data) == world.truth(params)
+
+
+def test_what_the_page_tells_a_crawl() -> None:
+    page = page_of(PAYLOAD)
+    assert [cat_id for cat_id, _ in page.subcategories] == list(WORLD.categories["976759"].children)
+    assert page.price_bounds == (0.0, 250.0)
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "left"),
+    [
+        ("breadCrumb", "breadcrumbs", []),
+        ("aggregatedCount", "total_results", None),
+    ],
+)
+def test_an_optional_key_changes_its_field_only(key: str, field: str, left: Any) -> None:
+    data = copy.deepcopy(PAYLOAD)
+    del listing(data)[key]
+    if key == "aggregatedCount":
+        for stack in listing(data)["itemStacks"]:
+            del stack["count"], stack["meta"]["totalItemCount"]
+    whole, without = read(PAYLOAD), read(data)
+    assert without[field] == left
+    assert {k: v for k, v in without.items() if k != field} == {k: v for k, v in whole.items() if k != field}
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "left"),
+    [
+        ("averageRating", "rating", {"average": None}),
+        ("sellerName", "seller", {"name": ""}),
+        ("conditionV2", "condition", None),
+        ("shortDescription", "short_description", ""),
+        ("offerId", "offer_id", ""),
+        ("availabilityStatusV2", "availability", {"in_stock": None, "status": ""}),
+        ("category", "category_path", ""),
+        ("priceInfo", "price", {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}),
+    ],
+)
+def test_an_optional_key_of_a_row_changes_its_field_only(key: str, field: str, left: Any) -> None:
+    data = copy.deepcopy(PAYLOAD)
+    for row in rows_of(data):
+        row.pop(key, None)
+    for whole, without in zip(read(PAYLOAD)["products"], read(data)["products"], strict=True):
+        assert {k: v for k, v in without.items() if k != field} == {k: v for k, v in whole.items() if k != field}
+        if isinstance(left, dict):
+            assert left.items() <= without[field].items()
+        else:
+            assert without[field] == left
+
+
+def rows_of(data: Any) -> Iterator[dict[str, Any]]:
+    for stack in listing(data)["itemStacks"]:
+        yield from (row for row in stack["items"] or stack["itemsV2"] if row["__typename"] == "Product")
+
+
+@pytest.mark.parametrize("key", ["usItemId", "name"])
+def test_rows_without_a_mandatory_key_are_blindness(key: str) -> None:
+    data = copy.deepcopy(PAYLOAD)
+    for row in rows_of(data):
+        del row[key]
+    with pytest.raises(ExtractionFailed) as refused:
+        read(data)
+    assert refused.value.reason == "blind"
+    assert key in {detail["loc"][-1] for detail in refused.value.details}
+
+
+def test_a_listing_without_rows_names_the_path() -> None:
+    data = copy.deepcopy(PAYLOAD)
+    del listing(data)["itemStacks"]
+    with pytest.raises(ExtractionFailed) as refused:
+        read(data)
+    assert refused.value.details[0]["loc"] == [*PATH, "itemStacks"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retry_after"),
+    [
+        (404, "TARGET_NOT_FOUND", None),
+        (410, "TARGET_NOT_FOUND", None),
+        (429, "UPSTREAM_RATE_LIMITED", None),
+        (403, "UPSTREAM_BLOCKED", None),
+        (412, "UPSTREAM_BLOCKED", None),
+        (418, "UPSTREAM_BLOCKED", None),
+        (500, "UPSTREAM_ERROR", None),
+        (503, "UPSTREAM_ERROR", None),
+        (302, "UPSTREAM_ERROR", None),
+    ],
+)
+def test_statuses(status: int, code: str, retry_after: int | None) -> None:
+    with pytest.raises(ScrapeError) as refused:
+        asyncio.run(page_of(PAYLOAD, status=status).to_item())
+    assert (refused.value.code, refused.value.retry_after, refused.value.upstream_status) == (code, retry_after, status)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=8), children, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every path of the payload, of lists the first two entries."""
+    if path:
+        yield path
+    children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from places(child, (*path, key))
+
+
+PLACES = list(places(PAYLOAD["props"]["pageProps"]["initialData"]))
+
+
+@given(st.lists(st.tuples(st.sampled_from(PLACES), JSON | st.just("<remove>")), min_size=1, max_size=6))
+@settings(derandomize=True, max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
+    data = copy.deepcopy(PAYLOAD)
+    for path, value in damages:
+        holder: Any = data["props"]["pageProps"]["initialData"]
+        try:
+            for key in path[:-1]:
+                holder = holder[key]
+            if value == "<remove>":
+                del holder[path[-1]]
+            else:
+                holder[path[-1]] = value
+        except (KeyError, IndexError, TypeError):
+            continue  # an earlier damage took the place away
+    with suppress(ScrapeError):
+        read(data)
+
+
+@given(JSON)
+@settings(derandomize=True, max_examples=200, deadline=None)
+def test_any_json_gives_data_or_a_typed_error(data: Any) -> None:
+    with pytest.raises(ScrapeError):
+        read(data)
+
+
+@pytest.mark.parametrize("block", [b"", b"{", b"[" * 10_000 + b"]" * 10_000, b"\xff\xfe", b'{"props": NaN}'])
+def test_what_is_no_json(block: bytes) -> None:
+    with pytest.raises(ScrapeError):
+        read(block)

@@ -1,0 +1,32 @@
+"""Requests of the retail platform: what is asked for reaches the URL, and nothing else does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crawler.platforms.retail.requests import listing_request
+
+ORIGIN = "https://shop.example"
+
+
+@pytest.mark.parametrize(
+    ("asked", "url"),
+    [
+        ({"cat_id": "3944_1_2"}, "/browse/3944_1_2"),
+        ({"cat_id": "3944", "page": 2}, "/browse/3944?page=2"),
+        ({"cat_id": "3944", "sort": "price_low"}, "/browse/3944?sort=price_low"),
+        ({"cat_id": "3944", "min_price": 0.0, "max_price": 19.999}, "/browse/3944?min_price=0.00&max_price=20.00"),
+        ({"query": "mustard & co / 50%"}, "/search?q=mustard+%26+co+%2F+50%25"),
+        ({"query": "mustard", "page": 3, "sort": "new"}, "/search?q=mustard&page=3&sort=new"),
+    ],
+)
+def test_urls(asked: dict[str, Any], url: str) -> None:
+    request = listing_request(ORIGIN, **asked)
+    assert (request.method, request.url) == ("GET", ORIGIN + url)
+
+
+def test_the_page_object_is_told_what_was_asked_for() -> None:
+    request = listing_request(ORIGIN, cat_id="3944", page=2, sort="new", min_price=5)
+    assert request.meta["page_params"].items() >= {"cat_id": "3944", "page": 2, "sort": "new"}.items()

@@ -1,0 +1,170 @@
+"""One row of a listing, in every form that the platform has been seen to serve it. The rows are invented."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crawler.pipelines import validated
+from crawler.platforms.retail.product import product
+from crawler.platforms.retail.schema import Product
+
+ROW: dict[str, Any] = {"__typename": "Product", "usItemId": "0071", "name": 'Red Barn™ Mustard, 8" & more'}
+
+EN_DASH = "–"
+
+
+def read(**keys: Any) -> dict[str, Any]:
+    return validated(Product, product({**ROW, **keys}))
+
+
+def line(kind: str, **values: str) -> dict[str, Any]:
+    return {"lineType": kind, "values": [{"key": key, "value": value} for key, value in values.items()]}
+
+
+def lines(*found: dict[str, Any], currency: str = "USD") -> dict[str, Any]:
+    """The layout since July 2026, with all older fields emptied, as it is served."""
+    flat = {"linePrice": "", "linePriceDisplay": "", "itemPrice": "", "minPrice": 0, "priceRangeString": ""}
+    return {**flat, "priceDetails": {"currency": currency, "priceLines": list(found)}}
+
+
+CURRENT = line("CURRENT_PRICE", PRICE="69.99")
+
+
+@pytest.mark.parametrize(
+    ("info", "current", "low", "high", "ranged"),
+    [
+        # Typed lines
+        (lines(CURRENT), 69.99, 69.99, None, False),
+        (lines(line("DISCOUNTED_PRICE", PRICE="9.50"), CURRENT), 9.5, 9.5, None, False),
+        (lines(CURRENT, line("UNIT_PRICE", UNIT_PRICE="13.7 ¢/count")), 69.99, 69.99, None, False),
+        (lines(CURRENT, line("COMPARISON", WAS_PRICE="99.00")), 69.99, 69.99, None, False),
+        (lines(CURRENT, line("OPTIONS", LOW_PRICE="59.99")), 69.99, 59.99, None, True),
+        (lines(line("OPTIONS", LOW_PRICE="59.99")), None, 59.99, None, True),
+        (lines(CURRENT, line("OPTIONS_RANGE", LOW_PRICE="69.99", HIGH_PRICE="279.99")), 69.99, 69.99, 279.99, True),
+        (lines(CURRENT, line("OPTIONS_RANGE", LOW_PRICE="69.99", HIGH_PRICE="69.99")), 69.99, 69.99, 69.99, False),
+        (lines(), None, None, None, False),
+        (lines(line("CURRENT_PRICE", PRICE="0")), None, None, None, False),
+        # Nested, of in-page calls
+        ({"currentPrice": {"price": 3.5, "priceString": "$3.50", "currencyUnit": "USD"}}, 3.5, 3.5, None, False),
+        ({"currentPrice": {"price": 3}, "priceRange": {"minPrice": 2, "maxPrice": 4}}, 3.0, 2.0, 4.0, True),
+        ({"currentPrice": {"price": 3}, "priceRange": {"minPrice": None, "maxPrice": None}}, 3.0, 3.0, None, False),
+        ({"currentPrice": None, "priceRange": None}, None, None, None, False),
+        # Flat texts, until mid 2026
+        ({"linePrice": "$1,119.00", "itemPrice": "$1,300.00", "minPrice": 0}, 1119.0, 1119.0, None, False),
+        ({"linePrice": "", "linePriceDisplay": "Now $159.00", "itemPrice": "$200"}, 159.0, 159.0, None, False),
+        (
+            {"linePrice": "$9.91", "priceRangeString": f"Options from $9.91 {EN_DASH} $22.64"},
+            9.91,
+            9.91,
+            22.64,
+            True,
+        ),
+        ({"linePrice": "$13.00", "priceRangeString": "More options from $11.69"}, 13.0, 11.69, None, True),
+        ({"linePrice": "$159.00", "priceRangeString": "From $159.00"}, 159.0, 159.0, None, False),
+        # Offers that are gone
+        ({"linePrice": "", "minPrice": 0, "priceRangeString": "", "shipPrice": "$5"}, None, None, None, False),
+        (None, None, None, None, False),
+        ([], None, None, None, False),
+        ("$5", None, None, None, False),
+    ],
+)
+def test_prices(info: Any, current: float | None, low: float | None, high: float | None, ranged: bool) -> None:  # noqa: FBT001
+    expected = {
+        "currency": "USD" if low is not None else "",
+        "current_price": current,
+        "is_price_range": ranged,
+        "min_price": low,
+    }
+    if high is not None:
+        expected["max_price"] = high
+    # The row's own price is 0 or cut to whole dollars: never read.
+    assert read(priceInfo=info, price=69)["price"] == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "currency"),
+    [
+        ({"priceInfo": lines(CURRENT, currency="CAD")}, "CAD"),
+        ({"priceInfo": {"currentPrice": {"price": 1}}, "currencyCode": "MXN"}, "MXN"),
+        ({"priceInfo": {"linePrice": "$1.00"}}, "USD"),
+        ({"priceInfo": lines(currency="CAD"), "currencyCode": "CAD"}, ""),
+    ],
+)
+def test_a_currency_only_beside_a_price(keys: dict[str, Any], currency: str) -> None:
+    assert read(**keys)["price"]["currency"] == currency
+
+
+@pytest.mark.parametrize(
+    ("keys", "field", "value"),
+    [
+        ({}, "item_id", "0071"),
+        ({}, "name", 'Red Barn™ Mustard, 8" & more'),
+        ({"usItemId": 17265721605}, "item_id", "17265721605"),
+        ({"averageRating": 4.5, "numberOfReviews": 12}, "rating", {"average": 4.5, "review_count": 12}),
+        ({"averageRating": 4, "numberOfReviews": None}, "rating", {"average": 4.0, "review_count": None}),
+        ({"averageRating": 0, "numberOfReviews": 0}, "rating", {"average": None, "review_count": None}),
+        (
+            {"averageRating": None, "rating": {"averageRating": 0, "numberOfReviews": 0}},
+            "rating",
+            {"average": None, "review_count": None},
+        ),
+        ({"averageRating": -1, "numberOfReviews": -1}, "rating", {"average": None, "review_count": None}),
+        ({"isSponsoredFlag": True}, "is_sponsored", True),
+        ({"isSponsoredFlag": False, "sponsoredProduct": {}}, "is_sponsored", False),
+        ({"sponsoredProduct": {"clickBeacon": "x"}}, "is_sponsored", True),
+        ({"sponsoredProduct": None}, "is_sponsored", False),
+        ({"conditionV2": {"code": 5, "groupCode": 2}}, "condition", 5),
+        ({"conditionV2": None}, "condition", None),
+        ({"isPreowned": True}, "is_preowned", True),
+        ({"category": {"categoryPathId": "0:3944:1089430:3951"}}, "category_path", "3944/1089430/3951"),
+        ({"category": {"path": None}}, "category_path", ""),
+        ({"canonicalUrl": "/ip/a/71?classType=X&athbdg=L1"}, "url", "https://www.walmart.com/ip/a/71"),
+        ({"canonicalUrl": ""}, "url", ""),
+        ({"imageInfo": {"thumbnailUrl": "https://i.example/t.jpg"}}, "image", "https://i.example/t.jpg"),
+        ({"imageInfo": {"allImages": [{"url": "https://i.example/a.jpg"}]}}, "image", "https://i.example/a.jpg"),
+        ({"image": "https://i.example/i.jpg", "imageInfo": {"thumbnailUrl": "t"}}, "image", "https://i.example/i.jpg"),
+        ({"shortDescription": None, "description": ""}, "short_description", ""),
+        ({"shortDescription": "<li>Hot</li>"}, "short_description", "<li>Hot</li>"),
+        ({"variantCount": 3, "variantList": [{}]}, "variant_count", 3),
+        ({"variantList": [{}, {}]}, "variant_count", 2),
+        ({"variantCriteria": [{"variantList": [{}, {}]}, {"variantList": [{}]}]}, "variant_count", 3),
+        ({"type": "REGULAR", "variantList": []}, "variant_count", 0),
+        ({"type": "VARIANT", "variantList": []}, "variant_count", None),
+        ({"flag": "Best seller"}, "flag", "Best seller"),
+        ({"flag": "", "badges": {"flags": [{"text": "Deal"}]}}, "flag", "Deal"),
+        ({"flag": "", "badge": {"text": "Rollback"}}, "flag", "Rollback"),
+        (
+            {
+                "badges": {
+                    "flags": [{"text": "Deal"}, {"text": ""}],
+                    "tags": [{"type": "ICON", "key": "SAVE", "text": "Save with"}, {"type": "TEXT", "text": "New"}],
+                    "groups": [{"name": "fulfillment"}],
+                }
+            },
+            "badges",
+            ["Deal", "SAVE", "New"],
+        ),
+        (
+            {"availabilityStatusV2": {"value": "OUT_OF_STOCK", "display": "Out of stock"}},
+            "availability",
+            {"display": "Out of stock", "in_stock": False, "status": "OUT_OF_STOCK"},
+        ),
+        (
+            {"availabilityStatusV2": {"value": "UNKNOWN", "display": None}},
+            "availability",
+            {"display": "", "in_stock": None, "status": "UNKNOWN"},
+        ),
+        ({"sellerId": None, "sellerName": None}, "seller", {"id": "", "name": ""}),
+        ({"offerId": None}, "offer_id", ""),
+        ({"fulfillmentType": None}, "fulfillment_type", ""),
+    ],
+)
+def test_fields(keys: dict[str, Any], field: str, value: Any) -> None:
+    assert read(**keys)[field] == value
+
+
+@pytest.mark.parametrize("keys", [{}, {"flag": "", "badges": {"flags": [], "tags": []}, "badge": {"text": ""}}])
+def test_labels_that_a_row_has_not_are_absent(keys: dict[str, Any]) -> None:
+    assert not {"badges", "flag"} & read(**keys).keys()

@@ -1,0 +1,287 @@
+"""What the retail scrapers take and refuse, and the shape of what they give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from crawler.errors import ExtractionFailed
+from crawler.pipelines import validated
+from crawler.platforms.retail import schema as retail
+from crawler.platforms.retail.schema import (
+    CategoryParams,
+    Listing,
+    Product,
+    SearchListing,
+    SearchParams,
+    category_of_url,
+)
+
+WWW = "https://www.walmart.com"
+
+GOOD_URLS = {
+    f"{WWW}/browse/976759": "976759",
+    f"{WWW}/browse/976759/": "976759",
+    f"{WWW}/browse/food/976759": "976759",
+    f"{WWW}/browse/food/condiments/976759_976783_1": "976759_976783_1",
+    f"{WWW}/browse/caf%C3%A9-tea/976759_1": "976759_1",
+    f"{WWW}/browse/café/976759_1": "976759_1",
+    f"{WWW}/browse/home..garden/4044": "4044",
+    f"{WWW}/browse/food/976759?povid=x&page=3#top": "976759",
+    f"{WWW}/browse/0?facet=brand:Red+Barn": "0",
+    f"{WWW}/cp/eggs/1001469": "1001469",
+    f"{WWW}/cp/1001469": "1001469",
+    "http://walmart.com/browse/976759": "976759",
+    "HTTPS://WWW.WALMART.COM/browse/976759": "976759",
+}
+
+HOSTILE_URLS = [
+    "",
+    "976759",
+    "/browse/976759",
+    "//www.walmart.com/browse/976759",
+    "ftp://www.walmart.com/browse/976759",
+    "file:///browse/976759",
+    "javascript:alert(1)//www.walmart.com/browse/976759",
+    "https:/www.walmart.com/browse/976759",
+    "https://www.walmart.com",
+    f"{WWW}/",
+    f"{WWW}/browse/",
+    f"{WWW}/browse/food",
+    f"{WWW}/browse/food/976759_",
+    f"{WWW}/browse/food/_976759",
+    f"{WWW}/browse/food/97675a",
+    f"{WWW}/browse/food/９７６７５９",
+    f"{WWW}/browse/food/976759%0a",
+    f"{WWW}/browse/%39",
+    f"{WWW}/browse/food/" + "9" * 21,
+    f"{WWW}/ip/mustard/976759",
+    f"{WWW}/search?q=mustard",
+    f"{WWW}/search/browse/976759",
+    f"{WWW}/cp/a/b/976759",
+    f"{WWW}/BROWSE/976759",
+    f"{WWW}//browse/976759",
+    f"{WWW}/browse//976759",
+    f"{WWW}/browse/../ip/976759",
+    f"{WWW}/browse/./976759",
+    f"{WWW}/browse/%2e%2e/976759",
+    f"{WWW}/browse/..%2f..%2fip/976759",
+    f"{WWW}/browse/a%5Cb/976759",
+    f"{WWW}/browse/a%00/976759",
+    f"{WWW}/browse/a%zz/976759",
+    f"{WWW}\\browse\\976759",
+    f"{WWW}/browse/a\\b/976759",
+    f"{WWW}/browse/\n976759",
+    f"\t{WWW}/browse/976759",
+    f" {WWW}/browse/976759",
+    f"{WWW}/browse/976759\r\nHost: evil.example",
+    f"{WWW}/browse/976759\u202e",
+    "https://user@www.walmart.com/browse/976759",
+    "https://www.walmart.com@evil.example/browse/976759",
+    "https://www.walmart.com:443/browse/976759",
+    "https://www.walmart.com:8080/browse/976759",
+    "https://www.walmart.com./browse/976759",
+    "https://www.walmart.com.evil.example/browse/976759",
+    "https://evil.example/www.walmart.com/browse/976759",
+    "https://evilwalmart.com/browse/976759",
+    "https://m.walmart.com/browse/976759",
+    "https://www.walmart.ca/browse/976759",
+    "https://www.wаlmart.com/browse/976759",  # a Cyrillic "а"
+    "https://xn--www-wlmart-zuf.com/browse/976759",
+    "https://www。walmart。com/browse/976759",
+    "https://ｗｗｗ.walmart.com/browse/976759",
+    "https://www.walmart.com％2fbrowse/976759",
+    "https://127.0.0.1/browse/976759",
+    "https://[::1]/browse/976759",
+    "https://[/browse/976759",
+    "https://2130706433/browse/976759",
+    "https://169.254.169.254/browse/976759",
+]
+
+
+@pytest.mark.parametrize(("url", "cat_id"), GOOD_URLS.items())
+def test_a_category_page_gives_its_id(url: str, cat_id: str) -> None:
+    assert category_of_url(url) == cat_id
+    assert CategoryParams(url=url).category == cat_id
+
+
+@pytest.mark.parametrize("url", HOSTILE_URLS)
+def test_any_other_url_is_refused_and_told_what_is_accepted(url: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        CategoryParams(url=url)
+    (error,) = refused.value.errors()
+    assert error["loc"] == ("url",)
+    assert "/browse/<names>/<id>" in error["msg"]
+
+
+@given(st.text() | st.text().map(f"{WWW}/browse/".__add__) | st.text().map("https://".__add__))
+def test_no_text_is_more_than_refused(url: str) -> None:
+    try:
+        cat_id = category_of_url(url)
+    except ValueError:
+        return
+    assert CategoryParams(cat_id=cat_id).category == cat_id
+
+
+@pytest.mark.parametrize(
+    ("params", "loc"),
+    [
+        ({}, ()),
+        ({"cat_id": "1", "url": f"{WWW}/browse/1"}, ()),
+        ({"cat_id": 976759}, ("cat_id",)),
+        ({"cat_id": ""}, ("cat_id",)),
+        ({"cat_id": "1__2"}, ("cat_id",)),
+        ({"cat_id": "1\n"}, ("cat_id",)),
+        ({"cat_id": "../1"}, ("cat_id",)),
+        ({"cat_id": "١"}, ("cat_id",)),
+        ({"cat_id": "1", "page": 0}, ("page",)),
+        ({"cat_id": "1", "page": "2"}, ("page",)),
+        ({"cat_id": "1", "page": 2.0}, ("page",)),
+        ({"cat_id": "1", "page": True}, ("page",)),
+        ({"cat_id": "1", "sort": "cheapest"}, ("sort",)),
+        ({"cat_id": "1", "min_price": -1}, ("min_price",)),
+        ({"cat_id": "1", "min_price": "1"}, ("min_price",)),
+        ({"cat_id": "1", "max_price": float("inf")}, ("max_price",)),
+        ({"cat_id": "1", "max_price": float("nan")}, ("max_price",)),
+        ({"cat_id": "1", "min_price": 2, "max_price": 1}, ()),
+        ({"cat_id": "1", "query": "mustard"}, ("query",)),
+        ({"cat_id": "1", "sorted": True}, ("sorted",)),
+    ],
+)
+def test_category_params_refused(params: dict[str, Any], loc: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError) as refused:
+        CategoryParams.model_validate(params)
+    assert [error["loc"] for error in refused.value.errors()] == [loc]
+
+
+@pytest.mark.parametrize("query", ["", " ", "\t\n", "q" * 201, None, 7])
+def test_search_params_refused(query: Any) -> None:
+    with pytest.raises(ValidationError) as refused:
+        SearchParams.model_validate({"query": query})
+    assert [error["loc"] for error in refused.value.errors()] == [("query",)]
+
+
+def test_params_with_all_keys() -> None:
+    params = {"cat_id": "1_2", "page": 2, "sort": "price_low", "min_price": 0, "max_price": 9.5}
+    assert CategoryParams.model_validate(params).model_dump(exclude_none=True) == params
+    assert SearchParams(query="q" * 200).model_dump(exclude_none=True) == {
+        "query": "q" * 200,
+        "page": 1,
+        "sort": "best_match",
+    }
+
+
+def test_the_json_schema_states_what_the_model_refuses() -> None:
+    schema = CategoryParams.model_json_schema()
+    assert schema["oneOf"] == [{"required": ["cat_id"]}, {"required": ["url"]}]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["cat_id"]["pattern"] == retail.CATEGORY_ID
+    assert (schema["properties"]["page"]["minimum"], schema["properties"]["min_price"]["minimum"]) == (1, 0)
+
+
+MODELS = [value for value in vars(retail).values() if isinstance(value, type) and issubclass(value, BaseModel)]
+SELF_EXPLAINING = {"availability", "price", "rating", "seller"}
+"""Objects: their own docstrings and fields say what they are."""
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_field_is_documented(model: type[BaseModel]) -> None:
+    undocumented = {name for name, field in model.model_fields.items() if not field.description}
+    assert undocumented <= SELF_EXPLAINING
+
+
+def test_keys_are_those_of_the_contract_in_its_order() -> None:
+    assert list(Listing.model_fields) == [
+        "breadcrumbs",
+        "cat_id",
+        "category_id",
+        "category_name",
+        "has_more",
+        "heading",
+        "max_page",
+        "page",
+        "products",
+        "returned",
+        "sort",
+        "title",
+        "total_results",
+        "url",
+    ]
+    assert list(SearchListing.model_fields) == [*Listing.model_fields, "query"]
+    assert list(Product.model_fields) == [
+        "availability",
+        "badges",
+        "category_path",
+        "condition",
+        "flag",
+        "fulfillment_type",
+        "image",
+        "is_preowned",
+        "is_sponsored",
+        "item_id",
+        "name",
+        "offer_id",
+        "price",
+        "product_id",
+        "rating",
+        "seller",
+        "short_description",
+        "url",
+        "variant_count",
+    ]
+
+
+PRODUCT: dict[str, Any] = {
+    "availability": {"display": "", "in_stock": None, "status": ""},
+    "category_path": "",
+    "condition": None,
+    "fulfillment_type": "",
+    "image": "",
+    "is_preowned": None,
+    "is_sponsored": False,
+    "item_id": "1",
+    "name": "Mustard",
+    "offer_id": "",
+    "price": {"currency": "", "current_price": None, "is_price_range": False, "min_price": None},
+    "product_id": "",
+    "rating": {"average": None, "review_count": None},
+    "seller": {"id": "", "name": ""},
+    "short_description": "",
+    "url": "",
+    "variant_count": None,
+}
+
+
+def test_optional_keys_stay_absent() -> None:
+    assert validated(Product, PRODUCT) == PRODUCT
+    whole = {**PRODUCT, "badges": ["a"], "flag": "a", "price": {**PRODUCT["price"], "max_price": 2.0}}
+    assert validated(Product, whole) == whole
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(key, "absent") for key in PRODUCT]
+    + [
+        ("item_id", ""),
+        ("item_id", 1),
+        ("name", ""),
+        ("name", None),
+        ("is_sponsored", None),
+        ("is_sponsored", 1),
+        ("condition", "1"),
+        ("variant_count", 1.5),
+        ("seller", None),
+        ("surprise", 1),
+    ],
+)
+def test_a_product_that_does_not_fit_is_refused_with_its_path(key: str, value: Any) -> None:
+    product = {**PRODUCT, key: value}
+    if value == "absent":
+        del product[key]
+    with pytest.raises(ExtractionFailed) as refused:
+        validated(Product, product)
+    assert [detail["loc"] for detail in refused.value.details] == [[key]]

@@ -1,0 +1,273 @@
+"""The page objects of the short-video search: true on every world, typed on every failure, never broken by damage."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from web_poet import HttpResponse, PageParams
+
+from crawler.browser.sessions import Heard
+from crawler.errors import ScrapeError
+from crawler.pipelines import validated
+from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
+from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.shortvideo.site import PAGE_SIZE, World
+from crawler.spiders.shortvideo import SearchVisit
+
+URL = "https://www.tiktok.com/api/search/photo/full/?keyword=whales"
+PAGES = (AppResultsPage, ResultsPage, SearchPage)
+
+
+def read(body: bytes, *, status: int = 200, url: str = URL, **asked: Any) -> dict[str, Any]:
+    response = HttpResponse(url, body, status=status, headers={"Content-Type": "application/json; charset=utf-8"})
+    page = next(page for page in PAGES if page.recognise(response.text))
+    data = asyncio.run(page(response=response, page_params=PageParams(asked)).to_item())
+    return validated(PhotoSearch, data)
+
+
+def visited(world: World, words: str, **params: Any) -> dict[str, Any] | None:
+    """What a visit gives that is handed the world's answers one after another."""
+
+    async def visit() -> dict[str, Any] | None:
+        stay = SearchVisit(PhotoSearchParams(keywords=words, **params), quiet=1, pause=0)
+        offset = 0
+        while True:
+            answer = world.answer(words, offset)
+            offset = answer["cursor"]
+            if await stay.take(Heard(URL, 200, {}, orjson.dumps(answer))):
+                return stay.data()
+
+    return asyncio.run(visit())
+
+
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(20, 200))])
+@pytest.mark.parametrize("words", ["whales", "app-shape", "long list"])
+def test_worlds_are_read_as_they_are(seed: int, words: str) -> None:
+    world = World(seed)
+    for cursor, count in (("0", 30), ("7", 11), ("25", 30), ("990", 30)):
+        data = visited(world, words, cursor=cursor, count=count)
+        assert data is not None
+        assert validated(PhotoSearch, data) == world.truth({"keywords": words, "cursor": cursor, "count": count})
+
+
+@pytest.mark.parametrize("count", [1, 7, 12, 30])
+@pytest.mark.parametrize("words", ["whales", "long list"])
+def test_rows_by_cursor_are_each_there_once(words: str, count: int) -> None:
+    world = World(3)
+    rows: list[str] = []
+    cursor, more = "0", True
+    while more:
+        data = visited(world, words, cursor=cursor, count=count)
+        assert data is not None
+        assert len(data["search_item_list"]) <= count
+        rows += [row["aweme_id"] for row in data["search_item_list"]]
+        cursor, more = data["cursor"], data["has_more"]
+    assert rows == [p.id for p in world.posts(words) if p.kind == "photo" and not p.hidden]
+    assert len(rows) == len(set(rows)) > 2 * PAGE_SIZE
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "reason"),
+    [
+        (b"", "UPSTREAM_BLOCKED", "empty_body"),
+        (b" \n", "UPSTREAM_BLOCKED", "empty_body"),
+        (b'{"type": "verify"}', "UPSTREAM_BLOCKED", "captcha"),
+        (b'{"data": {"type": "verify"}}', "UPSTREAM_BLOCKED", "captcha"),
+        (b'{"status_code": 2483}', "TARGET_RESTRICTED", "login_required"),
+        (b'{"status_code": 2483, "item_list": []}', "TARGET_RESTRICTED", "login_required"),
+        (b'{"status_code": 403, "item_list": []}', "UPSTREAM_BLOCKED", "refused"),
+        (
+            b'{"status_code": 0, "search_nil_info": {"search_nil_type": "verify_check"}}',
+            "UPSTREAM_BLOCKED",
+            "verify_check",
+        ),
+        (b'{"log_pb": {}}', "EXTRACTION_FAILED", "no_list"),
+        (b"[1, 2]", "EXTRACTION_FAILED", "blind"),
+        (b'{"item_list": [{"idV3": "1"}]}', "EXTRACTION_FAILED", "blind"),
+        (b'{"item_list": [', "EXTRACTION_FAILED", "broken_data_block"),
+        (b'<div id="tiktok-verify-ele">', "UPSTREAM_BLOCKED", "captcha"),
+        (b'<html><div id="loginContainer">', "TARGET_RESTRICTED", "login_required"),
+        (b'<html><p id="wci">', "UPSTREAM_BLOCKED", "waiting_room"),
+        (b"<html>", "EXTRACTION_FAILED", "no_search_page"),
+        (b"<html><script id=__UNIVERSAL_DATA_FOR_REHYDRATION__>", "UPSTREAM_TIMEOUT", "no_answer"),
+    ],
+)
+def test_refusals(body: bytes, code: str, reason: str) -> None:
+    with pytest.raises(ScrapeError) as refused:
+        read(body)
+    assert (refused.value.code, refused.value.reason) == (code, reason)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(404, "TARGET_NOT_FOUND"), (429, "UPSTREAM_RATE_LIMITED"), (403, "UPSTREAM_BLOCKED"), (500, "UPSTREAM_ERROR")],
+)
+def test_statuses(status: int, code: str) -> None:
+    with pytest.raises(ScrapeError) as refused:
+        read(b"{}", status=status)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"status_code": 0}',
+        b'{"status_code": 0, "item_list": []}',
+        b'{"status_code": 0, "item_list": null, "has_more": 0}',
+        b'{"item_list": []}',
+        b'{"item_list": [], "search_nil_info": {"search_nil_type": "no_result"}}',
+        b'{"search_item_list": []}',
+        b'{"data": [], "status_code": 0}',
+        b'{"data": {"itemList": [], "hasMore": false}}',
+    ],
+)
+def test_no_results_are_no_failure(body: bytes) -> None:
+    assert read(body, keywords="x") == {"cursor": "0", "has_more": False, "keywords": "x", "search_item_list": []}
+
+
+def answer(words: str = "whales") -> dict[str, Any]:
+    return World(light=True).answer(words, 0)
+
+
+@pytest.mark.parametrize(
+    ("told", "more"), [(1, True), (0, False), ("1", True), ("0", False), (True, True), (None, False), ("false", False)]
+)
+def test_whether_there_is_more(told: object, more: bool) -> None:  # noqa: FBT001
+    assert read(orjson.dumps(answer() | {"has_more": told}))["has_more"] is more
+
+
+@pytest.mark.parametrize("name", ["statsV2", "stats"])
+def test_either_block_of_figures_will_do(name: str) -> None:
+    found = answer()
+    for row in found["item_list"]:
+        del row[name]
+    figures = [row["statistics"]["digg_count"] for row in read(orjson.dumps(found))["search_item_list"]]
+    assert all(isinstance(figure, int) for figure in figures)
+
+
+def test_a_photo_post_whose_pictures_have_a_new_name_is_seen() -> None:
+    found = answer()
+    found["item_list"][0]["imagePost"] = {"pictures": [1]}
+    with pytest.raises(ScrapeError) as refused:
+        read(orjson.dumps(found))
+    assert refused.value.details[0]["loc"] == ["item_list", 0, "imagePost", "images"]
+
+
+@pytest.mark.parametrize("nothing", [[], None])
+@pytest.mark.parametrize("words", ["whales", "app-shape"])
+def test_a_post_that_has_no_pictures_is_left_out(words: str, nothing: object) -> None:
+    found = answer(words)
+    app = words == "app-shape"
+    whole = len(read(orjson.dumps(found))["search_item_list"])
+    row = found["search_item_list"][0]["aweme_info"] if app else found["item_list"][0]
+    row["image_post_info" if app else "imagePost"]["images"] = nothing
+    assert len(read(orjson.dumps(found))["search_item_list"]) == whole - 1
+
+
+def test_what_stands_in_texts_does_not_make_it_the_app_s() -> None:
+    found = answer()
+    found["item_list"][0]["anchors"] = [{"logExtra": '{"aweme_id": "1"}'}]
+    body = orjson.dumps(found)
+    assert not AppResultsPage.recognise(body.decode())
+    assert read(body)["search_item_list"]
+
+
+MANDATORY = {
+    "ResultsPage": {("id",), ("author",), ("createTime",)},
+    "AppResultsPage": {("aweme_id",), ("author",), ("create_time",)},
+}
+
+
+@pytest.mark.parametrize("words", ["whales", "app-shape"])
+def test_an_optional_key_that_is_gone_changes_nothing_else(words: str) -> None:
+    whole = answer(words)
+    key, inner = ("search_item_list", "aweme_info") if words == "app-shape" else ("item_list", None)
+    before = read(orjson.dumps(whole))["search_item_list"][0]
+    first = whole[key][0][inner] if inner else whole[key][0]
+    mandatory = {path[0] for path in MANDATORY["AppResultsPage" if inner else "ResultsPage"]}
+    for name in first:
+        damaged = copy.deepcopy(whole)
+        del (damaged[key][0][inner] if inner else damaged[key][0])[name]
+        if name in mandatory:
+            with pytest.raises(ScrapeError):
+                read(orjson.dumps(damaged))
+        elif name not in {"imagePost", "image_post_info"}:
+            after = read(orjson.dumps(damaged))["search_item_list"][0]
+            assert {k for k in after if after[k] != before[k]} <= CHANGES.get(name, {name}), name
+
+
+CHANGES = {
+    "adAuthorization": {"is_paid_partnership"},
+    "itemCommentStatus": {"item_comment_settings"},
+    "isAd": {"is_ad"},
+    "is_ads": {"is_ad"},
+    "statsV2": {"statistics"},
+    "textLanguage": {"desc_language"},
+    "commerce_info": {"commerce_info", "is_ad"},
+}
+
+SCRAPS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5), st.just([]), st.just({})
+)
+
+
+def damage(value: Any, data: st.DataObject, scrap: Any) -> Any:
+    """The value with one part anywhere in it replaced."""
+    place = value
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        if not keys:
+            return value
+        key = data.draw(st.sampled_from(keys))
+        inner = place[key]
+        if isinstance(inner, dict | list) and inner and data.draw(st.integers(0, 3)):
+            place = inner
+        else:
+            place[key] = scrap
+            return value
+
+
+def survives(data: st.DataObject, scrap: Any) -> None:
+    found = answer(data.draw(st.sampled_from(["whales", "app-shape"])))
+    for _ in range(data.draw(st.integers(1, 3))):
+        damage(found, data, scrap)
+    try:
+        read(orjson.dumps(found, option=orjson.OPT_NON_STR_KEYS))
+    except ScrapeError as error:
+        assert error.reason or error.details  # noqa: PT017  # either is right, nothing else is
+    except orjson.JSONEncodeError:
+        return  # an integer that JSON does not have
+
+
+@settings(max_examples=300)
+@given(st.data(), SCRAPS)
+def test_damage_is_a_typed_error_or_does_no_harm(data: st.DataObject, scrap: Any) -> None:
+    survives(data, scrap)
+
+
+@pytest.mark.soak
+@settings(max_examples=2_000)
+@given(st.data(), SCRAPS)
+def test_much_damage(data: st.DataObject, scrap: Any) -> None:
+    survives(data, scrap)
+
+
+@given(st.binary(max_size=200))
+def test_junk_is_a_typed_error(body: bytes) -> None:
+    response = HttpResponse(URL, body, status=200, headers={"Content-Type": "application/json"})
+    try:
+        asyncio.run(ResultsPage(response=response, page_params=PageParams()).to_item())
+    except ScrapeError as error:
+        assert error.reason  # noqa: PT017  # nothing else may come out
+
+
+def test_the_page_is_told_apart_from_its_answers() -> None:
+    page = World(light=True).page(Ask("/search/photo", {"q": "whales"}))[2].decode()
+    assert [each.recognise(page) for each in PAGES] == [False, False, True]

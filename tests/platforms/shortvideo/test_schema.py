@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from crawler.errors import ExtractionFailed, InvalidRequest
+from crawler.pipelines import validated
+from crawler.platforms.shortvideo.schema import PhotoSearch
+from crawler.registry import scrapers
+from crawler.sandbox.shortvideo.site import World
+from crawler.targets.target import check_params
+
+SCRAPER = scrapers()["shortvideo-photo-search-v4"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"keywords": "whales"}, {"keywords": "whales", "cursor": "0", "count": 30}),
+        ({"keywords": "a b", "cursor": "12", "count": 1}, {"keywords": "a b", "cursor": "12", "count": 1}),
+        ({"keywords": "x" * 200}, {"keywords": "x" * 200, "cursor": "0", "count": 30}),
+    ],
+)
+def test_params(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert check_params(SCRAPER, given).model_dump() == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({}, "keywords"),
+        ({"keywords": ""}, "keywords"),
+        ({"keywords": "  \t"}, "keywords"),
+        ({"keywords": "x" * 201}, "keywords"),
+        ({"keywords": 7}, "keywords"),
+        ({"keywords": None}, "keywords"),
+        ({"keywords": "x", "cursor": 0}, "cursor"),
+        ({"keywords": "x", "cursor": "-1"}, "cursor"),
+        ({"keywords": "x", "cursor": ""}, "cursor"),
+        ({"keywords": "x", "cursor": "12\n"}, "cursor"),
+        ({"keywords": "x", "cursor": "٣"}, "cursor"),
+        ({"keywords": "x", "cursor": "1" * 7}, "cursor"),
+        ({"keywords": "x", "count": 0}, "count"),
+        ({"keywords": "x", "count": 31}, "count"),
+        ({"keywords": "x", "count": "12"}, "count"),
+        ({"keywords": "x", "count": 1.5}, "count"),
+        ({"keywords": "x", "url": "http://127.0.0.1"}, "url"),
+    ],
+)
+def test_wrong_params(given: dict[str, Any], where: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        check_params(SCRAPER, given)
+    assert where in {detail["loc"][0] for detail in refused.value.details}
+
+
+def record() -> dict[str, Any]:
+    return copy.deepcopy(World(light=True).truth({"keywords": "whales"}))
+
+
+def test_a_record_is_passed_on_as_it_is() -> None:
+    assert validated(PhotoSearch, record()) == record()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("aweme_id",), ""),
+        (("url",), ""),
+        (("author", "uid"), ""),
+        (("create_time",), "1747676981"),
+        (("create_time",), 0),
+        (("image_post_info", "images"), []),
+        (("image_post_info", "images", 0, "display_image", "width"), "1080"),
+        (("statistics", "digg_count"), "12"),
+        (("music", "id"), 12),
+        (("is_ad",), 0),
+        (("more",), 1),
+    ],
+)
+def test_what_does_not_fit_is_refused(path: tuple[str | int, ...], value: Any) -> None:
+    data = record()
+    place: Any = data["search_item_list"][0]
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(ExtractionFailed) as refused:
+        validated(PhotoSearch, data)
+    assert refused.value.details[0]["loc"][:2] == ["search_item_list", 0]
+
+
+def test_every_key_is_always_there() -> None:
+    for key in record()["search_item_list"][0]:
+        data = record()
+        del data["search_item_list"][0][key]
+        with pytest.raises(ExtractionFailed):
+            validated(PhotoSearch, data)

@@ -1,0 +1,392 @@
+"""The video site's answers: which are what was asked for, what is said of the others, and what damage does to them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.pipelines import validated
+from crawler.platforms.videosite.base import VideositePage
+from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
+from crawler.platforms.videosite.item import node_text, post, read_row, rows_of, token_of
+from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
+from crawler.platforms.videosite.pages import ChannelPage
+from crawler.platforms.videosite.profile import joined_day, unwrapped
+from crawler.platforms.videosite.record import joined
+from crawler.platforms.videosite.schema import ChannelRecord
+from crawler.sandbox.faults import Ask
+from crawler.sandbox.videosite import extra
+from crawler.sandbox.videosite.site import World, token
+from tests.videosite import ORIGIN, SCRAPER
+
+
+@cache
+def world() -> World:
+    return World(light=True)
+
+
+def get(path: str, **args: str) -> bytes:
+    return world().page(Ask(path, args))[2]
+
+
+def call(endpoint: str, **body: Any) -> bytes:
+    return world().page(Ask(f"/youtubei/v1/{endpoint}", {}, "POST", {}, orjson.dumps(body)))[2]
+
+
+def read(kind: type[VideositePage], body: bytes | str, *, status: int | None = 200, **asked: Any) -> dict[str, Any]:
+    raw = body.encode() if isinstance(body, str) else body
+    page = kind(response=HttpResponse(ORIGIN, raw, status=status, encoding="utf-8"), page_params=PageParams(asked))
+    return dict(asyncio.run(page.to_item()))
+
+
+def refusal(kind: type[VideositePage], body: bytes | str, *, status: int | None = 200, **asked: Any) -> tuple[str, str]:
+    with pytest.raises(ScrapeError) as refused:
+        read(kind, body, status=status, **asked)
+    return refused.value.code, refused.value.reason
+
+
+HARBOR = world().named("harborlights")
+FIRST = HARBOR.items["videos"][0]
+SECOND = token(HARBOR, "videos", 1, heavy=False)
+BODIES: dict[type[VideositePage], bytes] = {
+    ChannelPage: get("/@harborlights/videos"),
+    ContinuationPage: call("browse", continuation=SECOND),
+    PlaylistPage: call("browse", browseId=f"VLUULF{world().named('no-playlist').id[2:]}"),
+    AboutPage: call("browse", continuation=f"about-{HARBOR.id}"),
+    FeedPage: get("/feeds/videos.xml", channel_id=HARBOR.id),
+    VideoPage: call("player", videoId=FIRST.id),
+    ResolvePage: call("navigation/resolve_url", url=f"{ORIGIN}/@harborlights"),
+}
+
+
+FULL: dict[type[VideositePage], Ask] = {
+    ChannelPage: Ask("/@harborlights/shorts"),
+    ContinuationPage: Ask("/youtubei/v1/browse", {}, "POST", {}, orjson.dumps({"continuation": SECOND})),
+    AboutPage: Ask("/youtubei/v1/browse", {}, "POST", {}, orjson.dumps({"continuation": f"about-{HARBOR.id}"})),
+}
+
+
+@pytest.mark.parametrize("kind", BODIES, ids=lambda kind: str(kind.source))
+def test_every_answer_is_recognised_as_what_it_is(kind: type[VideositePage]) -> None:
+    found = [page for page in SCRAPER.pages if page.recognise(BODIES[kind].decode())]
+    assert found[0] is kind
+    of_full_weight = World().page(FULL[kind])[2].decode() if kind in FULL else BODIES[kind].decode()
+    assert next(page for page in SCRAPER.pages if page.recognise(of_full_weight)) is kind
+
+
+# Gates that all answers share
+
+
+@pytest.mark.parametrize("kind", BODIES, ids=lambda kind: str(kind.source))
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [
+        (429, b"slow down", "UPSTREAM_RATE_LIMITED"),
+        (403, b"no", "UPSTREAM_BLOCKED"),
+        (500, b"oh", "UPSTREAM_ERROR"),
+        (302, b"", "UPSTREAM_ERROR"),
+        (200, b"", "UPSTREAM_BLOCKED"),
+        (200, b" \n", "UPSTREAM_BLOCKED"),
+        (200, extra.CONSENT, "UPSTREAM_BLOCKED"),
+        (200, extra.TRAFFIC, "UPSTREAM_RATE_LIMITED"),
+        (200, b"<html>hello</html>", "EXTRACTION_FAILED"),
+        (200, b"{}", "EXTRACTION_FAILED"),
+        (200, b"[]", "EXTRACTION_FAILED"),
+        (200, b"null", "EXTRACTION_FAILED"),
+        (200, b"{", "EXTRACTION_FAILED"),
+        (200, bytes(range(256)), "EXTRACTION_FAILED"),
+    ],
+)
+def test_what_no_answer_is(kind: type[VideositePage], status: int, body: bytes, code: str) -> None:
+    if kind is ResolvePage and body in {b"{}", b"[]"}:
+        code = "TARGET_NOT_FOUND"
+    assert refusal(kind, body, status=status)[0] == code
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "expected"),
+    [
+        (ChannelPage, 404, ("TARGET_NOT_FOUND", "not_found")),
+        (ChannelPage, 400, ("TARGET_NOT_FOUND", "invalid_id")),
+        (FeedPage, 404, ("UPSTREAM_ERROR", "no_feed")),
+        (ContinuationPage, 404, ("UPSTREAM_ERROR", "lost")),
+        (ContinuationPage, 400, ("INVALID_REQUEST", "stale_cursor")),
+        (ResolvePage, 404, ("TARGET_NOT_FOUND", "not_found")),
+    ],
+)
+def test_what_a_status_means_depends_on_the_question(
+    kind: type[VideositePage], status: int, expected: tuple[str, str]
+) -> None:
+    body = orjson.dumps(extra.refused(status, "No.", "NO"))
+    assert refusal(kind, body, status=status) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        (ChannelPage, {"channel": world().named("saltmill").id}),
+        (ChannelPage, {"handle": "saltmill"}),
+        (ContinuationPage, {"channel": world().named("saltmill").id}),
+        (PlaylistPage, {"channel": HARBOR.id}),
+        (AboutPage, {"channel": world().named("saltmill").id}),
+        (FeedPage, {"channel": world().named("saltmill").id}),
+        (VideoPage, {"video": "aaaaaaaaaaa"}),
+    ],
+    ids=lambda value: str(getattr(value, "source", "")),
+)
+def test_what_belongs_to_another_is_never_returned(kind: type[VideositePage], asked: dict[str, Any]) -> None:
+    assert refusal(kind, BODIES[kind], **asked) == ("EXTRACTION_FAILED", "wrong_echo")
+
+
+@pytest.mark.parametrize("handle", ["harborlights", "HarborLights", "HARBORLIGHTS"])
+def test_handles_have_no_case(handle: str) -> None:
+    assert read(ChannelPage, BODIES[ChannelPage], handle=handle)["profile"]["username"] == "harborlights"
+
+
+# What texts say
+
+
+@pytest.mark.parametrize(
+    ("title", "tags", "mentions"),
+    [
+        ("plain", [], []),
+        ("#a #b #a", ["a", "b"], []),
+        ("x#a /#b &#39; #ü_1", ["ü_1"], []),
+        ("@one.two and (@three)", [], ["one.two", "three"]),
+        ("mail@one.example @me1 @okay/x", [], ["me1", "okay"]),
+        ("see https://a.example/@name and @АсельИсакова-т4ц.", [], ["АсельИсакова-т4ц"]),
+    ],
+)
+def test_hashtags_and_mentions(title: str, tags: list[str], mentions: list[str]) -> None:
+    found = post("aaaaaaaaaaa", kind="video", caption=title)
+    assert (found["hashtags"], found["mentions"]) == (tags, mentions)
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        ({"runs": [{"text": "a"}, {}, {"text": None}]}, "a"),
+        ({"runs": None}, ""),
+        (["a"], ""),
+        (1, ""),
+        ({"content": ""}, ""),
+    ],
+)
+def test_texts(node: Any, text: str) -> None:
+    assert node_text(node) == text
+
+
+@pytest.mark.parametrize(
+    ("parts", "badge", "views", "seconds"),
+    [
+        (["43k views", "13 days ago"], "1:07:34", 43_000, 4_054),
+        (["1.2M views", "1 year ago"], "0:09", 1_200_000, 9),
+        (["1 view"], "0:59", 1, 59),
+        (["No views"], "1:00", 0, 60),
+        (["8 watching"], "LIVE", None, None),
+        (["8 waiting", "Scheduled for tomorrow"], "Upcoming", None, None),
+        (["20 Tr lượt xem"], "12:00", None, 720),
+        (["Book reviews", "5 reviews"], "12:00", None, 720),
+        ([], "", None, None),
+    ],
+)
+def test_parts_are_told_apart_by_what_they_say(
+    parts: list[str], badge: str, views: int | None, seconds: int | None
+) -> None:
+    rows = [{"metadataParts": [{"text": {"content": part}} for part in parts]}, {"badges": [{"badgeViewModel": {}}]}]
+    about = {"title": {"content": "t"}, "metadata": {"contentMetadataViewModel": {"metadataRows": rows}}}
+    overlay = {"thumbnailOverlayBadgeViewModel": {"thumbnailBadges": [{"thumbnailBadgeViewModel": {"text": badge}}]}}
+    shape = {
+        "contentId": "aaaaaaaaaaa",
+        "metadata": {"lockupMetadataViewModel": about},
+        "contentImage": {"thumbnailViewModel": {"overlays": [overlay]}},
+    }
+    found, _ = read_row({"richItemRenderer": {"content": {"lockupViewModel": shape}}}, "videos")
+    assert found is not None
+    assert (found["view_count"], found["video_duration_seconds"], found["content_type"]) == (views, seconds, "video")
+
+
+@pytest.mark.parametrize("kind", ["PLAYLIST", "PODCAST", "ALBUM"])
+def test_lists_of_videos_are_no_videos(kind: str) -> None:
+    shape = {"contentId": "PLaaaaaaaaaaaaaaaaaa", "contentType": f"LOCKUP_CONTENT_TYPE_{kind}"}
+    assert read_row({"richItemRenderer": {"content": {"lockupViewModel": shape}}}, "videos") == (None, None)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"continuationItemRenderer": {"continuationEndpoint": {"continuationCommand": {"token": "T"}}}},
+        {
+            "continuationItemViewModel": {
+                "continuationCommand": {"innertubeCommand": {"continuationCommand": {"token": "T"}}}
+            }
+        },
+        {
+            "continuationItemRenderer": {
+                "button": {"buttonRenderer": {"command": {"continuationCommand": {"token": "T"}}}}
+            }
+        },
+    ],
+)
+def test_tokens(row: dict[str, Any]) -> None:
+    assert token_of(row) == "T"
+    assert list(rows_of({"richGridRenderer": {"contents": [row]}}))[-1][1] == row
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("https://www.youtube.com/redirect?q=https%3A%2F%2Fa.example", "https://a.example"),
+        ("https://www.youtube.com/redirect?event=x", ""),
+        ("javascript:alert(1)", ""),
+        ("http://[broken", ""),
+    ],
+)
+def test_links(url: str, target: str) -> None:
+    assert unwrapped(url) == target
+
+
+@pytest.mark.parametrize("words", ["", "Joined", "Joined Foo 1, 2015", "Joined Feb 31, 2015", "1 февр. 2015 г."])
+def test_days_that_are_none(words: str) -> None:
+    assert joined_day(words) is None
+
+
+def test_comments() -> None:
+    panel = {
+        "panelIdentifier": "engagement-panel-comments-section",
+        "header": {"engagementPanelTitleHeaderRenderer": {"contextualInfo": {"runs": [{"text": "4.9k"}]}}},
+    }
+    data = {
+        "currentVideoEndpoint": {"watchEndpoint": {"videoId": "aaaaaaaaaaa"}},
+        "contents": {"twoColumnWatchNextResults": {}},
+        "engagementPanels": [{"engagementPanelSectionListRenderer": panel}],
+    }
+    body = orjson.dumps(data)
+    assert CommentsPage.recognise(body.decode())
+    (item,) = read(CommentsPage, body)["posts"]
+    assert item["comment_count"] == 4_900
+    assert refusal(CommentsPage, b'{"contents": {}}') == ("EXTRACTION_FAILED", "no_metadata")
+
+
+def test_files_of_two_channels_are_not_mixed() -> None:
+    other = read(AboutPage, call("browse", continuation=f"about-{world().named('saltmill').id}"))
+    with pytest.raises(ExtractionFailed, match="different channels"):
+        joined({"channel": read(ChannelPage, BODIES[ChannelPage]), "about": other}, {})
+
+
+# Damage
+
+PAYLOAD = orjson.loads(call("browse", browseId=HARBOR.id, params="EgZ2aWRlb3PyBgQKAjoA"))
+ROWS = PAYLOAD["contents"]["twoColumnBrowseResultsRenderer"]["tabs"][1]["tabRenderer"]["content"]["richGridRenderer"]
+ROWS["contents"][6:-1] = []  # more of the same is not more to damage
+MANDATORY = {"contentId", "lockupViewModel"}
+"""Without one of these an item is not understood."""
+
+
+def places(node: Any, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in inner:
+        yield (*above, key)
+        yield from places(value, (*above, key))
+
+
+PLACES = list(places(PAYLOAD))
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
+    [None, 0, -1, True, "", "junk", [], {}, [None], {"a": []}, 10**30, "\ud83d", 1.5, [[]], "UC"]
+)
+
+
+def record_of(data: Any) -> dict[str, Any]:
+    item = read(ChannelPage, json.dumps(data), channel=HARBOR.id, tab="videos")
+    return validated(ChannelRecord, joined({"channel": item}, {"username": "harborlights", "tab": "videos"}))
+
+
+def damage(data: Any, place: tuple[str | int, ...], value: Any) -> Any:
+    """The data with another value at a place, without it for "remove"."""
+    changed = copy.deepcopy(data)
+    holder = changed
+    for key in place[:-1]:
+        holder = holder[key]
+    if value == "remove":
+        del holder[place[-1]]
+    else:
+        holder[place[-1]] = value
+    return changed
+
+
+def outcome(place: tuple[str | int, ...], value: Any) -> tuple[dict[str, Any] | None, str]:
+    """The record of damaged data, or the code of the error."""
+    try:
+        return record_of(damage(PAYLOAD, place, value)), "OK"
+    except ScrapeError as error:
+        return None, error.code
+
+
+def survives(place: tuple[str | int, ...], value: Any) -> None:
+    """Damage gives a valid record that differs only a little, or a typed error; never another exception, never junk."""
+    record, code = outcome(place, value)
+    assert code in {"OK", "EXTRACTION_FAILED", "TARGET_NOT_FOUND", "UPSTREAM_ERROR"}
+    if record is None:
+        return
+    known = {item.id for item in HARBOR.items["videos"]}
+    assert {post["content_id"] for post in record["posts"]} <= known
+    assert record["profile"]["profile_id"] == HARBOR.id
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(PLACES), st.one_of(st.just("remove"), JUNK))
+def test_damage(place: tuple[str | int, ...], value: Any) -> None:
+    survives(place, value)
+
+
+@pytest.mark.soak
+@settings(max_examples=2_000)
+@given(st.sampled_from(PLACES), st.one_of(st.just("remove"), JUNK))
+def test_much_damage(place: tuple[str | int, ...], value: Any) -> None:
+    survives(place, value)
+
+
+def is_leaf(place: tuple[str | int, ...]) -> bool:
+    value = PAYLOAD
+    for key in place:
+        value = value[key]
+    return not isinstance(value, dict | list)
+
+
+def test_each_key_of_an_item_concerns_its_own_field_only() -> None:
+    whole = record_of(PAYLOAD)["posts"]
+    in_second = [place for place in PLACES if len(place) > 9 and place[:9] == SECOND_ROW and is_leaf(place)]
+    assert len(in_second) > 20
+    for place in in_second:
+        record, code = outcome(place, "remove")
+        assert (code == "EXTRACTION_FAILED") is (place[-1] in MANDATORY), place
+        if record is None:
+            continue
+        posts = record["posts"]
+        assert [each for each in posts if each["content_id"] != whole[1]["content_id"]] == [whole[0], *whole[2:]], place
+        if len(posts) == len(whole):
+            changed = {key for key in whole[1] if posts[1][key] != whole[1][key]}
+            assert len(changed - {"hashtags", "mentions"}) <= 1, (place, changed)
+
+
+SECOND_ROW = (
+    *("contents", "twoColumnBrowseResultsRenderer", "tabs", 1, "tabRenderer", "content", "richGridRenderer"),
+    *("contents", 1),
+)
+
+
+@given(st.binary(max_size=300))
+def test_bytes(body: bytes) -> None:
+    for kind in BODIES:
+        refusal(kind, body)

@@ -1,0 +1,107 @@
+"""Requests of the video site: what is asked for reaches URL or body, and nothing else does."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+import pytest
+from scrapy import Request
+
+from crawler.platforms.videosite import requests as upstream
+
+ORIGIN = "https://video.example"
+CHANNEL = "UCuAXFkgsw1L7xaCfnd5JJOw"
+
+
+@pytest.mark.parametrize(
+    ("request_", "url"),
+    [
+        (upstream.channel_request(ORIGIN, "@some.body", "videos"), "/@some.body/videos"),
+        (
+            upstream.channel_request(ORIGIN, "@АсельИсакова-т4ц", "shorts"),
+            "/@%D0%90%D1%81%D0%B5%D0%BB%D1%8C%D0%98%D1%81%D0%B0%D0%BA%D0%BE%D0%B2%D0%B0-%D1%824%D1%86/shorts",
+        ),
+        (upstream.channel_request(ORIGIN, f"channel/{CHANNEL}", "streams"), f"/channel/{CHANNEL}/streams"),
+        (upstream.channel_request(ORIGIN, "user/a?b#c", "videos"), "/user/a%3Fb%23c/videos"),
+        (upstream.about_page_request(ORIGIN, CHANNEL), f"/channel/{CHANNEL}/about"),
+        (upstream.feed_request(ORIGIN, CHANNEL), f"/feeds/videos.xml?channel_id={CHANNEL}"),
+        (upstream.feed_request(ORIGIN, CHANNEL, "shorts"), f"/feeds/videos.xml?playlist_id=UUSH{CHANNEL[2:]}"),
+    ],
+)
+def test_pages(request_: Request, url: str) -> None:
+    assert (request_.method, request_.url) == ("GET", ORIGIN + url)
+    assert request_.headers["Cookie"] == upstream.COOKIES.encode()
+
+
+@pytest.mark.parametrize(
+    ("request_", "endpoint", "asked"),
+    [
+        (
+            upstream.resolve_request(ORIGIN, "c/name"),
+            "navigation/resolve_url",
+            {"url": "https://www.youtube.com/c/name"},
+        ),
+        (
+            upstream.browse_request(ORIGIN, CHANNEL, "videos"),
+            "browse",
+            {"browseId": CHANNEL, "params": "EgZ2aWRlb3PyBgQKAjoA"},
+        ),
+        (
+            upstream.playlist_request(ORIGIN, CHANNEL, "streams"),
+            "browse",
+            {"browseId": f"VLUULV{CHANNEL[2:]}", "params": "wgYCCAA%3D"},
+        ),
+        (
+            upstream.continuation_request(ORIGIN, "4qm%3D%3D", channel=CHANNEL, tab="videos"),
+            "browse",
+            {"continuation": "4qm%3D%3D"},
+        ),
+        (upstream.about_request(ORIGIN, "4qm%3D", channel=CHANNEL), "browse", {"continuation": "4qm%3D"}),
+        (
+            upstream.video_request(ORIGIN, "-abcdefghij"),
+            "player",
+            {"videoId": "-abcdefghij", "contentCheckOk": True, "racyCheckOk": True},
+        ),
+    ],
+)
+def test_calls(request_: Request, endpoint: str, asked: dict[str, object]) -> None:
+    url = urlsplit(request_.url)
+    assert (request_.method, f"{url.scheme}://{url.netloc}", url.path) == ("POST", ORIGIN, f"/youtubei/v1/{endpoint}")
+    query = parse_qs(url.query)
+    assert query["prettyPrint"] == ["false"]
+    assert ("$fields" in query) is (endpoint == "player")
+    body = orjson.loads(request_.body)
+    client = body.pop("context")["client"]
+    assert (client["hl"], client["gl"], client["clientName"], client["clientVersion"]) == (
+        "en",
+        "US",
+        "WEB",
+        upstream.CLIENT_VERSION,
+    )
+    assert body == asked
+    assert request_.headers["Content-Type"] == b"application/json"
+    assert "key=" not in request_.url
+
+
+def test_a_newer_version_of_the_client_is_taken() -> None:
+    request = upstream.video_request(ORIGIN, "-abcdefghij", version="2.20270101.00.00")
+    assert orjson.loads(request.body)["context"]["client"]["clientVersion"] == "2.20270101.00.00"
+    assert request.headers["X-YouTube-Client-Version"] == b"2.20270101.00.00"
+
+
+@pytest.mark.parametrize(
+    ("request_", "asked"),
+    [
+        (upstream.channel_request(ORIGIN, "@a.b", "videos"), {"handle": "a.b", "tab": "videos"}),
+        (upstream.channel_request(ORIGIN, f"channel/{CHANNEL}", "videos"), {"channel": CHANNEL, "tab": "videos"}),
+        (upstream.channel_request(ORIGIN, "c/name", "videos"), {"tab": "videos"}),
+        (
+            upstream.browse_request(ORIGIN, CHANNEL, "shorts", asked="@a"),
+            {"handle": "a", "channel": CHANNEL, "tab": "shorts"},
+        ),
+        (upstream.video_request(ORIGIN, "-abcdefghij"), {"video": "-abcdefghij"}),
+    ],
+)
+def test_the_page_objects_are_told_what_was_asked_for(request_: Request, asked: dict[str, str]) -> None:
+    assert request_.meta["page_params"] == asked

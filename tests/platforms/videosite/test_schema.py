@@ -1,0 +1,163 @@
+"""What the video site's scraper takes and refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler import cursors
+from crawler.errors import InvalidRequest
+from crawler.platforms.videosite.schema import CURSOR_KIND, Continuation, ProfileParams, continuation_of
+from crawler.targets.target import check_params
+from tests.videosite import SCRAPER
+
+CHANNEL = "UCuAXFkgsw1L7xaCfnd5JJOw"
+PAYLOAD: dict[str, Any] = {
+    "channel": CHANNEL,
+    "names": ["harborlights", CHANNEL.lower()],
+    "type": "video",
+    "tabs": ["videos"],
+    "token": "4qmFsg%3D",
+    "seen": [1],
+}
+
+
+def cursor(kind: str = CURSOR_KIND, **changed: Any) -> str:
+    return cursors.encode(kind, PAYLOAD | changed)
+
+
+def refusal(**params: Any) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as refused:
+        check_params(SCRAPER, params)
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    "username",
+    [
+        "harborlights",
+        "@harborlights",
+        "@some.body",
+        "some-body_1",
+        "@a·b",
+        "@АсельИсакова-т4ц",
+        "名前",
+        CHANNEL,
+        "-dash",
+        "@h",
+    ],
+)
+def test_usernames(username: str) -> None:
+    params = check_params(SCRAPER, {"username": username})
+    assert isinstance(params, ProfileParams)
+    assert (params.name, params.type, params.include_about) == (username.removeprefix("@"), "video", False)
+
+
+@pytest.mark.parametrize(
+    "username",
+    [
+        *(
+            "",
+            "@",
+            "@@a",
+            "a b",
+            "a/b",
+            "../etc",
+            "..",
+            ".",
+            "a?b",
+            "a#b",
+            "a%2fb",
+            "a\\b",
+            "a\nb",
+            "a\x00",
+            "a&b",
+            "a:b",
+        ),
+        *("https://www.youtube.com/@a", "http://127.0.0.1/", "//evil.example", "@a@evil.example", "youtube.com/@a"),
+        *("a" * 101, "@" + "a" * 101, "a\u2028b", "a\r\nHost: evil", "harborlights\n", " harborlights", "🌊"),
+    ],
+)
+def test_what_is_no_username(username: str) -> None:
+    assert refusal(username=username).details[0]["loc"] == ["username"]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [(True, True), (False, False), (1, True), (0, False), ("true", True), ("false", False), ("1", True), ("0", False)],
+)
+def test_the_switch(given: Any, meant: bool) -> None:  # noqa: FBT001
+    for text in (False, True):
+        if text and not isinstance(given, str):
+            continue
+        params = check_params(SCRAPER, {"username": "a", "include_about": given}, text=text)
+        assert isinstance(params, ProfileParams)
+        assert params.include_about is meant
+
+
+@pytest.mark.parametrize(
+    ("params", "where"),
+    [
+        ({}, "username"),
+        ({"username": 1}, "username"),
+        ({"username": None}, "username"),
+        ({"username": "a", "type": "shorts"}, "type"),
+        ({"username": "a", "type": ""}, "type"),
+        ({"username": "a", "include_about": "maybe"}, "include_about"),
+        ({"username": "a", "include_about": 2}, "include_about"),
+        ({"username": "a", "include_about": 1.0}, "include_about"),
+        ({"username": "a", "include_about": []}, "include_about"),
+        ({"username": "a", "cursor": ""}, "cursor"),
+        ({"username": "a", "url": "https://www.youtube.com/@a"}, "url"),
+        ({"username": "a", "max_pages": 2}, "max_pages"),
+    ],
+)
+def test_what_is_refused(params: dict[str, Any], where: str) -> None:
+    assert refusal(**params).details[0]["loc"] == [where]
+
+
+# Cursors
+
+
+@pytest.mark.parametrize("username", ["harborlights", "@HarborLights", CHANNEL])
+def test_a_cursor_goes_with_every_name_of_its_channel(username: str) -> None:
+    params = check_params(SCRAPER, {"username": username, "cursor": cursor()})
+    assert isinstance(params, ProfileParams)
+    assert params.continuation == Continuation(**PAYLOAD)
+
+
+@pytest.mark.parametrize(
+    ("username", "kind", "sent"),
+    [
+        ("somebody", "video", cursor()),
+        ("harborlights", "short", cursor()),
+        ("harborlights", "all", cursor()),
+        ("harborlights", "video", cursor("microblog-profile-1")),
+        ("harborlights", "video", cursor(channel="UCshort")),
+        ("harborlights", "video", cursor(channel=f"../{CHANNEL}")),
+        ("harborlights", "video", cursor(tabs=[])),
+        ("harborlights", "video", cursor(tabs=["playlists"])),
+        ("harborlights", "video", cursor(seen=["x"])),
+        ("harborlights", "video", cursor(more=1)),
+        ("harborlights", "video", cursor(token=None)),
+        ("harborlights", "video", cursor()[:-3]),
+        ("harborlights", "video", cursor() + "AAAA"),
+        ("harborlights", "video", cursor().swapcase()),
+        ("harborlights", "video", "4qmFsgLZCRIYVUNUd0VD"),
+        ("harborlights", "video", "a" * 20_000),
+        ("harborlights", "video", "ä"),
+    ],
+)
+def test_foreign_and_tampered_cursors(username: str, kind: str, sent: str) -> None:
+    refused = refusal(username=username, type=kind, cursor=sent)
+    assert refused.code == "INVALID_REQUEST"
+    assert "4qmFsg" not in refused.message
+
+
+@given(st.text(max_size=200))
+def test_text_is_no_cursor(text: str) -> None:
+    with pytest.raises(ValueError, match="not a cursor"):
+        continuation_of(text)

@@ -1,0 +1,152 @@
+"""The video site's answers in the forms that they also have: other wrappers, other places, other words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.platforms.videosite.base import VideositePage
+from crawler.platforms.videosite.details import VideoPage
+from crawler.platforms.videosite.item import post
+from crawler.platforms.videosite.pages import ChannelPage
+from crawler.sandbox.videosite import extra
+from tests.platforms.videosite.test_pages import BODIES, HARBOR, call, read, refusal
+from tests.videosite import SCRAPER
+
+
+def channel_with(change: Any) -> dict[str, Any]:
+    data = orjson.loads(call("browse", browseId=HARBOR.id, params="EgZ2aWRlb3PyBgQKAjoA"))
+    change(data)
+    return read(ChannelPage, orjson.dumps(data), tab="videos")
+
+
+@pytest.mark.parametrize(
+    ("rows", "subscribers", "videos"),
+    [
+        ([["@a"], ["8.84k subscribers", "258 videos"]], "8.84k subscribers", 258),
+        ([["@a", "she/her"], ["8.84k subscribers", "18k videos"]], "8.84k subscribers", 18_000),
+        ([["@a", "8.84k subscribers", "258 videos"]], "8.84k subscribers", 258),
+        ([["8.84k subscribers"]], "8.84k subscribers", None),
+        ([["@a", "they/them"], ["258 videos"]], "", 258),
+        ([["Official artist"], ["@a"], ["258 videos"]], "", 258),
+        ([["@a"], ["20 Tr người đăng ký", "32 N video"]], "20 Tr người đăng ký", None),
+        ([], "", None),
+    ],
+)
+def test_what_a_header_says_is_told_by_its_words(rows: list[list[str]], subscribers: str, videos: int | None) -> None:
+    def change(data: Any) -> None:
+        header = data["header"]["pageHeaderRenderer"]["content"]["pageHeaderViewModel"]
+        parts = [{"metadataParts": [{"text": {"content": part}} for part in row]} for row in rows]
+        header["metadata"] = {"contentMetadataViewModel": {"metadataRows": parts}}
+
+    profile = channel_with(change)["profile"]
+    assert (profile["subscriber_count_text"], profile["content_count"]) == (subscribers, videos)
+    assert profile["follower_count"] == (8_840 if subscribers.startswith("8.84k") else None)
+
+
+def test_the_end_of_a_list_is_not_that_of_what_stands_around_it() -> None:
+    def end(token: str) -> dict[str, Any]:
+        return {"continuationItemRenderer": {"continuationEndpoint": {"continuationCommand": {"token": token}}}}
+
+    row = {"playlistVideoRenderer": {"videoId": "aaaaaaaaaaa"}}
+
+    def around(*rows: Any) -> Any:
+        def change(data: Any) -> None:
+            tab = data["contents"]["twoColumnBrowseResultsRenderer"]["tabs"][1]["tabRenderer"]
+            section = {"itemSectionRenderer": {"contents": [{"playlistVideoListRenderer": {"contents": [*rows]}}]}}
+            tab["content"] = {"sectionListRenderer": {"contents": [section, end("OTHERS")]}}
+
+        return change
+
+    assert channel_with(around(row, end("NEXT")))["continuation"] == "NEXT"
+    assert channel_with(around(row))["continuation"] == "OTHERS", "the only one there is"
+
+
+def test_a_playlist_s_further_page() -> None:
+    action = {"continuationItems": [{"playlistVideoRenderer": {"videoId": "aaaaaaaaaaa", "playlistId": "UULFx"}}]}
+    data = {
+        "responseContext": {"serviceTrackingParams": [{"params": [{"key": "browse_id", "value": "VLUULFx"}]}]},
+        "onResponseReceivedActions": [{"reloadContinuationItemsCommand": action}],
+    }
+    body = orjson.dumps(data)
+    kind = next(page for page in SCRAPER.pages if page.recognise(body.decode()))
+    assert [post["content_id"] for post in read(kind, body)["posts"]] == ["aaaaaaaaaaa"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "expected"),
+    [
+        (
+            {"alerts": [{"alertRenderer": {"type": "ERROR", "text": {"simpleText": "Unknown error."}}}]},
+            ChannelPage,
+            "reported_error",
+        ),
+        ({"onResponseReceivedActions": [{"navigateAction": {}}]}, ChannelPage, "no_contents"),
+        ({}, ChannelPage, "no_contents"),
+        ({"playabilityStatus": {"reason": "Sign in to confirm you’re not a bot"}}, VideoPage, "bot_check"),
+        ({"playabilityStatus": {"status": "ERROR"}}, VideoPage, "no_metadata"),
+    ],
+)
+def test_answers_that_say_little(data: dict[str, Any], kind: type[VideositePage], expected: str) -> None:
+    body = orjson.dumps({"responseContext": {"serviceTrackingParams": []}, **data})
+    assert next(page for page in SCRAPER.pages if page.recognise(body.decode())) is kind
+    assert refusal(kind, body)[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("This channel is not available in your country.", ("TARGET_RESTRICTED", "region")),
+        ("This content isn't available in your country.", ("TARGET_RESTRICTED", "region")),
+        ("This channel isn't available.", ("TARGET_NOT_FOUND", "not_found")),
+        ("An unknown error has occurred.", ("UPSTREAM_ERROR", "reported_error")),
+        ("We are closed.", ("TARGET_NOT_FOUND", "removed")),
+        ("What a pity.", ("TARGET_NOT_FOUND", "unavailable")),
+    ],
+)
+def test_alerts(words: str, expected: tuple[str, str]) -> None:
+    assert refusal(ChannelPage, orjson.dumps(extra.alert(HARBOR.id, words))) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (404, ("TARGET_NOT_FOUND", "not_found")),
+        (400, ("TARGET_NOT_FOUND", "invalid_id")),
+        (403, ("UPSTREAM_BLOCKED", "refused")),
+        (429, ("UPSTREAM_RATE_LIMITED", "rate_limited")),
+        (503, ("UPSTREAM_ERROR", "reported_error")),
+        (None, ("EXTRACTION_FAILED", "no_contents")),
+    ],
+)
+def test_errors_that_were_saved_without_their_status(code: int | None, expected: tuple[str, str]) -> None:
+    body = orjson.dumps(extra.refused(code, "No.", "NO"))  # type: ignore[arg-type]
+    assert refusal(ChannelPage, b"\n " + body, status=None) == expected
+
+
+@pytest.mark.parametrize(
+    "opening", [b'window["ytInitialData"] = ', b"window['ytInitialData'] = ", b"var ytInitialData="]
+)
+def test_pages_name_their_data_in_several_ways(opening: bytes) -> None:
+    bio = b"unusual traffic"  # which a channel may well speak of
+    body = BODIES[ChannelPage].replace(b"var ytInitialData = ", opening).replace(b"All about", bio)
+    assert next(page for page in SCRAPER.pages if page.recognise(body.decode())) is ChannelPage
+    assert len(read(ChannelPage, body)["posts"]) == 30
+
+
+def test_a_video_s_page() -> None:
+    player = BODIES[VideoPage]
+    body = b"<script>var ytInitialPlayerResponse = %b;var meta = document.createElement('meta');</script>" % player
+    body += b'<script>var ytInitialData = {"contents": {}};</script>'
+    assert next(page for page in SCRAPER.pages if page.recognise(body.decode())) is VideoPage
+    assert read(VideoPage, body) == read(VideoPage, player)
+    nothing = BODIES[ChannelPage].replace(b"</head>", b"<script>var ytInitialPlayerResponse = null;</script></head>")
+    assert next(page for page in SCRAPER.pages if page.recognise(nothing.decode())) is ChannelPage
+
+
+def test_an_address_without_its_scheme() -> None:
+    assert post("aaaaaaaaaaa", kind="video", thumbnail_image="//i.ytimg.com/a.jpg")["thumbnail_image"] == (
+        "https://i.ytimg.com/a.jpg"
+    )

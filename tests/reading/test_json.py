@@ -1,0 +1,121 @@
+"""Payloads of any shape and depth: read, or refused with a typed error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.errors import ExtractionFailed
+from crawler.reading.json import decode, dig, find_all, objects, script_block
+
+DEPTH = 1_000
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(max_size=2), children, max_size=4),
+    max_leaves=20,
+)
+
+
+def nested(depth: int) -> Any:
+    value: Any = {"deepest": 1}
+    for _ in range(depth):
+        value = {"a": [value]}
+    return value
+
+
+@given(JSON)
+def test_json_is_read_as_it_is(value: Any) -> None:
+    assert decode(orjson.dumps(value).decode(), what="block") == value
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", " ", "{", '{"a": 1', "{'a': 1}", "NaN", '{"a": 1} x', "undefined", "\x00", "[" * 10_000 + "]" * 10_000],
+)
+def test_what_is_no_json_is_a_typed_error(body: str) -> None:
+    with pytest.raises(ExtractionFailed) as refused:
+        decode(body, what="block")
+    assert refused.value.reason == "broken_data_block"
+    assert refused.value.details[0]["loc"] == ["block"]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r'"\ud83d\ude00"', "😀"),
+        (r'"cut \ud83d"', "cut �"),
+        (r'"\ude00 cut"', "� cut"),
+        (r'"\ud83d\ud83d\ude00"', "�😀"),
+        (r'"\ud83d\u0041"', "�A"),
+        (r'"\\ud83d \ud83d"', "\\ud83d �"),
+        (r'"\"\\\ud83d\n"', '"\\�\n'),
+    ],
+)
+def test_half_an_emoji_does_not_cost_the_page(written: str, read: str) -> None:
+    assert decode(written, what="block") == read
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<script id="DATA">{"a":1}</script>',
+        '<p>DATA</p><script id="DATA" type="application/json" nonce="x">{"a":1}</script><script>2</script>',
+        "<script type='application/json' id='DATA'>{\"a\":1}</script>",
+        '<script nonce="x" id=DATA>{"a":1}</script>',
+        '<script\n  id="DATA"\n>{"a":1}</script>',
+    ],
+)
+def test_the_script_however_it_is_written(html: str) -> None:
+    assert script_block(html.encode(), "DATA") == b'{"a":1}'
+
+
+@pytest.mark.parametrize("html", ["", "<p>DATA", '<div id="DATA">1</div>', '<script id="DATA2">1</script>'])
+def test_no_such_script(html: str) -> None:
+    assert script_block(html.encode(), "DATA") is None
+
+
+@given(st.text(alphabet='<>script id="DATA/', max_size=60))
+def test_any_html_gives_text_or_nothing(html: str) -> None:
+    assert isinstance(script_block(html.encode(), "DATA"), str | None)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (("a", 1, "b"), 2),
+        (("a", -1, "b"), 2),
+        (("a", 2), None),
+        (("a", -3), None),
+        (("a", "1"), None),
+        (("a", "length"), None),
+        ((0,), None),
+        (("a", 0, "b"), None),
+        (("text", 0), None),
+        (("zero",), 0),
+        ((), {"a": [None, {"b": 2}], "text": "x", "zero": 0}),
+    ],
+)
+def test_dig(path: tuple[str | int, ...], found: Any) -> None:
+    assert dig({"a": [None, {"b": 2}], "text": "x", "zero": 0}, *path) == found
+
+
+@given(JSON, st.lists(st.text(max_size=2) | st.integers(-5, 5), max_size=5))
+def test_no_path_breaks(value: Any, path: list[str | int]) -> None:
+    dig(value, *path)
+
+
+def test_depth_is_no_problem() -> None:
+    deep = nested(DEPTH)
+    assert list(find_all(deep, "deepest")) == [1]
+    path: list[str | int] = ["a", 0]
+    assert dig(deep, *path * DEPTH) == {"deepest": 1}
+
+
+@given(JSON)
+def test_objects_are_objects(value: Any) -> None:
+    assert all(isinstance(each, dict) for each in objects(value))

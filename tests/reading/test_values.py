@@ -1,0 +1,68 @@
+"""Converters never break on what a platform sends, and never make a value of nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.reading.values import absolute_url, amount, amounts, count, flag, number, text
+
+ANYTHING = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.lists(st.integers(), max_size=2)
+    | st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)
+)
+CONVERTERS: dict[Callable[[Any], Any], type] = {amount: float, count: int, number: float, flag: bool, text: str}
+
+
+@given(ANYTHING)
+def test_any_value_gives_the_type_or_nothing(value: Any) -> None:
+    for convert, expected in CONVERTERS.items():
+        converted = convert(value)
+        assert converted is None or type(converted) is expected
+        assert not isinstance(converted, float) or math.isfinite(converted)
+
+
+@pytest.mark.parametrize("convert", CONVERTERS, ids=lambda convert: convert.__name__)
+@pytest.mark.parametrize("nothing", [None, "", [], {}])
+def test_nothing_gives_nothing(convert: Callable[[Any], Any], nothing: Any) -> None:
+    assert convert(nothing) in (None, "")
+
+
+@given(ANYTHING)
+def test_amounts_are_positive(value: Any) -> None:
+    converted = amount(value)
+    assert converted is None or converted > 0
+
+
+@pytest.mark.parametrize(
+    ("told", "stated"),
+    [
+        ("$1,119.00", [1119.0]),
+        ("Now $159.00", [159.0]),
+        ("Options from $9.91 – $22.64", [9.91, 22.64]),
+        ("More options from $11.69", [11.69]),
+        ("From $1,159", [1159.0]),
+        ("13.7 ¢/count", [13.7]),
+        ("free", []),
+        (None, []),
+    ],
+)
+def test_amounts_as_the_platform_writes_them(told: str | None, stated: list[float]) -> None:
+    assert amounts(told) == stated
+
+
+@given(st.text())
+def test_urls_are_absolute_or_empty(value: str) -> None:
+    url = absolute_url("https://shop.example", value, query=False)
+    assert url == "" or urlsplit(url).scheme in {"http", "https"}

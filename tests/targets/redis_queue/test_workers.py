@@ -1,0 +1,165 @@
+"""Workers of one queue, killed at random: every target has its outcome once, and the platform's budget holds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import signal
+import time
+from bisect import bisect
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import redis
+import sqlalchemy as sa
+
+from crawler.commands.crawl import argument_problems
+from crawler.spiders.retail import RetailSpider
+from tests.crawls import command, lines
+from tests.targets.redis_queue.conftest import Shop, expected, start, targets, tell
+
+KEY = "crawler:queue:{default:retail}"
+
+
+def settled(client: redis.Redis) -> Counter[str]:
+    found = client.hgetall(f"{KEY}:counts")
+    return Counter({code.decode(): int(count) for code, count in found.items()})  # type: ignore[union-attr]
+
+
+def busiest(moments: list[float], seconds: float) -> int:
+    """The most that came within so many seconds."""
+    return max(bisect(moments, moment + seconds) - number for number, moment in enumerate(moments))
+
+
+@pytest.mark.parametrize(
+    ("count", "kills", "delay", "idle"), [(300, 3, 0.02, 2), pytest.param(30_000, 10, 0.01, 5, marks=pytest.mark.soak)]
+)
+def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of the same
+    tmp_path: Path,
+    redis_url: str,
+    shop: Shop,
+    processes: ExitStack,
+    count: int,
+    kills: int,
+    delay: float,
+    idle: float,
+) -> None:
+    pushed = tell(redis_url, "push", str(targets(tmp_path / "targets.jsonl", count)))
+    assert pushed.returncode == 0, pushed.stderr
+    database, log, failed = tmp_path / "out.db", tmp_path / "log", tmp_path / "failed-%(job)s.jsonl"
+    budget = json.dumps({"retail": {"concurrency": 32, "delay": delay}})
+    want, moments = expected(count), random.Random(count)  # noqa: S311  # no secret
+    worker = shop.worker(
+        redis_url, PLATFORM_BUDGETS=budget, SQL_SINK=database, FAILURES_FEED=failed, QUEUE_IDLE=idle, PROCESSES=3
+    )
+    workers = [start(processes, worker, log) for _ in range(3)]
+    killed = 0
+    with redis.Redis.from_url(redis_url) as client:
+        for at in sorted(moments.sample(range(count // 20, count * 19 // 20), kills)):
+            while settled(client).total() < at:
+                assert any(each.poll() is None for each in workers), log.read_text()[-3_000:]
+                time.sleep(0.01)
+            number = moments.randrange(3)
+            workers[number].send_signal(signal.SIGKILL)
+            killed += workers[number].wait() == -signal.SIGKILL
+            workers[number] = start(processes, worker, log)
+        for each in workers:
+            each.wait()
+        outcomes, dead = settled(client), client.xlen(f"{KEY}:dead")
+        assert client.xlen(KEY) == 0
+    assert killed == kills, "a worker was done before it was killed"
+    took = shop.asked[-1] - shop.asked[0]
+    figures = f"{dict(outcomes)} dead={dead} requests={len(shop.asked)} in {took:.1f} s"
+    figures += f", at most {busiest(shop.asked, 10.0)} within 10 s"
+    (tmp_path / "figures").write_text(figures)
+    assert outcomes.total() == want.total()
+    assert outcomes == want, f"{dead} dead letters: each of them was out in more workers than may die with a target"
+    engine = sa.create_engine(f"sqlite:///{database}")
+    with engine.connect() as connection:
+        listings, different = connection.exec_driver_sql(
+            "select count(*), count(distinct cat_id || '/' || page) from retail_listings"
+        ).one()
+        (products,) = connection.exec_driver_sql("select count(*) from retail_products").one()
+    engine.dispose()
+    assert listings == different == products == want["OK"]
+    ids = {line["id"] for line in lines(*tmp_path.glob("failed-*.jsonl"))}
+    assert len(ids) == want["TARGET_NOT_FOUND"]
+    assert busiest(shop.asked, 10.0) <= 1.1 * 10 / delay + 32
+    assert took >= 0.9 * delay * (len(shop.asked) - 1), "three workers ask no more often than one may"
+
+
+def test_a_stopped_worker_gives_back_what_it_has_no_outcome_for(
+    tmp_path: Path, redis_url: str, shop: Shop, processes: ExitStack
+) -> None:
+    """Files that count when they are closed, one of them in the middle: nothing is lost, and nothing there twice."""
+    tell(redis_url, "push", str(targets(tmp_path / "targets.jsonl", 200)))
+    slow = json.dumps({"retail": {"concurrency": 2, "delay": 0.02}})
+    outs = [tmp_path / f"{name}.jsonl.gz" for name in "ab"]
+    first = start(
+        processes, shop.worker(redis_url, "-O", str(outs[0]), PLATFORM_BUDGETS=slow, QUEUE_IDLE=60), tmp_path / "log"
+    )
+    with redis.Redis.from_url(redis_url) as client:
+        while len(shop.asked) < 40:
+            assert first.poll() is None, (tmp_path / "log").read_text()[-3_000:]
+            time.sleep(0.01)
+        assert settled(client)["OK"] == 0, "its file is open"
+        first.send_signal(signal.SIGTERM)
+        first.wait()
+        done = settled(client)
+        assert done
+        second = start(processes, shop.worker(redis_url, "-O", str(outs[1]), QUEUE_IDLE=60), tmp_path / "log")
+        assert second.wait() == 4, (tmp_path / "log").read_text()[-3_000:]
+        assert settled(client) == expected(200)
+    found: Counter[str] = Counter()
+    for out in outs:
+        with gzip.open(out, "rt") as file:
+            found.update(json.dumps(json.loads(line)["params"]) for line in file)
+    assert found.total() == expected(200)["OK"]
+    assert set(found.values()) == {1}
+
+
+def test_workers_end_together_whose_files_are_still_open(
+    tmp_path: Path, redis_url: str, shop: Shop, processes: ExitStack
+) -> None:
+    tell(redis_url, "push", str(targets(tmp_path / "targets.jsonl", 60)))
+    workers = [
+        start(processes, shop.worker(redis_url, "-O", str(tmp_path / f"{n}.jsonl.gz")), tmp_path / "log")
+        for n in range(2)
+    ]
+    assert all(each.wait() in {0, 4} for each in workers), (tmp_path / "log").read_text()[-3_000:]
+    with redis.Redis.from_url(redis_url) as client:
+        assert settled(client) == expected(60)
+        assert client.xlen(KEY) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"queue": "a", "targets": "t.jsonl"}, "a queue knows by itself what is finished"),
+        ({"queue": "a b"}, "should match pattern"),
+        ({"wait": "true", "cat_id": "1"}, "only a queue can be waited for"),
+        ({"queue": "a", "exhaustive": "true"}, "leave out exhaustive, or resume and queue"),
+    ],
+)
+def test_arguments_that_contradict_one_another(arguments: dict[str, str], said: str) -> None:
+    assert said in " ".join(argument_problems(RetailSpider, arguments).values())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "name it with REDIS_URL"),
+        ({"REDIS_URL": "http://x", "SANDBOX": "1"}, "REDIS_URL is none"),
+        ({"REDIS_URL": "redis://127.0.0.1:1"}, "the queue cannot be used"),
+    ],
+)
+def test_what_cannot_be_is_said_at_once(
+    settings: dict[str, str], said: str, tmp_path: Path, processes: ExitStack
+) -> None:
+    log = tmp_path / "log"
+    run = start(processes, command("retail", {"queue": "a"}, {"FAILURES_FEED": "", **settings}), log)
+    assert run.wait() == 1
+    assert said in log.read_text()

@@ -1,0 +1,259 @@
+"""Runs that are killed and started again: no target is lost, and none is shown twice."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from crawler.sandbox.retail.site import FAULTS, World
+from crawler.targets.journal import CannotResumeError, Ledger
+from tests.crawls import ROOT, command, lines, sandbox
+
+WORLD = World(light=True)
+
+
+@pytest.fixture(scope="module")
+def settings() -> Iterator[dict[str, Any]]:
+    with sandbox("--light") as found:
+        yield found
+
+
+def write_targets(file: Path, count: int) -> tuple[Counter[str], Counter[str]]:
+    """Targets with data, with failures, with two pages, and lines that are none: what they lead to, data and failures.
+
+    Told apart by id; a further page by its params.
+    """
+    data: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    faulty = [cat for cat, fault in WORLD.faults.items() if FAULTS[fault].code == "TARGET_NOT_FOUND"]
+    with file.open("w") as out:
+        for number in range(count):
+            if number % 10 == 3:
+                out.write(json.dumps({"id": f"t{number}", "cat_id": faulty[number % len(faulty)]}) + "\n")
+                failures[f"t{number}"] += 1
+            elif number % 50 == 7:
+                out.write("{broken\n")
+                failures[f"targets.jsonl:{number + 1}"] += 1
+            else:
+                listing = {"cat_id": WORLD.big_category} if number % 25 == 4 else {"query": "mustard"}
+                params = {**listing, "max_price": 1000.0 + number}
+                out.write(json.dumps({"id": f"t{number}", **params}) + "\n")
+                data[f"t{number}"] += 1
+                scraper = "retail-category-v4" if "cat_id" in listing else "retail-search-v4"
+                data[f"page 2 of {1000 + number}"] += WORLD.truth({"scraper": scraper, **params})["has_more"]
+    return +data, failures
+
+
+def named(line: dict[str, Any]) -> str:
+    params = line["params"]
+    return f"page 2 of {params['max_price']:.0f}" if params.get("page") == 2 else str(line["id"])
+
+
+def run_and_kill(start: list[str], ledger: Path, notes: int, moments: random.Random) -> bool:
+    """Starts a crawl and kills it when the ledger has that many notes more. False where it ended before."""
+    before = ledger.read_bytes().count(b"\n") if ledger.exists() else 0
+    with subprocess.Popen(start, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            if ledger.exists() and ledger.read_bytes().count(b"\n") >= before + notes:
+                time.sleep(moments.uniform(0, 0.05))
+                process.send_signal(signal.SIGKILL)
+                return process.wait() < 0
+            time.sleep(0.002)
+    return False
+
+
+@pytest.mark.parametrize(("count", "kills"), [(200, 3), pytest.param(3_000, 20, marks=pytest.mark.soak)])
+def test_killed_runs_lose_nothing_and_show_nothing_twice(
+    tmp_path: Path, settings: dict[str, Any], count: int, kills: int
+) -> None:
+    data, failures = write_targets(tmp_path / "targets.jsonl", count)
+    out, failed = tmp_path / "out.jsonl", tmp_path / "failed.jsonl"
+    start = command(
+        "retail",
+        {"targets": tmp_path / "targets.jsonl", "resume": tmp_path / "state", "max_pages": 2},
+        {**settings, "FAILURES_FEED": failed},
+        *("-O", str(out)),
+    )
+    moments = random.Random(count)  # noqa: S311  # no secret
+    ledger = tmp_path / "state/ledger.jsonl"
+    most = (data.total() + failures.total()) // (kills + 2)
+    killed = [run_and_kill(start, ledger, moments.randrange(1, most), moments) for _ in range(kills)]
+    assert all(killed), "the run was over before it was killed"
+    last = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert last.returncode == 4, last.stderr
+    assert Counter(named(line) for line in lines(out)) == data
+    assert Counter(line["id"] for line in lines(failed)) == failures
+    for line in lines(out)[:: max(1, count // 100)]:
+        assert line["data"] == WORLD.truth({"scraper": line["scraper"], **line["params"]})
+    assert f"total={data.total() + failures.total()}" in last.stderr, "the closing line counts all starts"
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """Ctrl-C: what was out has no outcome yet, not even a failure; gzip counts when it is closed."""
+    data, _ = write_targets(tmp_path / "targets.jsonl", 3)
+    start = command(
+        "retail",
+        {"targets": tmp_path / "targets.jsonl", "resume": tmp_path / "state", "max_pages": 2},
+        {**settings, "FAILURES_FEED": tmp_path / "failed.jsonl", "TARGETS_IN_FLIGHT": 1},
+    )
+    feed = {
+        str(tmp_path / "out.jsonl.gz"): {
+            "format": "jsonlines",
+            "postprocessing": ["scrapy.extensions.postprocessing.GzipPlugin"],
+        }
+    }
+    start += ["-s", f"FEEDS={json.dumps(feed)}"]
+    stopped = subprocess.run(
+        [*start, "-s", "CLOSESPIDER_ITEMCOUNT=1"], check=False, cwd=ROOT, capture_output=True, text=True
+    )
+    assert stopped.returncode == 1, stopped.stderr
+    last = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert last.returncode == 0, last.stderr
+    with gzip.open(tmp_path / "out.jsonl.gz", "rt") as file:
+        assert Counter(named(json.loads(line)) for line in file) == data
+    assert lines(tmp_path / "failed.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"shard": "1/2"}, "belongs to a run with other shard"),
+        ({"targets": "other.jsonl"}, "belongs to a run with other targets"),
+    ],
+)
+def test_a_folder_belongs_to_one_run(
+    tmp_path: Path, settings: dict[str, Any], change: dict[str, str], sentence: str
+) -> None:
+    write_targets(tmp_path / "targets.jsonl", 3)
+    write_targets(tmp_path / "other.jsonl", 2)
+    arguments = {"targets": tmp_path / "targets.jsonl", "resume": tmp_path / "state"}
+    assert subprocess.run(command("retail", arguments, settings), check=False, cwd=ROOT).returncode == 0
+    other = {name: tmp_path / value if name == "targets" else value for name, value in change.items()}
+    run = subprocess.run(
+        command("retail", arguments | other, settings), check=False, cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 1
+    assert sentence in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["-o", "-:jsonl"], "what was printed cannot be taken back"),
+        (["-o", "s3://bucket/out.jsonl"], "put %(time)s into its name"),
+        (["-o", "{}/a.parquet", "-o", "{}/b.jsonl"], "one feed of another kind"),
+    ],
+)
+def test_what_cannot_be_resumed_is_said_at_once(
+    tmp_path: Path, settings: dict[str, Any], options: list[str], sentence: str
+) -> None:
+    start = command("retail", {"query": "mustard", "resume": tmp_path / "state"}, settings)
+    start += [option.replace("{}", str(tmp_path)) for option in options]
+    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert sentence in run.stderr
+
+
+def test_a_second_start_beside_the_first_leaves_its_feed_alone(tmp_path: Path, settings: dict[str, Any]) -> None:
+    ledger = opened(tmp_path / "state")
+    out = tmp_path / "out.jsonl"
+    out.write_text("{}\n")
+    start = command("retail", {"query": "mustard", "resume": tmp_path / "state"}, settings, "-O", str(out))
+    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "another run is using" in run.stderr
+    assert out.read_text() == "{}\n"
+    ledger.close()
+
+
+def opened(folder: Path) -> Ledger:
+    ledger = Ledger(folder)
+    ledger.open()
+    return ledger
+
+
+def kill(ledger: Ledger) -> None:
+    """Lets go of what a killed process lets go of. Nothing says that it ended."""
+    assert ledger._file is not None
+    ledger._file.close()
+    ledger._lock.release()
+
+
+def test_a_ledger_reads_its_own_notes_and_cuts_the_rest(tmp_path: Path) -> None:
+    feed = tmp_path / "out.jsonl"
+    first = opened(tmp_path / "state")
+    first.begin({"targets": "a"})
+    first.feed(str(feed), 0)
+    first.finish(3, "OK", [{"id": "x", "params": {}}], sizes={str(feed): 4})
+    kill(first)
+    feed.write_bytes(b"one\ntw")
+    with (tmp_path / "state/ledger.jsonl").open("ab") as file:
+        file.write(b'{"done": 4, "co')
+    second = opened(tmp_path / "state")
+    assert 3 in second
+    assert 4 not in second
+    assert list(second.further) == ["x"]
+    assert feed.read_bytes() == b"one\n"
+    with pytest.raises(CannotResumeError, match="another run is using"):
+        opened(tmp_path / "state")
+    second.begin({"targets": "a"})
+    second.finish("x", "TARGET_NOT_FOUND", [])
+    second.close()
+    with feed.open("ab") as file:
+        file.write(b"two\n")  # somebody else's, after the run had ended
+    third = opened(tmp_path / "state")
+    assert third.counts == {"OK": 1, "TARGET_NOT_FOUND": 1}
+    assert third.further == {}
+    assert feed.read_bytes() == b"one\ntwo\n"
+    with pytest.raises(CannotResumeError, match="other targets"):
+        third.begin({"targets": "b"})
+    third.close()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_what_was_held_counts_when_its_file_was_closed(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  # a case
+    feed = tmp_path / "out.jsonl.gz"
+    first = opened(tmp_path / "state")
+    first.feed(str(feed), 0)
+    feed.write_bytes(b"half")
+    first.finish(0, "OK", [], held=[str(feed)])
+    if closed:
+        first.closed(str(feed))
+    kill(first)
+    second = opened(tmp_path / "state")
+    assert (0 in second) == closed
+    assert feed.exists() == closed
+    second.close()
+
+
+def test_a_batch_in_a_bucket_counts_when_it_has_arrived(tmp_path: Path) -> None:
+    first = opened(tmp_path / "state")
+    for row, name in enumerate(("arrived", "lost")):
+        first.finish(row, "OK", [], held=[f"memory://batches/{name}.jsonl"])
+    kill(first)
+    fsspec.filesystem("memory").pipe("/batches/arrived.jsonl", b"{}\n")
+    second = opened(tmp_path / "state")
+    assert (0 in second, 1 in second) == (True, False)
+    second.close()
+
+
+def test_a_feed_that_lost_lines_is_not_resumed(tmp_path: Path) -> None:
+    feed = tmp_path / "out.jsonl"
+    first = opened(tmp_path / "state")
+    first.feed(str(feed), 0)
+    first.finish(0, "OK", [], sizes={str(feed): 40})
+    kill(first)
+    feed.write_bytes(b"{}\n")
+    with pytest.raises(CannotResumeError, match="shorter"):
+        opened(tmp_path / "state")

@@ -1,0 +1,135 @@
+"""``-a since=last``: pages are followed only down to what the last run has seen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from crawler.registry import scrapers
+from crawler.targets.incremental import KEPT, SeenFile, entry_ids
+from tests.crawls import ROOT, command, lines
+
+PAGE = 3
+
+
+@dataclass
+class Site:
+    """The timelines of all users: the same posts for each."""
+
+    origin: str = ""
+    posts: list[int] = field(default_factory=list)
+    pinned: list[int] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+    """Cursors whose pages fail."""
+
+    def page(self, cursor: str) -> dict[str, Any]:
+        start = int(cursor or 0)
+        shown = self.posts[start : start + PAGE]
+        top = [] if start else self.pinned
+        more = start + PAGE < len(self.posts)
+        return {
+            "posts": {"main": [{"post_id": str(post)} for post in (*top, *shown)]},
+            "cursor": str(start + PAGE) if more else "",
+        }
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    found = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            cursor = parse_qs(urlsplit(self.path).query).get("cursor", [""])[0]
+            self.send_response(403 if cursor in found.broken else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(found.page(cursor)).encode())
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    found.origin = f"http://127.0.0.1:{server.server_port}"
+    yield found
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def pages(tmp_path: Path, site: Site, **arguments: Any) -> list[list[int]]:
+    """The posts of each page that a run fetched."""
+    settings = {
+        "SPIDER_MODULES": "tests.timeline",
+        "PLATFORM_ORIGINS": json.dumps({"timeline": site.origin}),
+        "PLATFORM_BUDGETS": json.dumps({"timeline": {"concurrency": 4, "delay": 0}}),
+        "SEEN_FILE": tmp_path / "seen.sqlite",
+        "FAILURES_FEED": tmp_path / "failures.jsonl",
+    }
+    given = {"user": "someone", "since": "last", "max_pages": 50} | arguments
+    out = tmp_path / "out.jsonl"
+    start = command("timeline", given, settings, "-O", str(out))
+    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode in {0, 4}, run.stderr
+    return [[int(post["post_id"]) for post in page["posts"]["main"]] for page in lines(out)]
+
+
+def test_paging_stops_at_what_the_last_run_saw(tmp_path: Path, site: Site) -> None:
+    site.posts, site.pinned = list(range(10, 0, -1)), [2]
+    assert pages(tmp_path, site) == [[2, 10, 9, 8], [7, 6, 5], [4, 3, 2], [1]]
+    assert pages(tmp_path, site) == [[2, 10, 9, 8]], "nothing is new"
+    site.posts = list(range(14, 0, -1))
+    assert pages(tmp_path, site) == [[2, 14, 13, 12], [11, 10, 9]], "a pinned post that was seen stops nothing"
+    site.posts = [16, 15, *range(10, 0, -1)]
+    assert pages(tmp_path, site) == [[2, 16, 15, 10]], "also where the newest of the last run are deleted"
+    assert len(pages(tmp_path, site, user="another")) == 4, "each listing has its own"
+    assert len(pages(tmp_path, site, since="last", max_pages=2, user="a third")) == 2, "max_pages holds"
+
+
+def test_a_listing_that_was_not_read_down_is_read_again(tmp_path: Path, site: Site) -> None:
+    site.posts = list(range(4, 0, -1))
+    assert len(pages(tmp_path, site)) == 2
+    site.posts = list(range(12, 0, -1))
+    site.broken = {"6"}
+    assert pages(tmp_path, site) == [[12, 11, 10], [9, 8, 7]]
+    site.broken = set()
+    assert pages(tmp_path, site) == [[12, 11, 10], [9, 8, 7], [6, 5, 4]]
+
+
+def test_only_the_newest_are_kept(tmp_path: Path) -> None:
+    seen = SeenFile(tmp_path / "seen.sqlite")
+    seen.add("a", [str(number) for number in range(KEPT)])
+    seen.add("a", ["new", "newer"])
+    seen.add("b", ["0"])
+    assert [seen.has("a", entry) for entry in ("new", "newer", "0", str(KEPT - 3), str(KEPT - 2))] == [
+        *(True, True, True, True),
+        False,
+    ]
+    assert seen.has("b", "0")
+    assert not seen.has("b", "1")
+
+
+@pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values() if scraper.entries}))
+def test_every_scraper_that_names_its_entries_has_them(name: str) -> None:
+    scraper = scrapers()[name]
+    world = import_module(f"crawler.sandbox.{scraper.platform}.site").World()
+    ids = entry_ids(scraper.entries, world.truth({"scraper": name, **scraper.example}))
+    assert len(ids) > 1
+    assert all(isinstance(each, str) and each for each in ids)
+
+
+def test_a_spider_without_posts_by_id_says_so(tmp_path: Path) -> None:
+    start = command("retail", {"query": "mustard", "since": "last"}, {"SEEN_FILE": tmp_path / "seen.sqlite"})
+    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "since=last needs a listing with the newest first" in run.stderr

@@ -1,0 +1,331 @@
+"""Target sources: what a line, a cell or an argument becomes."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import orjson
+import pyarrow.parquet
+import pytest
+
+from crawler.registry import scrapers, spiders
+from crawler.targets.files import FileSource, Shard
+from crawler.targets.target import (
+    Admission,
+    ArgumentSource,
+    QueueSource,
+    Rejected,
+    Target,
+    TargetSource,
+    TargetsUnavailableError,
+)
+from crawler.targets.tracker import Outcome
+
+RETAIL = Admission(spiders()["retail"].scrapers)
+
+
+def collect(source: TargetSource) -> list[Target | Rejected]:
+    async def take() -> list[Target | Rejected]:
+        await source.open()
+        return [target async for target in source]
+
+    return asyncio.run(take())
+
+
+def params(target: Target | Rejected) -> dict[str, Any]:
+    assert isinstance(target, Target)
+    return target.params.model_dump(exclude_none=True, exclude_defaults=True)
+
+
+@pytest.mark.parametrize(
+    ("raw", "scraper"),
+    [
+        ({"cat_id": "3944"}, "retail-category-v4"),
+        ({"url": "https://www.walmart.com/browse/food/976759"}, "retail-category-v4"),
+        ({"query": "mustard"}, "retail-search-v4"),
+        ({"scraper": "retail-search-v4", "query": "mustard"}, "retail-search-v4"),
+    ],
+)
+def test_the_scraper_is_the_one_whose_params_fit(raw: dict[str, Any], scraper: str) -> None:
+    target = RETAIL.admit(raw)
+    assert isinstance(target, Target), target
+    assert target.scraper.name == scraper
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        ({}, "INVALID_REQUEST"),
+        ({"cat_id": "3944", "query": "mustard"}, "INVALID_REQUEST"),
+        ({"page": 2}, "INVALID_REQUEST"),
+        ({"cat_id": "food"}, "INVALID_REQUEST"),
+        ({"cat_id": "3944", "page": "2"}, "INVALID_REQUEST"),
+        ({"cat_id": 3944}, "INVALID_REQUEST"),
+        ({"cat_id": "3944", "colour": "red"}, "INVALID_REQUEST"),
+        ({"scraper": "retail-nothing-v4", "cat_id": "3944"}, "SCRAPER_NOT_FOUND"),
+        ({"scraper": 4, "cat_id": "3944"}, "INVALID_REQUEST"),
+    ],
+)
+def test_what_fits_no_scraper_is_rejected(raw: dict[str, Any], code: str) -> None:
+    target = RETAIL.admit(raw)
+    assert isinstance(target, Rejected), target
+    assert target.error.code == code
+
+
+def test_text_is_converted_for_arguments() -> None:
+    (target,) = collect(ArgumentSource(RETAIL, {"cat_id": "3944", "page": "2", "min_price": "1.50"}))
+    assert params(target) == {"cat_id": "3944", "page": 2, "min_price": 1.5}
+    assert isinstance(target, Target)
+    assert not target.batch
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    file = tmp_path / "targets.jsonl"
+    file.write_bytes(
+        b'{"id": "a", "cat_id": "3944", "page": 2}\n'
+        b"\n"
+        b"{broken\n"
+        b"[1, 2]\n"
+        b'{"cat_id": "3944", "page": "two"}\n'
+        b"\xff\xfe\n"
+        b'{"scraper": "retail-search-v4", "query": "mus\xc3\xa9e"}\n'
+    )
+    found = collect(FileSource(RETAIL, str(file)))
+    assert [(target.line, isinstance(target, Target)) for target in found] == [
+        (1, True),
+        (3, False),
+        (4, False),
+        (5, False),
+        (6, False),
+        (7, True),
+    ]
+    assert found[0].id == "a"
+    assert params(found[0]) == {"cat_id": "3944", "page": 2}
+    assert all(target.batch for target in found if isinstance(target, Target))
+    broken = found[1]
+    assert isinstance(broken, Rejected)
+    assert broken.raw == "{broken"
+    assert "Line 3" in broken.error.message
+
+
+def test_csv(tmp_path: Path) -> None:
+    file = tmp_path / "targets.csv"
+    file.write_text(
+        "id,scraper,cat_id,query,page\na,,3944,,2\nb,retail-search-v4,,mustard,\nc,,3944\nd,,3944,,2,extra\ne,,3944,,two\n",
+        encoding="utf-8-sig",
+    )
+    found = collect(FileSource(RETAIL, str(file)))
+    assert [(target.line, isinstance(target, Target)) for target in found] == [
+        (2, True),
+        (3, True),
+        (4, False),
+        (5, False),
+        (6, False),
+    ]
+    assert params(found[0]) == {"cat_id": "3944", "page": 2}
+    assert params(found[1]) == {"query": "mustard"}
+
+
+ROWS = [{"id": str(number), "query": "mustard", "page": number % 5 + 1} for number in range(1_234)]
+
+
+def write(file: Path, rows: list[dict[str, Any]]) -> None:
+    """Rows in the form that a file's name says."""
+    if file.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+        return
+    opened = gzip.open if file.suffix == ".gz" else open
+    with opened(file, "wt", encoding="utf-8", newline="") as out:
+        if ".csv" in file.suffixes:
+            table = csv.DictWriter(out, list(rows[0]))
+            table.writeheader()
+            table.writerows(rows)
+        else:
+            out.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.csv.gz", "t.parquet", "t.ndjson", "targets"])
+def test_every_form_gives_the_same_targets(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, ROWS)
+    source = FileSource(RETAIL, str(tmp_path / name))
+    found = collect(source)
+    assert [{"id": each.id, **params(each)} for each in found] == [
+        {name: value for name, value in row.items() if (name, value) != ("page", 1)} for row in ROWS
+    ]
+    assert source.expected == len(ROWS)
+
+
+def test_a_glob_names_many_files_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for part in range(3):
+        write(tmp_path / f"part-{part}.jsonl", [{"query": f"q{part}"}] * 2)
+    write(tmp_path / "part-3.csv", [{"query": "q3"}])
+    found = collect(FileSource(RETAIL, f"{tmp_path}/part-*"))
+    assert [(each.id, each.line, each.row) for each in found] == [
+        ("part-0.jsonl:1", 1, 0),
+        ("part-0.jsonl:2", 2, 1),
+        ("part-1.jsonl:1", 1, 2),
+        ("part-1.jsonl:2", 2, 3),
+        ("part-2.jsonl:1", 1, 4),
+        ("part-2.jsonl:2", 2, 5),
+        ("part-3.csv:2", 2, 6),
+    ]
+
+
+def test_a_bucket_is_read_as_a_folder_is() -> None:
+    lines = b"".join(orjson.dumps(row) + b"\n" for row in ROWS)
+    fsspec.filesystem("memory").pipe({"/bucket/a.jsonl": lines, "/bucket/b.jsonl.gz": gzip.compress(lines)})
+    assert len(collect(FileSource(RETAIL, "memory://bucket/*"))) == 2 * len(ROWS)
+
+
+def test_shards_are_equal_parts_and_together_the_whole(tmp_path: Path) -> None:
+    write(tmp_path / "t.jsonl", ROWS)
+    shards = [FileSource(RETAIL, str(tmp_path / "t.jsonl"), Shard.parse(f"{number}/16")) for number in range(1, 17)]
+    parts = [[each.id for each in collect(shard)] for shard in shards]
+    assert sorted((each for part in parts for each in part), key=int) == [row["id"] for row in ROWS]
+    assert {len(part) for part in parts} == {77, 78}
+    assert [shard.expected for shard in shards] == [len(part) for part in parts]
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "1/0", "-1/4", "1/4/2", "a/b", "\u0661/4"])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a shard is written 3/16"):
+        Shard.parse(text)
+
+
+def test_the_number_of_targets_is_estimated_while_reading(tmp_path: Path) -> None:
+    rows = [{"query": "mustard"}] * 50_000
+    write(tmp_path / "t.jsonl", rows)
+    source = FileSource(RETAIL, str(tmp_path / "t.jsonl"))
+
+    async def first() -> int | None:
+        await source.open()
+        async for _ in source:
+            break
+        return source.expected
+
+    expected = asyncio.run(first())
+    assert expected == pytest.approx(len(rows), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("t.jsonl.gz", gzip.compress(b'{"query": "mustard"}\n' * 5_000)[:-20], "cannot read the targets any further"),
+        ("t.jsonl.gz", b'{"query": "mustard"}\n', "cannot read the targets any further"),
+        ("t.parquet", b"PAR1 and no more", "cannot read the targets any further"),
+        ("other.jsonl", b"", "no such targets file"),
+    ],
+)
+def test_a_file_that_breaks_off_ends_the_run_after_what_it_gave(
+    tmp_path: Path, name: str, content: bytes, sentence: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    taken: list[str] = []
+
+    async def take() -> None:
+        source = FileSource(RETAIL, str(tmp_path / f"t{''.join(Path(name).suffixes)}"))
+        await source.open()
+        async for each in source:
+            taken.append(each.id)  # noqa: PERF401  # those before the error count
+
+    with pytest.raises(TargetsUnavailableError, match=sentence):
+        asyncio.run(take())
+    assert bool(taken) == (len(content) > 100)
+
+
+@pytest.mark.parametrize(
+    ("content", "problems"),
+    [
+        (b"query\n" + b"x" * 200_000 + b"\nmustard\n", ["is no CSV", None]),
+        (b'query\n"never closed\nmustard\n', [None]),
+        (b"query\nmus\x00tard\n", [None]),
+        (b"query,query\nmustard,ketchup\n", [None]),
+        (b"", []),
+        (b"\n\n", []),
+    ],
+)
+def test_rubbish_in_csv_is_a_failed_line(tmp_path: Path, content: bytes, problems: list[str | None]) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    found = collect(FileSource(RETAIL, str(tmp_path / "t.csv")))
+    assert len(found) == len(problems)
+    for each, problem in zip(found, problems, strict=True):
+        assert problem is None or (isinstance(each, Rejected) and problem in each.error.message)
+
+
+def test_a_line_that_never_ends_is_not_kept_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(b"x" * 3_000_000 + b'\n{"query": "mustard"}\n')
+    long, fine = collect(FileSource(RETAIL, str(tmp_path / "t.jsonl")))
+    assert isinstance(long, Rejected)
+    assert len(long.raw) <= 1_000
+    assert params(fine) == {"query": "mustard"}
+
+
+def test_parquet_cells_are_text_and_gaps_are_left_out(tmp_path: Path) -> None:
+    table = pyarrow.table({"cat_id": [3944, 976759], "page": [2.0, None], "min_price": [1.5, None]})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    assert [params(each) for each in collect(FileSource(RETAIL, str(tmp_path / "t.parquet")))] == [
+        {"cat_id": "3944", "page": 2, "min_price": 1.5},
+        {"cat_id": "976759"},
+    ]
+
+
+def target(number: int) -> Target:
+    scraper = scrapers()["retail-search-v4"]
+    return Target(str(number), scraper, scraper.params.model_validate({"query": "mustard"}))
+
+
+def test_the_queue_ends_when_closed_and_gives_what_was_put_before() -> None:
+    async def scenario() -> list[str]:
+        source = QueueSource(on_outcome=print)
+        taken: list[str] = []
+
+        async def take() -> None:
+            taken.extend([each.id async for each in source])
+
+        task = asyncio.ensure_future(take())
+        source.put(target(1))
+        source.put(target(2))
+        source.put(target(3))
+        assert source.discard("2")
+        await asyncio.sleep(0)
+        source.put(target(4))
+        assert not source.discard("1"), "the spider has it"
+        source.close()
+        with pytest.raises(RuntimeError):
+            source.put(target(5))
+        await task
+        return taken
+
+    assert asyncio.run(scenario()) == ["1", "3", "4"]
+
+
+def test_a_renewed_queue_goes_on_where_it_was() -> None:
+    async def scenario() -> list[list[str]]:
+        source = QueueSource(on_outcome=print)
+        taken: list[list[str]] = []
+        for number in range(3):
+            source.put(target(number))
+        for _ in range(2):
+            taken.append([])
+            async for each in source:
+                taken[-1].append(each.id)
+                source.renew()
+        source.close()
+        taken.append([each.id async for each in source])
+        return taken
+
+    assert asyncio.run(scenario()) == [["0"], ["1"], ["2"]]
+
+
+def test_the_queue_forwards_outcomes() -> None:
+    heard: list[Outcome] = []
+    source = QueueSource(on_outcome=heard.append)
+    outcome = Outcome(target(1), None, None, 5)
+    source.settled(outcome)
+    assert heard == [outcome]

@@ -1,0 +1,255 @@
+"""The accounting: whatever happens to a target, and however often, it has one outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, DropItem, IgnoreRequest
+from scrapy.http import Response
+from scrapy.signalmanager import SignalManager
+from scrapy.statscollectors import MemoryStatsCollector
+from twisted.python.failure import Failure
+
+from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
+from crawler.registry import scrapers
+from crawler.targets.target import Record, Rejected, Target, TargetSource, TargetsUnavailableError
+from crawler.targets.tracker import Accounting, Outcome, as_scrape_error
+
+SCRAPER = scrapers()["retail-search-v4"]
+
+
+def make_target(name: str, deadline: float | None = None) -> Target:
+    return Target(name, SCRAPER, SCRAPER.params.model_validate({"query": "mustard"}), deadline=deadline)
+
+
+@dataclass
+class Source(TargetSource):
+    """Gives the targets that it was made with, and keeps what it was told."""
+
+    targets: list[Target | Rejected]
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        for each in self.targets:
+            yield each
+
+    def settled(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+
+
+def make_accounting(limit: int = 100) -> Accounting:
+    crawler = Crawler(Spider, {"TARGETS_IN_FLIGHT": limit, "TARGET_TIMEOUT": 0})
+    crawler.signals = SignalManager(crawler)
+    crawler.stats = MemoryStatsCollector(crawler)
+    return Accounting.from_crawler(crawler)
+
+
+def request_of(target: Target) -> Request:
+    return Request("http://127.0.0.1/", meta={"target": target})
+
+
+def response_of(target: Target) -> Response:
+    return Response("http://127.0.0.1/", request=request_of(target))
+
+
+def record(target: Target) -> Record:
+    return Record({"name": target.id}, target, datetime.now(UTC))
+
+
+async def callback(*items: Any) -> AsyncIterator[Any]:
+    for item in items:
+        yield item
+
+
+async def nothing(accounting: Accounting, target: Target) -> None:
+    async for _ in accounting.process_spider_output(response_of(target), callback()):
+        pass
+
+
+async def happen(accounting: Accounting, target: Target, event: str) -> None:
+    """Lets one of the things happen that can happen to a target."""
+    response = response_of(target)
+    match event:
+        case "item":
+            accounting.item_scraped(record(target), response)
+        case "dropped":
+            accounting.item_dropped(record(target), DropItem("no"), response)
+        case "item error":
+            accounting.item_error(record(target), Failure(KeyError("x")), response)
+        case "typed error":
+            accounting.settle(target, error=TargetNotFound("gone"))
+        case "bug":
+            accounting.spider_error(Failure(KeyError("x")), response)
+        case "download failed":
+            accounting.settle(target, error=as_scrape_error(DownloadConnectionRefusedError()))
+        case "nothing":
+            await nothing(accounting, target)
+        case "deadline":
+            accounting._expire(target)  # what the timer calls
+        case "scheduler":
+            accounting.request_dropped(request_of(target))
+
+
+EVENTS = ["item", "dropped", "item error", "typed error", "bug", "download failed", "nothing", "deadline", "scheduler"]
+CODES = {
+    "item": "OK",
+    "dropped": "ITEM_DROPPED",
+    "item error": "INTERNAL_ERROR",
+    "typed error": "TARGET_NOT_FOUND",
+    "bug": "INTERNAL_ERROR",
+    "download failed": "UPSTREAM_ERROR",
+    "nothing": "INTERNAL_ERROR",
+    "deadline": "UPSTREAM_TIMEOUT",
+    "scheduler": "INTERNAL_ERROR",
+}
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(EVENTS)), max_size=60), st.integers(1, 12))
+@settings(derandomize=True, max_examples=200, deadline=None)
+def test_one_outcome_each_and_it_is_the_first(events: list[tuple[int, str]], limit: int) -> None:
+    targets = [make_target(str(number)) for number in range(10)]
+    source = Source(list(targets))
+
+    async def scenario() -> tuple[dict[str, str], int]:
+        accounting = make_accounting(limit)
+        out: set[str] = set()
+        most = 0
+
+        async def consume() -> None:
+            nonlocal most
+            async for each in accounting.release(source):
+                out.add(each.id)
+                most = max(most, len(out - {outcome.target.id for outcome in source.outcomes}))
+
+        task = asyncio.ensure_future(consume())
+        await asyncio.sleep(0)
+        expected: dict[str, str] = {}
+        for number, event in events:
+            target = targets[number]
+            if target.id in out:
+                expected.setdefault(target.id, CODES[event])
+            await happen(accounting, target, event)
+            await asyncio.sleep(0)
+        task.cancel()
+        accounting.spider_closed(Spider("x"), "shutdown")
+        for each in out:
+            expected.setdefault(each, "SHUTTING_DOWN")
+        return expected, most
+
+    expected, most = asyncio.run(scenario())
+    assert {outcome.target.id: outcome.code for outcome in source.outcomes} == expected
+    assert max(Counter(outcome.target.id for outcome in source.outcomes).values(), default=1) == 1
+    assert most <= limit
+
+
+def test_deadline_comes_by_itself() -> None:
+    async def scenario() -> list[Outcome]:
+        loop = asyncio.get_running_loop()
+        source = Source([make_target("late", deadline=loop.time() + 0.01)])
+        async for _ in make_accounting().release(source):
+            pass
+        return source.outcomes
+
+    (outcome,) = asyncio.run(scenario())
+    assert isinstance(outcome.error, UpstreamTimeout)
+
+
+def test_what_comes_too_late_reaches_no_feed() -> None:
+    async def scenario() -> tuple[list[Any], list[Any]]:
+        accounting = make_accounting()
+        async for each in accounting.release(Source([make_target("1")])):
+            passed = [item for item in [record(each)] if accounting.hand_over(item)]
+            accounting._expire(each)
+            late = [item for item in [record(each)] if accounting.hand_over(item)]
+        return passed, late
+
+    passed, late = asyncio.run(scenario())
+    assert (len(passed), len(late)) == (1, 0)
+
+
+def test_a_source_that_breaks_off_is_told_of_when_all_it_gave_is_settled() -> None:
+    class Broken(Source):
+        async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+            for each in self.targets:
+                yield each
+            raise TargetsUnavailableError("torn")
+
+    source = Broken([make_target("1"), make_target("2")])
+
+    async def scenario() -> None:
+        accounting = make_accounting()
+        async for each in accounting.release(source):
+            asyncio.get_running_loop().call_later(0.01, accounting.settle, each, record(each))
+
+    with pytest.raises(TargetsUnavailableError, match="torn"):
+        asyncio.run(scenario())
+    assert [outcome.code for outcome in source.outcomes] == ["OK", "OK"]
+
+
+def test_further_targets_go_out_before_the_release_ends() -> None:
+    async def scenario() -> list[str]:
+        accounting = make_accounting()
+        seen: list[str] = []
+        async for each in accounting.release(Source([make_target("1"), make_target("2")])):
+            seen.append(each.id)
+            if len(each.id) < 3:
+                accounting.push(make_target(each.id + "+"))
+            accounting.settle(each, record(each))
+        return seen
+
+    assert asyncio.run(scenario()) == ["1", "1+", "1++", "2", "2+", "2++"]
+
+
+def test_targets_never_released_are_told_when_the_crawl_ends() -> None:
+    accounting = make_accounting()
+    source = Source([make_target("1")])
+
+    async def scenario() -> None:
+        async for each in accounting.release(source):
+            accounting.push(make_target("2"))
+            accounting.spider_closed(Spider("x"), "shutdown")
+            assert each.id == "1"
+            break
+
+    asyncio.run(scenario())
+    assert [(outcome.target.id, type(outcome.error)) for outcome in source.outcomes] == [
+        ("1", ShuttingDown),
+        ("2", ShuttingDown),
+    ]
+
+
+def test_two_targets_with_one_id_are_told_apart() -> None:
+    async def scenario() -> list[Outcome]:
+        accounting = make_accounting()
+        source = Source([make_target("1"), make_target("1")])
+        async for each in accounting.release(source):
+            asyncio.get_running_loop().call_soon(accounting.settle, each, record(each))
+        return source.outcomes
+
+    assert sorted(outcome.code for outcome in asyncio.run(scenario())) == ["INVALID_REQUEST", "OK"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (TargetNotFound("gone"), "TARGET_NOT_FOUND"),
+        (IgnoreRequest("Forbidden by robots.txt"), "BLOCKED_BY_POLICY"),
+        (DownloadTimeoutError(), "UPSTREAM_TIMEOUT"),
+        (DownloadConnectionRefusedError(), "UPSTREAM_ERROR"),
+        (ConnectionResetError(), "UPSTREAM_ERROR"),
+        (KeyError("bug"), "INTERNAL_ERROR"),
+        (AssertionError("bug"), "INTERNAL_ERROR"),
+    ],
+)
+def test_every_exception_has_a_code(error: Exception, code: str) -> None:
+    assert as_scrape_error(error).code == code
