@@ -27,7 +27,7 @@ from twisted.web.server import NOT_DONE_YET, Request, Site  # noqa: E402
 from web_poet import HttpResponse, PageParams  # noqa: E402
 
 from crawler.pipelines import validated  # noqa: E402
-from crawler.platforms.platform import origins  # noqa: E402
+from crawler.platforms import origins  # noqa: E402
 from crawler.platforms.retail.pages import SearchPage  # noqa: E402
 from crawler.platforms.retail.requests import listing_request  # noqa: E402
 from crawler.platforms.retail.schema import SearchListing, SearchParams  # noqa: E402

@@ -10,7 +10,7 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from crawler.platforms.platform import origins
+from crawler.platforms import origins
 from crawler.platforms.retail.pages import ListingPage
 from crawler.platforms.retail.requests import listing_request
 

@@ -1,38 +1,106 @@
-"""The scrapers by name, collected from the spiders: a platform is added by adding its spider."""
+"""The scrapers and spiders by name. Each platform's spider is imported when one of its names is first used."""
 
 from __future__ import annotations
 
+import builtins
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Self
+
+from scrapy.settings import Settings
+from scrapy.spiderloader import SpiderLoader as ScrapySpiderLoader
 
 import crawler.spiders
+from crawler.platforms import platforms
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.target import Scraper
 
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.settings import BaseSettings
+
 
 @cache
+def spider(platform: str) -> type[PlatformSpider]:
+    """The spider of a platform.
+
+    Raises:
+        KeyError: there is no such platform.
+    """
+    module = import_module(f"crawler.spiders.{platforms()[platform].name}")
+    (found,) = (
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, PlatformSpider) and "name" in vars(value)
+    )
+    return found
+
+
 def spiders() -> dict[str, type[PlatformSpider]]:
-    """The spider of each platform, by the platform's name."""
-    found: dict[str, type[PlatformSpider]] = {}
-    for module in iter_modules(crawler.spiders.__path__, "crawler.spiders."):
-        for value in vars(import_module(module.name)).values():
-            if isinstance(value, type) and issubclass(value, PlatformSpider) and "name" in vars(value):
-                found[value.name] = value
-    return dict(sorted(found.items()))
+    """The spider of each platform, by the platform's name. Imports all of them."""
+    return {name: spider(name) for name in platforms()}
+
+
+def scraper_names() -> list[str]:
+    """The names of all scrapers and their aliases, sorted."""
+    return sorted(name for platform in platforms().values() for name in platform.scrapers)
+
+
+@cache
+def find_scraper(name: str) -> Scraper:
+    """A scraper by its name or one of its aliases.
+
+    Raises:
+        KeyError: there is no such scraper.
+    """
+    for platform in platforms().values():
+        if name in platform.scrapers:
+            return next(s for s in spider(platform.name).scrapers if name in {s.name, *s.aliases})
+    raise KeyError(name)
 
 
 @cache
 def scrapers() -> dict[str, Scraper]:
-    """Every scraper by its name and by each of its aliases."""
-    return {
-        name: scraper
-        for spider in spiders().values()
-        for scraper in spider.scrapers
-        for name in (scraper.name, *scraper.aliases)
-    }
+    """Every scraper by its name and by each of its aliases. Imports all spiders."""
+    return {name: find_scraper(name) for name in scraper_names()}
 
 
 def spider_for(scraper: Scraper) -> type[PlatformSpider]:
     """The spider that serves a scraper."""
-    return spiders()[scraper.platform]
+    return spider(scraper.platform)
+
+
+class SpiderLoader:
+    """Loads a platform's spider when it is asked for by name, and all other spiders as Scrapy's own loader does.
+
+    Scrapy's loader imports every spider at every command, with all schemas and page objects.
+    """
+
+    def __init__(self, settings: BaseSettings) -> None:
+        modules = [name for name in settings.getlist("SPIDER_MODULES") if name != crawler.spiders.__name__]
+        beside = (module.name for module in iter_modules(crawler.spiders.__path__))
+        modules += [f"{crawler.spiders.__name__}.{name}" for name in beside if name not in {"base", *platforms()}]
+        warn_only = settings.getbool("SPIDER_LOADER_WARN_ONLY")
+        self._others = ScrapySpiderLoader(Settings({"SPIDER_MODULES": modules, "SPIDER_LOADER_WARN_ONLY": warn_only}))
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        return cls(settings)
+
+    def load(self, spider_name: str) -> type[Spider]:
+        """The spider class with this name.
+
+        Raises:
+            KeyError: there is no such spider.
+        """
+        return spider(spider_name) if spider_name in platforms() else self._others.load(spider_name)
+
+    def list(self) -> list[str]:
+        """The names of all spiders."""
+        return [*platforms(), *self._others.list()]
+
+    def find_by_request(self, request: Request) -> builtins.list[str]:
+        """The names of the spiders whose domains the request's URL fits."""
+        own = [name for name, found in spiders().items() if found.handles_request(request)]
+        return own + self._others.find_by_request(request)

@@ -18,6 +18,7 @@ logs.configure()
 
 BOT_NAME = "crawler"
 SPIDER_MODULES = ["crawler.spiders"]
+SPIDER_LOADER_CLASS = "crawler.registry.SpiderLoader"  # Scrapy's imports all platforms, whichever one is crawled
 COMMANDS_MODULE = "crawler.commands"
 ADDONS = {"scrapy_poet.Addon": 300, "crawler.downloads.zyte.Addon": 500}
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"  # default None: asyncio's own loop, which serves about a fifth fewer calls

@@ -19,9 +19,9 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.pipelines import validated
+from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
-from crawler.platforms.platform import PUBLIC_ORIGINS
-from crawler.registry import scrapers, spider_for
+from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.targets.target import Scraper, check_params
 
 FAILED, WRONG_USAGE = 2, 3
@@ -51,7 +51,7 @@ class Command(ScrapyCommand):
         try:
             scraper, bodies = _inputs(args)
             asked = _asked(scraper, opts.params)
-            url = opts.url or PUBLIC_ORIGINS[scraper.platform]
+            url = opts.url or platforms()[scraper.platform].origin
             data = asyncio.run(extract(scraper, bodies, asked, url=url))
         except (UsageError, InvalidRequest, OSError, EOFError, zlib.error) as error:
             print(error, file=sys.stderr)
@@ -71,9 +71,10 @@ def _refuse(message: str) -> NoReturn:
 def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
     if len(args) < 2:
         raise UsageError("Name a scraper and at least one file: scrapy extract <scraper> <file>")
-    scraper = scrapers().get(args[0])
-    if scraper is None:
-        raise UsageError(f"There is no scraper {args[0]!r}; there are {', '.join(sorted(scrapers()))}.")
+    try:
+        scraper = find_scraper(args[0])
+    except KeyError:
+        raise UsageError(f"There is no scraper {args[0]!r}; there are {', '.join(scraper_names())}.") from None
     return scraper, [_read(name) for name in args[1:]]
 
 

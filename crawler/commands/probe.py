@@ -18,7 +18,7 @@ from crawler.commands.extract import FAILED
 from crawler.probe.nulls import Empty, empty_fields
 from crawler.probe.recorder import Download, Recorder
 from crawler.probe.scrub import Scrubber
-from crawler.registry import scrapers, spider_for
+from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.targets.target import Scraper
 
 if TYPE_CHECKING:
@@ -63,9 +63,10 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise UsageError("Name one scraper: scrapy probe <scraper>")
-        scraper = scrapers().get(args[0])
-        if scraper is None:
-            raise UsageError(f"There is no scraper {args[0]!r}; there are {', '.join(sorted(scrapers()))}.")
+        try:
+            scraper = find_scraper(args[0])
+        except KeyError:
+            raise UsageError(f"There is no scraper {args[0]!r}; there are {', '.join(scraper_names())}.") from None
         try:
             params = arglist_to_dict(opts.params)
         except ValueError:

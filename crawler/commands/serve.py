@@ -21,7 +21,7 @@ from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
 from crawler.logs import structure_everything
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms import platforms
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _use_sandbox(settings: Settings) -> None:
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
-    free = {name: {"concurrency": 16, "delay": 0.0} for name in PUBLIC_ORIGINS}
+    free = {name: {"concurrency": 16, "delay": 0.0} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", free | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
     settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from crawler import platforms
 from crawler.errors import CircuitOpen, Overloaded, ScrapeError, TargetError, UpstreamBlocked, UpstreamTimeout
-from crawler.platforms import platform as platforms
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

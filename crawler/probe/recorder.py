@@ -16,8 +16,8 @@ from web_poet.testing import Fixture
 from web_poet.utils import get_fq_class_name
 
 from crawler.errors import ScrapeError
+from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
-from crawler.platforms.platform import PUBLIC_ORIGINS
 from crawler.targets.tracker import Outcome, target_settled
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Recorder:
         Raises:
             TypeError: a page object that takes what cannot be scrubbed.
         """
-        public = PUBLIC_ORIGINS[self.scraper.platform]
+        public = platforms()[self.scraper.platform].origin
 
         def clean(text: str) -> str:
             for origin in origins:

@@ -13,6 +13,7 @@ from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
 
+from crawler import platforms
 from crawler.browser.sessions import carry_browser, in_browser
 from crawler.downloads.throttle import platform_state
 from crawler.errors import (
@@ -24,7 +25,6 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.outputs.columns import Place, rows_named, shape_of_models
-from crawler.platforms import platform as platforms
 from crawler.platforms.page import PlatformPage
 from crawler.storage.data_files import data_file
 from crawler.targets.files import FileSource, Shard

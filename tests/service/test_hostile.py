@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms import platforms
 from crawler.registry import scrapers
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
@@ -117,7 +117,7 @@ def page_of(scraper: str) -> str:
 
 @pytest.mark.parametrize("scraper", sorted(TAKE_URLS))
 def test_no_url_leads_elsewhere(service: Service, foreign: Served, scraper: str) -> None:
-    host = urlsplit(PUBLIC_ORIGINS[TAKE_URLS[scraper].platform]).netloc
+    host = urlsplit(platforms()[TAKE_URLS[scraper].platform].origin).netloc
     forms = {
         "host": host,
         "path": page_of(scraper),

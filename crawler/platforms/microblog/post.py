@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawler.platforms.microblog import PLATFORM
 from crawler.platforms.microblog.node import Node, plain_id
 from crawler.platforms.microblog.text import caption, id_seconds, qualities, seconds
 from crawler.platforms.microblog.user import display_name, picture, screen_name
-from crawler.platforms.platform import PUBLIC_ORIGINS
 from crawler.reading.values import count, text
 
-ORIGIN = PUBLIC_ORIGINS["microblog"]
+ORIGIN = PLATFORM.origin
 WITHHELD = frozenset({"TweetTombstone", "TweetUnavailable", "BlurredMediaTombstone", "TweetPreviewDisplay"})
 """Types of what stands where a post was deleted, hidden, or is for others."""
 

@@ -1,1 +1,11 @@
-"""The photoapp platform."""
+"""The photo app: single posts."""
+
+from crawler.platforms.platform import Platform
+
+PLATFORM = Platform(
+    name="photoapp",
+    origins={"page": "https://www.instagram.com"},
+    concurrency=1,
+    delay=30.0,
+    scrapers=("photoapp-post-v4",),
+)

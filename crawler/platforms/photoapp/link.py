@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.photoapp import PLATFORM
 
-_HOST = urlsplit(PUBLIC_ORIGINS["photoapp"]).netloc.removeprefix("www.")
+_HOST = urlsplit(PLATFORM.origin).netloc.removeprefix("www.")
 HOSTS = frozenset({_HOST, f"www.{_HOST}", "instagr.am", "www.instagr.am"})
 
 _CODE = r"[A-Za-z0-9_-]{1,64}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.photoapp import PLATFORM
 from crawler.reading.json import dig, objects
 from crawler.reading.values import absolute_url, count, flag, iso_duration, number, text
 
-ORIGIN = PUBLIC_ORIGINS["photoapp"]
+ORIGIN = PLATFORM.origin
 
 # An account's two ids: a classic one, and one of the owner's other platform, so far always of this form.
 _APP_ID = re.compile(r"17841\d{12}")

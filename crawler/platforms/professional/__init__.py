@@ -1,1 +1,11 @@
-"""The professional platform."""
+"""The professional network: members' profiles."""
+
+from crawler.platforms.platform import Platform
+
+PLATFORM = Platform(
+    name="professional",
+    origins={"page": "https://www.linkedin.com"},
+    concurrency=1,
+    delay=60.0,
+    scrapers=("professional-profile",),
+)

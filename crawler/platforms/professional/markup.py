@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 from parsel import Selector, SelectorList
 
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.professional import PLATFORM
 from crawler.reading.values import absolute_url, text
 
-ORIGIN = PUBLIC_ORIGINS["professional"]
+ORIGIN = PLATFORM.origin
 PLACEHOLDER_HOST = "static.licdn.com"
 """The host of the platform's own pictures: ghosts, default covers, icons. Members' pictures are elsewhere."""
 TRACKING = "trk="

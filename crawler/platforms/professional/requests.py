@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from scrapy import Request
 
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.professional import PLATFORM
 
 
 def profile_request(origin: str, *, slug: str) -> Request:
@@ -21,6 +21,6 @@ def edition_origins(origin: str) -> set[str]:
 
     None for an origin that is not the public site.
     """
-    if origin != PUBLIC_ORIGINS["professional"]:
+    if origin != PLATFORM.origin:
         return set()
     return {origin.replace("://www.", f"://{a}{b}.", 1) for a, b in product(ascii_lowercase, repeat=2)}

@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from pydantic import Field, field_validator
 
 from crawler.platforms.model import Entity, Model, Params
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.professional import PLATFORM
 from crawler.platforms.professional.schema_rows import (
     Activity,
     Affiliation,
@@ -30,7 +30,7 @@ from crawler.platforms.professional.schema_rows import (
     Website,
 )
 
-DOMAIN = urlsplit(PUBLIC_ORIGINS["professional"]).netloc.removeprefix("www.")
+DOMAIN = urlsplit(PLATFORM.origin).netloc.removeprefix("www.")
 # The site, and its editions by country: "uk.", "se.". No other host of the domain has profiles.
 HOST = re.compile(rf"(?:(?:www|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
 # A language may follow the name: "/de", "/en-us", "/zh_CN".

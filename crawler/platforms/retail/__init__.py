@@ -1,1 +1,11 @@
-"""The retail platform."""
+"""The retail platform: category listings and searches."""
+
+from crawler.platforms.platform import Platform
+
+PLATFORM = Platform(
+    name="retail",
+    origins={"page": "https://www.walmart.com"},
+    concurrency=2,
+    delay=2.0,
+    scrapers=("retail-category-v4", "retail-search-v4"),
+)

@@ -13,13 +13,13 @@ from web_poet import field
 
 from crawler.errors import Detail, ExtractionFailed, TargetNotFound, UpstreamBlocked, UpstreamError
 from crawler.platforms.page import PlatformPage
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.product import product
 from crawler.platforms.retail.schema import CATEGORY_ID
 from crawler.reading.json import decode, dig, find_all, objects, script_block
 from crawler.reading.values import absolute_url, count, number, text
 
-ORIGIN = PUBLIC_ORIGINS["retail"]
+ORIGIN = PLATFORM.origin
 DATA_SCRIPT = "__NEXT_DATA__"
 
 # Normal pages contain the vendor's name and its script; only a challenge contains one of these.

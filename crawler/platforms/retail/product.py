@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.retail import PLATFORM
 from crawler.reading.json import dig, objects, strings
 from crawler.reading.values import absolute_url, amount, amounts, count, flag, number, text
 
-ORIGIN = PUBLIC_ORIGINS["retail"]
+ORIGIN = PLATFORM.origin
 HIGHEST_RATING = 5
 
 

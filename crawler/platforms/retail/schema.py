@@ -9,12 +9,10 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from crawler.platforms.model import Entity, Model, Params
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.retail import PLATFORM
 
 CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"
-HOSTS = frozenset(
-    {urlsplit(PUBLIC_ORIGINS["retail"]).netloc, urlsplit(PUBLIC_ORIGINS["retail"]).netloc.removeprefix("www.")}
-)
+HOSTS = frozenset({urlsplit(PLATFORM.origin).netloc, urlsplit(PLATFORM.origin).netloc.removeprefix("www.")})
 # Names before the id do not matter, unless a server could read another path out of them: dots, slashes, backslashes.
 _NAME = r"(?!\.{1,2}/)(?:[^/\\%]|%(?!2[eEfF]|5[cC]|00)[0-9a-fA-F]{2})+/"
 CATEGORY_PATH = re.compile(rf"/(?:browse/(?:{_NAME})*|cp/(?:{_NAME})?)(?P<id>{CATEGORY_ID[1:-1]})/?")

@@ -1,1 +1,11 @@
-"""The shortvideo platform."""
+"""The short-video platform: photo posts by keyword search."""
+
+from crawler.platforms.platform import Platform
+
+PLATFORM = Platform(
+    name="shortvideo",
+    origins={"page": "https://www.tiktok.com"},
+    concurrency=2,
+    delay=0.0,
+    scrapers=("shortvideo-photo-search-v4",),
+)

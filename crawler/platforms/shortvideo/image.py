@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.shortvideo import PLATFORM
 from crawler.reading.json import dig, strings
 from crawler.reading.values import count, text
 
-ORIGIN = PUBLIC_ORIGINS["shortvideo"]
+ORIGIN = PLATFORM.origin
 PHOTO_POST = 150
 """What the app calls the type of a photo post."""
 LATEST = 253_402_300_799

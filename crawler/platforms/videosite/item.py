@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.schema import VIDEO_ID
 from crawler.reading.json import Step, dig, objects
 from crawler.reading.values import clock_seconds, count, stated_count, text
 
-ORIGIN = PUBLIC_ORIGINS["videosite"]
+ORIGIN = PLATFORM.origin
 VIEWS = "views?"
 Path = tuple[Step, ...]
 

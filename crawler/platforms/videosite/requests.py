@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from scrapy import Request
 
-from crawler.platforms.platform import PUBLIC_ORIGINS
+from crawler.platforms.videosite import PLATFORM
 
 # What the platform changes at will. From a tab's own endpoint and the page's own configuration, 2026-05 to 2026-08.
 CLIENT_VERSION = "2.20260722.01.00"
@@ -72,7 +72,7 @@ def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
 
 def resolve_request(origin: str, address: str, *, version: str = "") -> Request:
     """Which channel an address leads to."""
-    url = f"{PUBLIC_ORIGINS['videosite']}/{_path(address)}"
+    url = f"{PLATFORM.origin}/{_path(address)}"
     return _call(origin, "navigation/resolve_url", version, {"url": url})
 
 
@@ -131,7 +131,7 @@ def _call(origin: str, endpoint: str, version: str, body: dict[str, Any], *, fie
         "gl": "US",
         "clientName": "WEB",
         "clientVersion": version,
-        "originalUrl": PUBLIC_ORIGINS["videosite"],
+        "originalUrl": PLATFORM.origin,
         "platform": "DESKTOP",
         "utcOffsetMinutes": 0,
     }
@@ -145,8 +145,8 @@ def _call(origin: str, endpoint: str, version: str, body: dict[str, Any], *, fie
         "Accept": "*/*",
         "Content-Type": "application/json",
         "Cookie": COOKIES,
-        "Origin": PUBLIC_ORIGINS["videosite"],
-        "Referer": PUBLIC_ORIGINS["videosite"],
+        "Origin": PLATFORM.origin,
+        "Referer": PLATFORM.origin,
         "X-YouTube-Client-Name": "1",
         "X-YouTube-Client-Version": version,
     }
