@@ -19,17 +19,8 @@ from crawler.sandbox.faults import Answer, Ask, Hits, later, play
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-OWN = {"extension", "faults", "server"}
-"""The modules here that are no platform's."""
-
-PLATFORMS = tuple(
-    sorted(
-        module.name
-        for module in iter_modules(crawler.sandbox.__path__)
-        if module.name not in OWN and "_" not in module.name
-    )
-)
-"""The platforms that are simulated, each by the module of its name; its further modules are named after it."""
+PLATFORMS = tuple(sorted(module.name for module in iter_modules(crawler.sandbox.__path__) if module.ispkg))
+"""The platforms that are simulated: each has a package."""
 
 LOOPBACK = "127.0.0.1"
 
