@@ -10,15 +10,13 @@ import attrs
 from web_poet import field
 
 from crawler.errors import (
-    Detail,
-    ExtractionFailed,
     ScrapeError,
     TargetNotFound,
     UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.platforms.page import REFUSALS, PlatformPage
+from crawler.platforms.page import REFUSALS, PlatformPage, missing
 from crawler.platforms.videosite.item import Path, read_row, token_of
 from crawler.platforms.videosite.schema import TABS
 from crawler.reading.json import assigned_block, decode, dig
@@ -35,12 +33,6 @@ CHANNEL_MARK = re.compile(
 CONSENT_MARKS = (b"consent.youtube.com/save", b"Before you continue to YouTube")
 TRAFFIC_MARKS = (b'id="captcha-form"', b"unusual traffic")
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
-
-
-def missing(message: str, *paths: Path, reason: str) -> ExtractionFailed:
-    """The error for parts that must be there."""
-    details: list[Detail] = [{"loc": list(path), "msg": "Field required", "type": "missing"} for path in paths]
-    return ExtractionFailed(message, details=details, reason=reason)
 
 
 @attrs.define(slots=False)

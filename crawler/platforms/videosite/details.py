@@ -12,7 +12,8 @@ from parsel import Selector
 from web_poet import field
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
-from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage, missing
+from crawler.platforms.page import missing
+from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.item import VIEWS, is_video_id, node_text, post
 from crawler.platforms.videosite.profile import (
     about_of,

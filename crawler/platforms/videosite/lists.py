@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamError
-from crawler.platforms.videosite.base import CONTENTS, ListPage, missing
+from crawler.errors import InvalidRequest, ScrapeError, UpstreamError
+from crawler.platforms.page import missing, wrong_echo
+from crawler.platforms.videosite.base import CONTENTS, ListPage
 from crawler.platforms.videosite.item import Path, node_text, read_row, rows_of
 from crawler.platforms.videosite.profile import blank, browse_id, link_of
 from crawler.platforms.videosite.schema import CHANNEL_ID
@@ -52,11 +53,8 @@ class ContinuationPage(ListPage):
             raise missing("The answer has no list.", ("onResponseReceivedActions",), reason="no_list")
         asked = text(self.page_params.get("channel"))
         if asked and self.channel and self.channel != asked:
-            raise ExtractionFailed(
-                f"The page is another channel's: {self.channel}, asked was {asked}.",
-                details=[{"loc": ["responseContext"], "msg": f"Input should be {asked!r}", "type": "literal_error"}],
-                reason="wrong_echo",
-            )
+            message = f"The page is another channel's: {self.channel}, asked was {asked}."
+            raise wrong_echo(message, ["responseContext"], asked)
         self.refuse_blindness()
 
     @property

@@ -11,13 +11,12 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from crawler.platforms.videosite.item import ORIGIN, VIEWS, node_text, rows_of
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import dig, find_all, objects, strings
-from crawler.reading.values import absolute_url, count, flag, stated_count, text
+from crawler.reading.values import MONTHS, absolute_url, count, flag, stated_count, text
 
 SUBSCRIBERS, VIDEOS = "subscribers?", "videos?"
 BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
 """Pictures behind a name that say "verified" and "artist". Their words are translated, their number varies."""
 BADGE_STYLES = {"BADGE_STYLE_TYPE_VERIFIED", "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
 def blank() -> dict[str, Any]:
@@ -265,7 +264,7 @@ def joined_day(words: str) -> datetime | None:
         return None
     month, day, year = found.group(1, 2, 3) if found[1] else found.group(5, 4, 6)
     try:
-        joined = date(int(year), _MONTHS.index(month.lower()) + 1, int(day))
+        joined = date(int(year), MONTHS.index(month.capitalize()) + 1, int(day))
     except ValueError:
         return None
     return datetime(joined.year, joined.month, joined.day, tzinfo=UTC)
