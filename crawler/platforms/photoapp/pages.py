@@ -239,12 +239,8 @@ class PostPage(PhotoPage):
 
 
 @attrs.define(slots=False)
-class GraphPage(PostPage):
-    """The older query's answer."""
-
-    source: ClassVar[str] = "graph"
-    forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
-    keys: ClassVar[tuple[str, ...]] = GRAPH.keys
+class QueryPage(PostPage):
+    """The answer to a query of one form."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -252,16 +248,21 @@ class GraphPage(PostPage):
 
 
 @attrs.define(slots=False)
-class WebInfoPage(PostPage):
+class GraphPage(QueryPage):
+    """The older query's answer."""
+
+    source: ClassVar[str] = "graph"
+    forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
+    keys: ClassVar[tuple[str, ...]] = GRAPH.keys
+
+
+@attrs.define(slots=False)
+class WebInfoPage(QueryPage):
     """The web-info query's answer: one item."""
 
     source: ClassVar[str] = "item"
     forms: ClassVar[tuple[Form, ...]] = (LISTED,)
     keys: ClassVar[tuple[str, ...]] = LISTED.keys
-
-    @classmethod
-    def recognise(cls, body: str) -> bool:
-        return not body.lstrip().startswith("<") and any(f'"{key}"' in body for key in cls.keys)
 
 
 CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*+")', re.DOTALL)

@@ -16,7 +16,7 @@ from crawler.platforms.page import PlatformPage, missing, wrong_echo
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.product import product
 from crawler.platforms.retail.schema import CATEGORY_ID
-from crawler.reading.json import decode, dig, find_all, objects, script_block
+from crawler.reading.json import decode, dig, find_all, is_bare_json, objects, script_block
 from crawler.reading.values import absolute_url, count, number, text
 
 ORIGIN = PLATFORM.origin
@@ -183,7 +183,7 @@ class ListingPage(PlatformPage):
     @cached_property
     def _payload(self) -> Any:
         body = self.response.body
-        block = body if body[:100].lstrip().startswith((b"{", b"[")) else script_block(body, DATA_SCRIPT)
+        block = body if is_bare_json(body) else script_block(body, DATA_SCRIPT)
         if block is None:
             raise missing("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         return decode(block, what=DATA_SCRIPT)

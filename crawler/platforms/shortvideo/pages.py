@@ -14,7 +14,7 @@ from crawler.platforms.page import PlatformPage, missing
 from crawler.platforms.shortvideo import app as shortvideo_app
 from crawler.platforms.shortvideo import web as shortvideo_web
 from crawler.platforms.shortvideo.image import Path
-from crawler.reading.json import decode, dig, objects
+from crawler.reading.json import decode, dig, is_bare_json, objects
 from crawler.reading.values import count, text
 
 LOGIN_REQUIRED = 2483
@@ -156,7 +156,7 @@ class ResultsPage(PlatformPage):
     # The gate
 
     def _refuse_markup(self) -> None:
-        if self.response.body[:100].lstrip().startswith((b"{", b"[")):
+        if is_bare_json(self.response.body):
             return
         body = self.response.text
         if any(mark in body for mark in CAPTCHA_MARKS):

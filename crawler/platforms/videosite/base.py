@@ -19,7 +19,7 @@ from crawler.errors import (
 from crawler.platforms.page import REFUSALS, PlatformPage, missing
 from crawler.platforms.videosite.item import Path, read_row, token_of
 from crawler.platforms.videosite.schema import TABS
-from crawler.reading.json import assigned_block, decode, dig
+from crawler.reading.json import assigned_block, decode, dig, is_bare_json
 from crawler.reading.values import text
 
 DATA = "ytInitialData"
@@ -74,8 +74,7 @@ class VideositePage(PlatformPage):
     @cached_property
     def _block(self) -> bytes | None:
         """The data as they were sent: alone, or in the page."""
-        is_json = self._body[:100].lstrip().startswith((b"{", b"["))
-        return self._body if is_json else assigned_block(self._body, DATA)
+        return self._body if is_bare_json(self._body) else assigned_block(self._body, DATA)
 
     @property
     def _error_code(self) -> Any:

@@ -13,7 +13,7 @@ from crawler.errors import InvalidRequest, ScrapeError, UpstreamError
 from crawler.platforms.page import missing, wrong_echo
 from crawler.platforms.videosite.base import CONTENTS, ListPage
 from crawler.platforms.videosite.item import Path, node_text, read_row, rows_of
-from crawler.platforms.videosite.profile import blank, browse_id, link_of
+from crawler.platforms.videosite.profile import blank, browse_id
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import dig, find_all, objects
 from crawler.reading.values import text
@@ -80,7 +80,7 @@ class ContinuationPage(ListPage):
     @field
     def profile(self) -> dict[str, Any]:
         """The channel as far as a list names it: for one that was saved without its first page."""
-        return {**blank(), "profile_id": self.channel, "profile_link": link_of("", self.channel)}
+        return blank(self.channel)
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:

@@ -19,8 +19,8 @@ BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
 BADGE_STYLES = {"BADGE_STYLE_TYPE_VERIFIED", "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
 
 
-def blank() -> dict[str, Any]:
-    """A channel of which nothing is known."""
+def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, Any]:
+    """A channel of which at most the id, the handle and the name are known."""
     return {
         "account_creation_date": None,
         "account_creation_date_text": "",
@@ -28,19 +28,19 @@ def blank() -> dict[str, Any]:
         "banner_image": "",
         "biography": "",
         "content_count": None,
-        "display_name": "",
+        "display_name": name,
         "external_links": [],
         "follower_count": None,
         "is_family_safe": None,
         "keywords": "",
         "location": "",
         "privacy_status": "public",
-        "profile_id": "",
+        "profile_id": channel,
         "profile_image": "",
-        "profile_link": "",
+        "profile_link": link_of(handle, channel),
         "subscriber_count_text": "",
         "total_views": None,
-        "username": "",
+        "username": handle,
         "verification_status": None,
     }
 
@@ -57,7 +57,7 @@ def profile_of(data: Any, person: Any) -> dict[str, Any]:
     safe = flag(dig(told, "isFamilySafe"))
     codes = strings(dig(told, "availableCountryCodes")) or strings(dig(micro, "availableCountries"))
     return {
-        **blank(),
+        **blank(channel, handle=name),
         "available_country_codes": sorted(set(codes)),
         "banner_image": absolute_url(ORIGIN, header["banner_image"]),
         "biography": text(dig(told, "description")) or header["biography"] or text(dig(person, "description")),
@@ -69,11 +69,8 @@ def profile_of(data: Any, person: Any) -> dict[str, Any]:
         ),
         "is_family_safe": flag(dig(micro, "familySafe")) if safe is None else safe,
         "keywords": text(dig(told, "keywords")),
-        "profile_id": channel,
         "profile_image": absolute_url(ORIGIN, _url(dig(told, "avatar")) or header["image"] or dig(person, "image")),
-        "profile_link": link_of(name, channel),
         "subscriber_count_text": subscribers,
-        "username": name,
         "verification_status": header["verified"],
     }
 
