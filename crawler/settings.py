@@ -140,11 +140,10 @@ ITEM_PIPELINES = {
 }
 EXTENSIONS: dict[str, int | None] = {
     "scrapy.extensions.feedexport.FeedExporter": None,
-    "crawler.outputs.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
+    "crawler.outputs.feeds.Feeds": 0,  # in its place: it knows when a target is stored
     "crawler.monitoring.monitors.Monitors": 500,
-    "crawler.targets.checkpoint.Resume": -100,  # before the feed exporters: it notes a size before the first line
-    "crawler.targets.redis_queue.extension.Queue": -100,  # likewise: it looks where a line goes before it is written
-    "crawler.outputs.feeds.FailuresFeed": 500,
+    "crawler.targets.checkpoint.Resume": 400,
+    "crawler.targets.redis_queue.extension.Queue": 400,
     "crawler.monitoring.progress.Progress": 600,
     "scrapy.extensions.logstats.LogStats": None,  # Progress says it by targets
     "crawler.sandbox.extension.SandboxExtension": 100,
@@ -187,7 +186,8 @@ PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
 FEED_URI_PARAMS = "crawler.outputs.feeds.uri_params"
 FEED_EXPORT_ENCODING = "utf-8"  # default None: JSON with all but ASCII escaped
 FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
-"""Feed URI for one line a failed target; no file where none failed. None: no such feed."""
+"""Feed URI for one line a failed target; no file where none failed. None: no such feed. It becomes one more entry of
+``FEEDS``, whose ``item_classes`` are ``crawler.outputs.feeds.Failure``."""
 FEED_EXPORTERS = {
     "jsonlines": "crawler.outputs.feeds.JsonLinesExporter",
     "jsonl": "crawler.outputs.feeds.JsonLinesExporter",

@@ -25,6 +25,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.outputs.columns import Place, rows_named, shape_of_models
+from crawler.outputs.feeds import failures_feed
 from crawler.platforms.page import PlatformPage
 from crawler.storage.data_files import data_file
 from crawler.targets.files import FileSource, Shard
@@ -156,6 +157,9 @@ class PlatformSpider(Spider):
         # Scrapy Cloud always gives one, Scrapyd may. It keeps requests, so a second start would ask for them beside
         # the targets that they belong to: -a resume= is what goes on from where a run was.
         settings.set("JOBDIR", None, priority=ABOVE_THE_COMMAND_LINE)
+        if uri := settings["FAILURES_FEED"]:
+            feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
+            settings.set("FEEDS", feeds, priority=ABOVE_THE_COMMAND_LINE)  # -o, -O and -s FEEDS= set the others
         if cls.needs_browser or cls.name in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)
 

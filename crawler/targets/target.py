@@ -261,8 +261,17 @@ class TargetSource:
         """Targets in order. Nothing is read ahead of what is asked for, or little."""
         raise NotImplementedError
 
+    @property
+    def lease_valid(self) -> bool:
+        """Whether every target that the source gave is certainly still this run's."""
+        return True
+
+    async def confirm(self, target: Target | Rejected) -> bool:
+        """Find out whether a target is still this run's: before its outcome is reported, where no lease is valid."""
+        return True
+
     def settled(self, outcome: Outcome) -> None:
-        """Told of each outcome, once for each target, when the feeds have it."""
+        """Handle an outcome. Called once for each target, after the receivers of ``target_settled``."""
 
     @property
     def expected(self) -> int | None:

@@ -150,6 +150,8 @@ class Accounting:
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
         self._out: dict[str, _Open] = {}
         self._further: deque[Target] = deque()
+        self._unconfirmed: set[asyncio.Task[None]] = set()
+        """Outcomes whose source is being asked whether the target is still this run's."""
         self.pushed = 0
         """How many targets other targets led to."""
         self._changed = asyncio.Event()
@@ -183,7 +185,8 @@ class Accounting:
         incoming = self._incoming(source)
         exhausted = False
         while True:
-            if len(self._out) >= self.limit or (exhausted and self._out and not self._further):
+            busy = self._out or self._unconfirmed
+            if len(self._out) >= self.limit or (exhausted and busy and not self._further):
                 await self._change()
                 continue
             if self._further:
@@ -208,14 +211,21 @@ class Accounting:
             self._broken = error
 
     def push(self, target: Target) -> None:
-        """Hands a further target (the next page, a slice) back; it goes out before the source's next one."""
+        """Add a follow-up target (the next page, a slice); it goes out before the source's next one.
+
+        It waits for its parent's outcome: a journal must not have a follow-up whose parent would be scraped again,
+        and lead to it a second time.
+        """
         self.pushed += 1
         parent = self._out.get(target.parent or "")
         if parent:
             parent.further.append(target)
-        if self._source is not None and self._source.keeps_further:
-            return
-        self._further.append(target)
+        else:
+            self._release([target])
+
+    def _release(self, followups: list[Target]) -> None:
+        if self._source is None or not self._source.keeps_further:
+            self._further.extend(followups)
         self._changed.set()
 
     async def _change(self) -> None:
@@ -256,7 +266,7 @@ class Accounting:
             entry.timer.cancel()
         duration = round((time.monotonic() - entry.since) * 1000)
         self._report(Outcome(target, record, error, duration, tuple(entry.further), tuple(entry.warnings)))
-        self._changed.set()
+        self._release(entry.further)
 
     def enter(self, target: Target) -> None:
         """Bind the target to the task that runs its callback or errback and, after it, its pipelines."""
@@ -284,6 +294,26 @@ class Accounting:
         return True
 
     def _report(self, outcome: Outcome) -> None:
+        assert self._source is not None
+        if self._source.lease_valid:
+            self._announce(outcome)
+            return
+        task = asyncio.create_task(self._report_if_leased(outcome))
+        self._unconfirmed.add(task)
+        task.add_done_callback(self._confirmed)
+
+    async def _report_if_leased(self, outcome: Outcome) -> None:
+        assert self._source is not None
+        if await self._source.confirm(outcome.target):
+            self._announce(outcome)
+        else:
+            logger.info("target_lost", id=outcome.target.id, code=outcome.code)
+
+    def _confirmed(self, task: asyncio.Task[None]) -> None:
+        self._unconfirmed.discard(task)
+        self._changed.set()
+
+    def _announce(self, outcome: Outcome) -> None:
         assert self._source is not None
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(f"targets/{outcome.code}")
@@ -345,6 +375,8 @@ class Accounting:
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
         """The crawler ends: whatever is still out has no other chance of an outcome."""
+        for task in self._unconfirmed:
+            task.cancel()
         if self.unfinished_stays:
             if self._out or self._further:
                 logger.info("targets_left", out=len(self._out), waiting=len(self._further))
