@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from crawler.platforms.professional.pages import ProfilePage
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.professional.site import World
 from tests.make_fixtures import Case
 

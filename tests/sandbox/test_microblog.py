@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from crawler.platforms.microblog.pages import ProfilePage
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.microblog.site import FAULTS, PLANS, World
 from tests.microblog_pages import answer, ask_for, page_of
 

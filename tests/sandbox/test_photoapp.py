@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.faults import COMMON, Ask
+from crawler.sandbox.faults import COMMON
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, World
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/photoapp"

@@ -15,7 +15,8 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from crawler.sandbox.faults import COMMON, Ask
+from crawler.sandbox.faults import COMMON
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.professional.people import RENAMED, SPECIAL
 from crawler.sandbox.professional.site import FAULTS, World
 

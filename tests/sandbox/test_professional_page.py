@@ -12,7 +12,7 @@ import orjson
 import pytest
 from parsel import Selector
 
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.professional.site import World
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/professional"

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.videosite.extra import player
 from crawler.sandbox.videosite.item import lockup
 from crawler.sandbox.videosite.parts import ago, clock, compact

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.professional.site import World
 from tests.crawls import crawl
 from tests.service.client import call

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
+from crawler.sandbox.faults import COMMON, Fault
+from crawler.sandbox.protocol import Answer, Ask
 from crawler.sandbox.videosite import extra
 from crawler.sandbox.videosite.page import answer_context, document
 

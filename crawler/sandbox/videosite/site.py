@@ -20,7 +20,7 @@ from crawler.sandbox.videosite.short import short
 from crawler.sandbox.videosite.world import PAGE, Channel, Item, channels
 
 if TYPE_CHECKING:
-    from crawler.sandbox.faults import Answer, Ask
+    from crawler.sandbox.protocol import Answer, Ask
 
 __all__ = ["FAULTS", "World"]
 

@@ -18,7 +18,7 @@ from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
 from crawler.platforms.photoapp.schema import Post
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.photoapp.page import embed
 from crawler.sandbox.photoapp.site import World
 

@@ -19,7 +19,7 @@ from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.schema import Profile
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.professional.site import FAULTS, World
 
 SITE = "https://www.linkedin.com"
