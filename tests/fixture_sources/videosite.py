@@ -13,7 +13,8 @@ from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.sandbox.protocol import Ask
-from crawler.sandbox.videosite.site import World, token
+from crawler.sandbox.videosite.lists import token
+from crawler.sandbox.videosite.site import World
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.youtube.com"

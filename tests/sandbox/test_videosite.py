@@ -17,8 +17,9 @@ import pytest
 from crawler.sandbox.protocol import Ask
 from crawler.sandbox.videosite.extra import player
 from crawler.sandbox.videosite.item import lockup
+from crawler.sandbox.videosite.lists import read_token, token
 from crawler.sandbox.videosite.parts import ago, clock, compact
-from crawler.sandbox.videosite.site import FAULTS, World, read_token, token
+from crawler.sandbox.videosite.site import FAULTS, World
 from crawler.sandbox.videosite.world import CODES
 
 ROOT = Path(__file__).parents[2]

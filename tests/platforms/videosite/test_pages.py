@@ -27,7 +27,8 @@ from crawler.platforms.videosite.record import joined
 from crawler.platforms.videosite.schema import ChannelRecord
 from crawler.sandbox.protocol import Ask
 from crawler.sandbox.videosite import extra
-from crawler.sandbox.videosite.site import World, token
+from crawler.sandbox.videosite.lists import token
+from crawler.sandbox.videosite.site import World
 from tests.videosite import ORIGIN, SCRAPER
 
 
