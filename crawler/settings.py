@@ -189,12 +189,12 @@ FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
 """Feed URI for one line a failed target; no file where none failed. None: no such feed. It becomes one more entry of
 ``FEEDS``, whose ``item_classes`` are ``crawler.outputs.feeds.Failure``."""
 FEED_EXPORTERS = {
-    "jsonlines": "crawler.outputs.feeds.JsonLinesExporter",
-    "jsonl": "crawler.outputs.feeds.JsonLinesExporter",
-    "jl": "crawler.outputs.feeds.JsonLinesExporter",
-    "gz": "crawler.outputs.feeds.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
+    "jsonlines": "crawler.outputs.exporters.JsonLinesExporter",
+    "jsonl": "crawler.outputs.exporters.JsonLinesExporter",
+    "jl": "crawler.outputs.exporters.JsonLinesExporter",
+    "gz": "crawler.outputs.exporters.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
     "parquet": "crawler.outputs.parquet.ParquetExporter",
-    "csv": "crawler.outputs.feeds.CsvExporter",
+    "csv": "crawler.outputs.exporters.CsvExporter",
 }
 
 SQL_SINK: str | None = None

@@ -22,7 +22,8 @@ from crawler.errors import TargetNotFound
 from crawler.outputs.feeds import Feeds
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.checkpoint import Resume
-from crawler.targets.target import Record, Target, TargetsUnavailableError
+from crawler.targets.sources import TargetsUnavailableError
+from crawler.targets.target import Record, Target
 from crawler.targets.tracker import Accounting
 
 COUNT = 10

@@ -12,8 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from crawler.monitoring.fields import FieldCount, count_fields
 
 if TYPE_CHECKING:
-    from crawler.targets.target import Record
-    from crawler.targets.tracker import Outcome
+    from crawler.targets.target import Outcome, Record
 
 NOT_UNDERSTOOD = "EXTRACTION_FAILED"
 KEPT = 100

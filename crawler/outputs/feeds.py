@@ -14,23 +14,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
-import orjson
 import structlog
-from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.exceptions import CloseSpider, NotConfigured
-from scrapy.exporters import BaseItemExporter, CsvItemExporter
-from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage, ItemFilter
+from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 from scrapy.utils.defer import ensure_awaitable
-from scrapy.utils.misc import load_object
 
-from crawler.outputs.columns import Fields, shape_of_models
+from crawler.outputs.exporters import exploded_rows
+from crawler.outputs.failures import Failure, WithoutFailures, failure_line, is_for_failures
 from crawler.outputs.feed_files import absolute, holds_lines, is_local, mend, pattern
-from crawler.targets.target import Record, Rejected, Target
-from crawler.targets.tracker import Outcome, target_of, target_settled
+from crawler.targets.target import Outcome, Rejected, Target
+from crawler.targets.tracker import target_of, target_settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable
 
     from scrapy import Spider
     from scrapy.crawler import Crawler
@@ -54,84 +51,6 @@ target_stored = object()
 
 Arguments: ``outcome``, and ``files``: a list of (path, end), the local files with its line and where the line ends.
 """
-
-
-class JsonLinesExporter(BaseItemExporter):
-    """JSON Lines as UTF-8, the same bytes for ``data`` as the endpoint's (Scrapy's own escapes what is not ASCII)."""
-
-    def __init__(self, file: IO[bytes], **kwargs: Any) -> None:
-        super().__init__(dont_fail=True, **kwargs)
-        self.file = file
-
-    def export_item(self, item: Any) -> None:
-        line = item if isinstance(item, dict) else ItemAdapter(item).asdict()
-        self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-
-
-class CsvExporter(CsvItemExporter):
-    """CSV whose columns come from the data model, not from the first item; lists and objects are cells of JSON."""
-
-    def __init__(self, file: Any, *, fields: Fields | None = None, **kwargs: Any) -> None:
-        super().__init__(file, **kwargs)
-        self.fields = fields
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> CsvExporter:
-        spider = cast("PlatformSpider", crawler.spider)
-        place = spider.exploded
-        fields = place.fields if place else shape_of_models([scraper.data for scraper in spider.scrapers])
-        return cls(file, fields=fields, **kwargs)
-
-    def export_item(self, item: Any) -> None:
-        line = isinstance(item, Failure) or (isinstance(item, Record) and item.is_line)
-        if not self.fields_to_export and self.fields and not line:
-            self.fields_to_export = list(dict.fromkeys([*item, *self.fields.of]))
-        super().export_item(item)
-
-    def serialize_field(self, field: Any, name: str, value: Any) -> Any:
-        if isinstance(value, dict | list | bool):
-            return orjson.dumps(value).decode()
-        return super().serialize_field(field, name, value)
-
-
-def exploded_rows(record: Record, place: Place) -> Iterator[dict[str, Any]]:
-    """One row for each row of a list in the record's data, with what joins it to its target."""
-    target = record.target.as_dict()
-    for position, row in enumerate(place.rows(record.data)):
-        yield {
-            "target_id": target["id"],
-            "scraper": target["scraper"],
-            "params": target["params"],
-            "fetched_at": record.fetched_at.isoformat(),
-            "position": position,
-            **row,
-        }
-
-
-class Failure(dict[str, Any]):
-    """The line of a target without data. It reaches only the feeds whose ``item_classes`` name this class."""
-
-
-def failures_feed(uri: str) -> dict[str, dict[str, Any]]:
-    """The entry of ``FEEDS`` for ``FAILURES_FEED``."""
-    options = {"format": "jsonlines", "store_empty": False, "batch_item_count": 0}
-    return {uri: {**options, "item_classes": [f"{__name__}.{Failure.__name__}"]}}
-
-
-def is_for_failures(options: Mapping[str, Any]) -> bool:
-    """Whether the options of a feed name ``Failure`` among its item classes."""
-    return any(load_object(each) is Failure for each in options.get("item_classes") or ())
-
-
-class WithoutFailures(ItemFilter):
-    """The filter of a feed that does not name ``Failure``: what the feed's own filter accepts, but no failures."""
-
-    def __init__(self, own: ItemFilter) -> None:
-        super().__init__(None)
-        self.own = own
-
-    def accepts(self, item: Any) -> bool:
-        return not isinstance(item, Failure) and self.own.accepts(item)
 
 
 @dataclass
@@ -387,22 +306,6 @@ def _problem(slot: FeedSlot) -> str | None:
         if path.is_file() and path.stat().st_size:
             return f"nothing can be added to a Parquet file: use -O, or another name than {path}"
     return None
-
-
-def failure_line(outcome: Outcome) -> dict[str, Any]:
-    """What is known of a failed target, so that it can be understood, mended and sent again."""
-    target, error = outcome.target, outcome.error
-    assert error is not None
-    return {
-        **target.as_dict(),
-        "parent": None if isinstance(target, Rejected) else target.parent,
-        "line": target.line,
-        "code": error.code,
-        "message": error.message,
-        "retryable": error.retryable,
-        "details": error.details,
-        "upstream": error.as_dict()["upstream"],
-    }
 
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:

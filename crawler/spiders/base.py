@@ -25,22 +25,15 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.outputs.columns import Place, rows_named, shape_of_models
-from crawler.outputs.feeds import failures_feed
+from crawler.outputs.failures import failures_feed
 from crawler.platforms.page import PlatformPage
 from crawler.storage.data_files import data_file
+from crawler.targets.exceptions import DOWNLOAD_FAILURES, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Seen, SeenFile
-from crawler.targets.target import (
-    Admission,
-    ArgumentSource,
-    QueueSource,
-    Record,
-    Scraper,
-    Target,
-    TargetSource,
-    TargetsUnavailableError,
-)
-from crawler.targets.tracker import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
+from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
+from crawler.targets.target import Admission, Outcome, Record, Scraper, Target
+from crawler.targets.tracker import Accounting, target_settled
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -17,11 +17,13 @@ from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from crawler.errors import ScrapeError
+from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feed_files import holds_lines, is_local
-from crawler.outputs.feeds import FAILED, Feeds, is_for_failures, target_buffered, target_stored
+from crawler.outputs.feeds import FAILED, Feeds, target_buffered, target_stored
 from crawler.targets.journal import CannotResumeError, Journal
-from crawler.targets.target import Admission, Rejected, Target, TargetSource, TargetsUnavailableError, check_params
-from crawler.targets.tracker import Accounting, Outcome
+from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.target import Admission, Outcome, Rejected, Target, check_params
+from crawler.targets.tracker import Accounting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

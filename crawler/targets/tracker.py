@@ -13,35 +13,25 @@ from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    DropItem,
-    IgnoreRequest,
     NotConfigured,
-    ResponseDataLossError,
 )
-from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
 from crawler.errors import (
-    BlockedByPolicy,
     InvalidRequest,
-    ItemDropped,
     ScrapeError,
     ServiceError,
     ShuttingDown,
-    UpstreamError,
     UpstreamTimeout,
 )
-from crawler.targets.target import Record, Rejected, Target, TargetSource, TargetsUnavailableError
+from crawler.targets.exceptions import as_scrape_error
+from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.target import FailedSource, Outcome, Record, Rejected, Target
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -53,53 +43,6 @@ logger = structlog.get_logger(__name__)
 
 target_settled = object()
 """Signal: an outcome is known. Arguments: ``outcome``, ``spider``."""
-
-DOWNLOAD_FAILURES = (
-    CannotResolveHostError,
-    ConnectError,
-    ConnectionDone,
-    ConnectionLost,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    OSError,
-    ResponseDataLossError,
-)
-"""What a download raises where the platform, or the way to it, is at fault."""
-
-
-class FailedSource(NamedTuple):
-    """An optional source of a record that failed: the record is complete without it, but poorer."""
-
-    source: str
-    """The source's name, as its page class has it."""
-    code: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a target ended: its record, or its error."""
-
-    target: Target | Rejected
-    record: Record | None
-    """The item as the pipelines returned it."""
-    error: ScrapeError | None
-    duration_ms: int
-    further: tuple[Target, ...] = ()
-    """The targets that it led to: the next page, the slices of a listing."""
-    warnings: tuple[FailedSource, ...] = ()
-    """The optional sources that failed."""
-
-    @property
-    def data(self) -> dict[str, Any] | None:
-        """The data in the shape of the scraper's data model, None where the target failed."""
-        return None if self.record is None else self.record.data
-
-    @property
-    def code(self) -> str:
-        """``OK`` or the error's code."""
-        return self.error.code if self.error else "OK"
 
 
 @dataclass(slots=True)
@@ -401,24 +344,3 @@ def target_of(response: Response | Failure | None) -> Target | None:
     """The target whose request a response, or a failed download, belongs to; None for another spider's."""
     request: Request | None = getattr(response, "request", None)  # Scrapy sets it on failures, too
     return request.meta.get("target") if request else None
-
-
-def as_scrape_error(error: BaseException | None) -> ScrapeError:
-    """Any exception as a typed one: downloads that failed are the platform's, the rest is a bug of ours."""
-    if isinstance(error, ScrapeError):
-        return error
-    if isinstance(error, DropItem):
-        return ItemDropped(f"The item was dropped: {error}", reason="dropped")
-    if isinstance(error, (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES)):
-        return _download_error(error)
-    return ServiceError("Something broke on our side; the log has it under this request's id.")
-
-
-def _download_error(error: Exception) -> ScrapeError:
-    if isinstance(error, DownloadTimeoutError):
-        return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
-    if not isinstance(error, IgnoreRequest):
-        return UpstreamError(f"The download failed: {type(error).__name__}.", reason="connection")
-    if "robots.txt" in str(error):  # all that Scrapy tells of it
-        return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
-    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirects in a circle, a bomb

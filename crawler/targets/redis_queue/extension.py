@@ -11,8 +11,8 @@ from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from crawler.outputs.feeds import target_buffered, target_stored
-from crawler.targets.target import Admission
-from crawler.targets.tracker import Accounting, Outcome
+from crawler.targets.target import Admission, Outcome
+from crawler.targets.tracker import Accounting
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -14,18 +14,11 @@ from redis.exceptions import RedisError, ResponseError
 
 from crawler.errors import InvalidRequest, ScrapeError, ServiceError
 from crawler.targets.redis_queue.stream import Entry, Settled, TargetStream, as_json
-from crawler.targets.target import (
-    Admission,
-    Rejected,
-    Target,
-    TargetSource,
-    TargetsUnavailableError,
-    check_params,
-    new_id,
-)
+from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.target import Admission, Rejected, Target, check_params, new_id
 
 if TYPE_CHECKING:
-    from crawler.targets.tracker import Outcome
+    from crawler.targets.target import Outcome
 
 logger = structlog.get_logger(__name__)
 

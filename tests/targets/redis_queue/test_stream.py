@@ -22,8 +22,7 @@ from crawler.commands.targets import push, status_table
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.redis_queue.source import StreamSource
 from crawler.targets.redis_queue.stream import Settled, Status, TargetStream
-from crawler.targets.target import Admission, Target
-from crawler.targets.tracker import Outcome
+from crawler.targets.target import Admission, Outcome, Target
 from tests.crawls import lines
 from tests.targets.redis_queue.conftest import Shop, expected, start, targets, tell
 
@@ -276,7 +275,7 @@ def test_redis_may_be_away_for_a_while(tmp_path: Path, shop: Shop, processes: Ex
 
 
 def test_a_queue_that_vanished_ends_the_run(redis_url: str) -> None:
-    from crawler.targets.target import TargetsUnavailableError  # noqa: PLC0415
+    from crawler.targets.sources import TargetsUnavailableError  # noqa: PLC0415
 
     async def scenario(one: TargetStream, _: TargetStream) -> None:
         source = StreamSource(one, Admission(RetailSpider.scrapers), 2)
