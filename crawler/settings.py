@@ -84,11 +84,17 @@ PHOTOAPP_PLAY_COUNTS = False
 
 # Downloads
 
+CLOSE_GRACE = 10.0
+"""Seconds that the downloads in progress have when a crawl closes. Targets that still wait for one give up at once."""
 DOWNLOAD_TIMEOUT = 60  # default 180: no platform's page takes a minute
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024  # default 1 GiB: the largest page seen is 1.3 MB
 DOWNLOAD_WARNSIZE = 8 * 1024 * 1024  # default 32 MiB
 DOWNLOAD_VERIFY_CERTIFICATES = True  # default False
-DOWNLOAD_HANDLERS = {"file": None, "data": None, "s3": None, "ftp": None}  # default: all on; a URL is user input
+DOWNLOAD_HANDLERS = {
+    "http": "crawler.downloads.handlers.HttpHandler",  # Scrapy's, which CLOSE_GRACE bounds
+    "https": "crawler.downloads.handlers.HttpHandler",
+    **dict.fromkeys(("file", "data", "s3", "ftp")),  # default: all on; a URL is user input
+}
 DOWNLOAD_DELAY = 0  # the platforms' budgets (PLATFORM_BUDGETS) decide, across crawlers
 CONCURRENT_REQUESTS = 256  # default 16: likewise
 CONCURRENT_REQUESTS_PER_DOMAIN = 256  # default 8: likewise
@@ -139,6 +145,7 @@ ITEM_PIPELINES = {
     "crawler.pipelines.BatchLinePipeline": 900,  # last: the others see the data alone
 }
 EXTENSIONS: dict[str, int | None] = {
+    "crawler.targets.closing.AnnounceClosing": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawler.outputs.feeds.Feeds": 0,  # in its place: it knows when a target is stored
     "crawler.monitoring.monitors.Monitors": 500,

@@ -29,6 +29,7 @@ from crawler.errors import (
     ShuttingDown,
     UpstreamTimeout,
 )
+from crawler.targets.closing import crawler_closing
 from crawler.targets.exceptions import as_scrape_error
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import FailedSource, Outcome, Record, Rejected, Target
@@ -102,6 +103,9 @@ class Accounting:
         self._broken: TargetsUnavailableError | None = None
         self.unfinished_stays = False
         """Whether what is out when the crawl ends has no outcome: the run is resumed later, and it has one then."""
+        self._left = 0
+        """How many targets closing has ended, of a run that is resumed later."""
+        self._closing = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Accounting:
@@ -112,6 +116,7 @@ class Accounting:
         connect(accounting.item_error, signals.item_error)
         connect(accounting.spider_error, signals.spider_error)
         connect(accounting.request_dropped, signals.request_dropped)
+        connect(accounting.crawler_closing, crawler_closing)
         connect(accounting.spider_closed, signals.spider_closed)
         return accounting
 
@@ -120,6 +125,8 @@ class Accounting:
     async def release(self, source: TargetSource) -> AsyncIterator[Target]:
         """Yields the source's targets, never more than the window holds, until all that it led to is settled.
 
+        A crawler that closes takes no further ones.
+
         Raises:
             TargetsUnavailableError: the source broke off; said when all that it gave is settled.
         """
@@ -127,7 +134,7 @@ class Accounting:
         await source.open()
         incoming = self._incoming(source)
         exhausted = False
-        while True:
+        while not self._closing:
             busy = self._out or self._unconfirmed
             if len(self._out) >= self.limit or (exhausted and busy and not self._further):
                 await self._change()
@@ -207,6 +214,9 @@ class Accounting:
         del self._out[target.id]
         if entry.timer:
             entry.timer.cancel()
+        if self.unfinished_stays and isinstance(error, ShuttingDown):
+            self._left += 1
+            return
         duration = round((time.monotonic() - entry.since) * 1000)
         self._report(Outcome(target, record, error, duration, tuple(entry.further), tuple(entry.warnings)))
         self._release(entry.further)
@@ -316,13 +326,19 @@ class Accounting:
         if target is not None:
             self.settle(target, error=ServiceError("The request could not be scheduled."))
 
+    def crawler_closing(self) -> None:
+        """The crawler begins to close: ``release()`` ends."""
+        self._closing = True
+        self._changed.set()
+
     def spider_closed(self, spider: Spider, reason: str) -> None:
         """The crawler ends: whatever is still out has no other chance of an outcome."""
         for task in self._unconfirmed:
             task.cancel()
         if self.unfinished_stays:
-            if self._out or self._further:
-                logger.info("targets_left", out=len(self._out), waiting=len(self._further))
+            out = len(self._out) + self._left
+            if out or self._further:
+                logger.info("targets_left", out=out, waiting=len(self._further))
             return
         for entry in list(self._out.values()):
             self.settle(entry.target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
