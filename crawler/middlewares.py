@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+import weakref
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 import structlog
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.exceptions import DownloadTimeoutError
@@ -17,6 +18,7 @@ from scrapy.utils.response import response_status_message
 from crawler.downloads.throttle import platform_state
 from crawler.errors import UpstreamBlocked, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
+from crawler.targets.closing import Closing
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -62,36 +64,55 @@ class Redirect(RedirectMiddleware):
 
 
 class Turns:
-    """Waits for the platform's budget before each download; the last middleware before the network.
+    """Waits for one of the platform's download slots before each download; the last middleware before the network.
 
-    The download may then take what is left of its target's time.
+    The download may then take the time left of its target. The slot is released when the transfer has ended, whether
+    anything still waits for it or not.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         assert crawler.spider is not None
         self.budget = platform_state(crawler.spider.name, crawler.settings).budget
+        self.closing = Closing(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Turns:
-        return cls(crawler)
+        turns = cls(crawler)
+        crawler.signals.connect(turns.release, signals.request_left_downloader)
+        return turns
 
     async def process_request(self, request: Request) -> None:
+        """Take a slot.
+
+        Raises:
+            ShuttingDown: the crawler closes.
+            ScrapeError: the slot cannot be had before the target's deadline.
+        """
+        self.release(request)  # of the request that a middleware behind this one has replaced by this request
         target = request.meta.get("target")
-        request.meta["end_turn"] = await self.budget.acquire(target.deadline if target else None)
+        async with self.closing.limit():
+            release = await self.budget.acquire(target.deadline if target else None)
+        # Called once at most; by the garbage collector where the request is discarded on its way to the downloader.
+        end_turn = weakref.finalize(request, release)
+        end_turn.atexit = False
+        request.meta["end_turn"] = end_turn
         left = time_left(request)
         if left is not None:
             longest = request.meta.get("download_timeout", left)
             request.meta["download_timeout"] = max(min(longest, left), 0.001)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        self._end(request)
+        """Release the slot of a request that a middleware behind this one has answered."""
+        self.release(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        self._end(request)
+        """Release the slot of a request that a middleware behind this one has refused."""
+        self.release(request)
 
     @staticmethod
-    def _end(request: Request) -> None:
+    def release(request: Request) -> None:
+        """Release a request's slot, if it has one."""
         end_turn = request.meta.pop("end_turn", None)
         if end_turn:
             end_turn()
@@ -104,10 +125,18 @@ class Retry(RetryMiddleware):
     request is not retried where the wait would exceed ``RETRY_BACKOFF_MAX`` or its target's deadline.
     """
 
+    closing: Closing
+
     def __init__(self, settings: BaseSettings) -> None:
         super().__init__(settings)
         self.backoff_base = settings.getfloat("RETRY_BACKOFF_BASE")
         self.backoff_max = settings.getfloat("RETRY_BACKOFF_MAX")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        middleware = super().from_crawler(crawler)
+        middleware.closing = Closing(crawler)
+        return middleware
 
     # Scrapy awaits what these two return; its own are plain functions.
     async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
@@ -117,7 +146,7 @@ class Retry(RetryMiddleware):
         wait = self._wait(request, retry_after_seconds(header.decode("latin-1") if header else None))
         result = super().process_response(request, response) if wait is not None else response
         if wait is not None and isinstance(result, Request):
-            await _wait_for_retry(result, response_status_message(response.status), wait)
+            await self._sleep(result, response_status_message(response.status), wait)
         return result
 
     async def process_exception(  # type: ignore[override]
@@ -134,7 +163,7 @@ class Retry(RetryMiddleware):
         wait = self._wait(request)
         result = super().process_exception(request, exception) if wait is not None else None
         if wait is not None and isinstance(result, Request):
-            await _wait_for_retry(result, type(exception).__name__, wait)
+            await self._sleep(result, type(exception).__name__, wait)
         return result
 
     def _wait(self, request: Request, retry_after: float | None = None) -> float | None:
@@ -144,8 +173,8 @@ class Retry(RetryMiddleware):
         left = time_left(request)
         return None if wait > self.backoff_max or (left is not None and wait >= left) else wait
 
-
-async def _wait_for_retry(retry: Request, reason: str, seconds: float) -> None:
-    attempt = retry.meta["retry_times"]
-    logger.info("retry", url=retry.url, reason=reason, wait_seconds=round(seconds, 2), attempt=attempt)
-    await asyncio.sleep(seconds)
+    async def _sleep(self, retry: Request, reason: str, seconds: float) -> None:
+        attempt = retry.meta["retry_times"]
+        logger.info("retry", url=retry.url, reason=reason, wait_seconds=round(seconds, 2), attempt=attempt)
+        async with self.closing.limit():
+            await asyncio.sleep(seconds)

@@ -84,11 +84,17 @@ PHOTOAPP_PLAY_COUNTS = False
 
 # Downloads
 
+CLOSE_GRACE = 10.0
+"""Seconds that the downloads in progress have when a crawl closes. Targets that still wait for one give up at once."""
 DOWNLOAD_TIMEOUT = 60  # default 180: no platform's page takes a minute
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024  # default 1 GiB: the largest page seen is 1.3 MB
 DOWNLOAD_WARNSIZE = 8 * 1024 * 1024  # default 32 MiB
 DOWNLOAD_VERIFY_CERTIFICATES = True  # default False
-DOWNLOAD_HANDLERS = {"file": None, "data": None, "s3": None, "ftp": None}  # default: all on; a URL is user input
+DOWNLOAD_HANDLERS = {
+    "http": "crawler.downloads.handlers.HttpHandler",  # Scrapy's, which CLOSE_GRACE bounds
+    "https": "crawler.downloads.handlers.HttpHandler",
+    **dict.fromkeys(("file", "data", "s3", "ftp")),  # default: all on; a URL is user input
+}
 DOWNLOAD_DELAY = 0  # the platforms' budgets (PLATFORM_BUDGETS) decide, across crawlers
 CONCURRENT_REQUESTS = 256  # default 16: likewise
 CONCURRENT_REQUESTS_PER_DOMAIN = 256  # default 8: likewise
@@ -139,12 +145,12 @@ ITEM_PIPELINES = {
     "crawler.pipelines.BatchLinePipeline": 900,  # last: the others see the data alone
 }
 EXTENSIONS: dict[str, int | None] = {
+    "crawler.targets.closing.AnnounceClosing": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,
-    "crawler.outputs.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
+    "crawler.outputs.feeds.Feeds": 0,  # in its place: it knows when a target is stored
     "crawler.monitoring.monitors.Monitors": 500,
-    "crawler.targets.checkpoint.Resume": -100,  # before the feed exporters: it notes a size before the first line
-    "crawler.targets.redis_queue.extension.Queue": -100,  # likewise: it looks where a line goes before it is written
-    "crawler.outputs.feeds.FailuresFeed": 500,
+    "crawler.targets.checkpoint.Resume": 400,
+    "crawler.targets.redis_queue.extension.Queue": 400,
     "crawler.monitoring.progress.Progress": 600,
     "scrapy.extensions.logstats.LogStats": None,  # Progress says it by targets
     "crawler.sandbox.extension.SandboxExtension": 100,
@@ -187,14 +193,15 @@ PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
 FEED_URI_PARAMS = "crawler.outputs.feeds.uri_params"
 FEED_EXPORT_ENCODING = "utf-8"  # default None: JSON with all but ASCII escaped
 FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
-"""Feed URI for one line a failed target; no file where none failed. None: no such feed."""
+"""Feed URI for one line a failed target; no file where none failed. None: no such feed. It becomes one more entry of
+``FEEDS``, whose ``item_classes`` are ``crawler.outputs.feeds.Failure``."""
 FEED_EXPORTERS = {
-    "jsonlines": "crawler.outputs.feeds.JsonLinesExporter",
-    "jsonl": "crawler.outputs.feeds.JsonLinesExporter",
-    "jl": "crawler.outputs.feeds.JsonLinesExporter",
-    "gz": "crawler.outputs.feeds.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
+    "jsonlines": "crawler.outputs.exporters.JsonLinesExporter",
+    "jsonl": "crawler.outputs.exporters.JsonLinesExporter",
+    "jl": "crawler.outputs.exporters.JsonLinesExporter",
+    "gz": "crawler.outputs.exporters.JsonLinesExporter",  # out.jsonl.gz: the last suffix is what Scrapy looks at
     "parquet": "crawler.outputs.parquet.ParquetExporter",
-    "csv": "crawler.outputs.feeds.CsvExporter",
+    "csv": "crawler.outputs.exporters.CsvExporter",
 }
 
 SQL_SINK: str | None = None

@@ -14,8 +14,8 @@ from crawler.platforms.microblog.base import MicroblogPage
 from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.schema import Profile
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.microblog.site import World
+from crawler.sandbox.protocol import Ask
 from crawler.spiders.microblog import MicroblogSpider
 
 PAGES: dict[str, type[MicroblogPage]] = {

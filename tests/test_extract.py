@@ -18,7 +18,7 @@ from scrapy.settings import Settings
 from crawler.commands.extract import Command
 from crawler.pipelines import validated
 from crawler.platforms.retail.schema import Listing, SearchListing
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.retail.site import World
 
 ROOT = Path(__file__).parents[1]

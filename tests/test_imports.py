@@ -1,7 +1,8 @@
-"""The rooms' order: imports run downward, the sandbox stays an independent witness, page objects hide no failure."""
+"""Imports: downward through the rooms and without circles. The sandbox is independent; page objects hide no failure."""
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,57 @@ def imported(path: Path) -> Iterator[str]:
                 yield from (f"crawler.{alias.name}" for alias in node.names)
             elif node.module is not None and node.module.startswith("crawler."):
                 yield node.module
+
+
+def import_graph(package: Path) -> dict[str, set[str]]:
+    """The modules that each module of a package names in an import, also in a function or for a type checker only."""
+    paths = {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in package.rglob("*.py")
+    }
+    graph: dict[str, set[str]] = {}
+    for module, path in paths.items():
+        named: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                named |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                within = {f"{node.module}.{alias.name}" for alias in node.names}
+                named |= within if within <= paths.keys() else {str(node.module), *within}
+        graph[module] = named & paths.keys() - {module}
+    return graph
+
+
+def circle_of(graph: dict[str, set[str]]) -> list[str]:
+    """The modules of one circle, the first repeated as the last; [] where there is no circle."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [str(module) for module in reversed(error.args[1])]
+    return []
+
+
+def test_no_circle_of_imports() -> None:
+    circle = circle_of(import_graph(PACKAGE))
+    assert not circle, "circular imports: " + " imports ".join(circle)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from sample.b import B",
+        "from sample import b",
+        "import sample.b",
+        "if TYPE_CHECKING:\n    from sample.b import B",
+        "def late():\n    from sample.b import B",
+    ],
+)
+def test_a_circle_of_imports_is_found(tmp_path: Path, source: str) -> None:
+    modules = {"__init__": "", "a": source, "b": "from sample.c import C", "c": "from sample.a import A"}
+    (tmp_path / "sample").mkdir()
+    for name, text in modules.items():
+        (tmp_path / f"sample/{name}.py").write_text(text)
+    assert set(circle_of(import_graph(tmp_path / "sample"))) == {"sample.a", "sample.b", "sample.c"}
 
 
 def test_every_room_has_a_floor() -> None:

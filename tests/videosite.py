@@ -19,7 +19,8 @@ from crawler.pipelines import validated
 from crawler.platforms.videosite.channel import Visit
 from crawler.platforms.videosite.schema import continuation_of
 from crawler.registry import scrapers
-from crawler.sandbox.faults import _ANSWERS, Answer, Ask
+from crawler.sandbox.faults import _ANSWERS
+from crawler.sandbox.protocol import Answer, Ask
 from crawler.sandbox.videosite.site import World
 from crawler.spiders.base import First
 from crawler.spiders.videosite import VideositeSpider

@@ -24,6 +24,7 @@ from scrapy.http import HtmlResponse, Request, Response
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
 
 from crawler.browser.sessions import Visit
+from crawler.downloads.handlers import BoundedTransfers
 from crawler.downloads.throttle import Budget
 from crawler.errors import ServiceError, UpstreamBlocked, UpstreamError, UpstreamTimeout
 
@@ -208,7 +209,7 @@ class SharedBrowser:
         await chromium.leave()
 
 
-class BrowserHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # its base is untyped
+class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # its base is untyped
     """Downloads requests that carry a ``visit`` in the browser, and all others as Scrapy does."""
 
     def __init__(self, crawler: Crawler) -> None:
@@ -238,9 +239,14 @@ class BrowserHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # 
             UpstreamBlocked: the page went to another host.
             UpstreamError: the browser died, or the page did.
             DownloadFailedError: no connection, or one that broke.
+            ShuttingDown: the crawler closes, and the grace is over.
         """
         if "visit" not in request.meta:
-            return cast("Response", await super().download_request(request))
+            return await super().download_request(request)
+        async with self.closing.limit():
+            return await self._download_in_browser(request)
+
+    async def _download_in_browser(self, request: Request) -> Response:
         visit: Visit = request.meta["visit"]()
         request.meta["visited"] = visit
         target = request.meta.get("target")

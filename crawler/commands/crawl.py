@@ -14,6 +14,7 @@ from scrapy.exceptions import UsageError
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from typing_extensions import get_original_bases
 
+from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.platforms.model import validation_details
 
 logger = structlog.get_logger(__name__)
@@ -58,7 +59,8 @@ def exit_code(crawler: Crawler) -> int:
     """The exit code that a finished crawler's stats stand for."""
     assert crawler.stats is not None
     stats = crawler.stats.get_stats()
-    if stats.get("finish_reason") != "finished" or any(key.startswith("feedexport/failed_count/") for key in stats):
+    not_written = any(key.startswith(FAILED.format("")) for key in stats) or stats.get(UNSTORED)
+    if stats.get("finish_reason") != "finished" or not_written:
         return RUN_BROKE
     codes = {key.removeprefix("targets/") for key in stats if key.startswith("targets/")}
     if not codes and stats.get("log_count/ERROR"):  # without: an empty file or shard, a queue that others have done

@@ -20,11 +20,11 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
 from crawler.monitoring.progress import clock
-from crawler.outputs.feeds import failure_line
+from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
 from crawler.targets.files import FileSource
-from crawler.targets.target import Admission, Rejected, Target, TargetsUnavailableError
-from crawler.targets.tracker import Outcome
+from crawler.targets.sources import TargetsUnavailableError
+from crawler.targets.target import Admission, Outcome, Rejected, Target
 
 if TYPE_CHECKING:
     from crawler.targets.redis_queue.stream import Status, TargetStream

@@ -35,10 +35,12 @@ class Addon:
             from scrapy_zyte_api import Addon as ZyteApi  # noqa: PLC0415  # an extra, and slow to import
 
             ZyteApi().update_settings(settings)
+            settings["DOWNLOAD_HANDLERS"]["http"] = "crawler.downloads.zyte_handlers.HttpHandler"
+            settings["DOWNLOAD_HANDLERS"]["https"] = "crawler.downloads.zyte_handlers.HttpsHandler"
         except ImportError as error:
             raise UsageError("ZYTE_API_KEY needs scrapy-zyte-api[provider]: install the extra 'zyte'") from error
         settings["DOWNLOADER_MIDDLEWARES"]["crawler.downloads.zyte.Refusals"] = (
-            989  # beside Turns, which ends the turn first
+            989  # nearest to the network but for Turns
         )
 
 

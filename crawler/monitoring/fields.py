@@ -1,12 +1,19 @@
-"""How often the fields of the data are filled: counted for the monitors and for ``scrapy probe``."""
+"""The fields of a data model: which may be empty and what is said of them, and how often they are filled in data."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
+from annotated_types import MinLen
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-from crawler.outputs.columns import Fields, Many
+EMPTY: tuple[Any, ...] = (None, "", [], {})
+"""Values that say nothing. 0 and false are values."""
 
 
 class FieldCount(BaseModel):
@@ -27,21 +34,102 @@ class FieldCount(BaseModel):
         return self.null / self.rows if self.rows else 0.0
 
 
-def count_fields(value: dict[str, Any], shape: Fields, counts: dict[str, FieldCount], prefix: str = "") -> None:
-    """Adds an object's fields to the counts, by path: ``products[].price.current_price``."""
-    for name, inner in shape.of.items():
-        path, found = f"{prefix}{name}", value.get(name)
-        count = counts.get(path)
+@dataclass(frozen=True)
+class DataField:
+    """A field of a data model."""
+
+    key: str
+    """As it is spelt in the data."""
+    sentence: str
+    """What the model says of it, "" where it says nothing."""
+    may_be_empty: bool
+    """Whether its type allows null, an empty text or an empty list."""
+    is_list: bool
+    models: tuple[type[BaseModel], ...]
+    """The models of the objects in it."""
+
+
+class Value(NamedTuple):
+    """A field in data."""
+
+    path: str
+    """From the whole data: ``products[].price.current_price``."""
+    field: DataField
+    value: Any
+    """None also where the key is left out."""
+    is_given: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return self.value in EMPTY
+
+
+@cache
+def fields_of(*models: type[BaseModel]) -> tuple[DataField, ...]:
+    """The fields of a model; of several, one of which an object is, those of all."""
+    found: dict[str, DataField] = {}
+    for model in models:
+        for name, info in model.model_fields.items():
+            each = _field(name, info)
+            known = found.get(each.key, each)
+            found[each.key] = replace(
+                known,
+                may_be_empty=known.may_be_empty or each.may_be_empty,
+                is_list=known.is_list or each.is_list,
+                models=tuple(dict.fromkeys((*known.models, *each.models))),
+            )
+    return tuple(found.values())
+
+
+def _field(name: str, info: FieldInfo) -> DataField:
+    kinds = list(_kinds(info.annotation))
+    is_bounded = any(isinstance(each, MinLen) and each.min_length > 0 for each in info.metadata)
+    return DataField(
+        key=info.serialization_alias or info.alias or name,
+        sentence=info.description or "",
+        may_be_empty=not is_bounded and any(kind in {NoneType, str, list} for kind in kinds),
+        is_list=list in kinds,
+        models=tuple(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)),
+    )
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation is made of, down to those of a list's rows."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _kinds(get_args(annotation)[0])
+    elif origin in {Union, UnionType}:
+        for each in get_args(annotation):
+            yield from _kinds(each)
+    elif origin is list:
+        yield list
+        # Texts in a list are rows, and no field: only models below it count.
+        yield from (kind for each in get_args(annotation) for kind in _kinds(each) if kind not in {str, NoneType})
+    else:
+        yield annotation
+
+
+def values_of(data: dict[str, Any], *models: type[BaseModel], path: str = "") -> Iterator[Value]:
+    """Each field of valid data, and of the objects in it, in the models' order: rows of a list under one path."""
+    for field in fields_of(*models):
+        found = Value(f"{path}{field.key}", field, data.get(field.key), field.key in data)
+        yield found
+        if field.models and found.value:
+            below = f"{found.path}[]." if field.is_list else f"{found.path}."
+            for row in found.value if isinstance(found.value, list) else (found.value,):
+                if row is not None:
+                    yield from values_of(row, *field.models, path=below)
+
+
+def count_fields(data: dict[str, Any], model: type[BaseModel], counts: dict[str, FieldCount]) -> None:
+    """Adds the fields of a record's data to the counts, by path."""
+    for each in values_of(data, model):
+        count = counts.get(each.path)
         if count is None:
-            count = counts[path] = FieldCount()
+            count = counts[each.path] = FieldCount()
         count.rows += 1
-        if found is None:
-            count.null += name in value
-        elif found not in ("", [], {}):
+        if each.value is None:
+            count.null += each.is_given
+        elif not each.is_empty:
             count.filled += 1
-        if isinstance(inner, Many) and isinstance(inner.of, Fields):
-            for each in found or ():
-                if each is not None:
-                    count_fields(each, inner.of, counts, f"{path}[].")
-        elif isinstance(inner, Fields) and found is not None:
-            count_fields(found, inner, counts, f"{path}.")

@@ -13,7 +13,8 @@ from scrapy.utils.project import data_path
 
 from crawler.monitoring.compare import Report, compare
 from crawler.monitoring.run import History, Run
-from crawler.targets.tracker import Outcome, target_settled
+from crawler.targets.target import Outcome
+from crawler.targets.tracker import target_settled
 
 if TYPE_CHECKING:
     from scrapy import Spider

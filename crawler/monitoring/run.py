@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field, ValidationError
 
 from crawler.monitoring.fields import FieldCount, count_fields
-from crawler.outputs.columns import shape_of_models
 
 if TYPE_CHECKING:
-    from crawler.targets.target import Record
-    from crawler.targets.tracker import Outcome
+    from crawler.targets.target import Outcome, Record
 
 NOT_UNDERSTOOD = "EXTRACTION_FAILED"
 KEPT = 100
@@ -44,7 +42,7 @@ class Run(BaseModel):
         """Counts the fields of a target's data."""
         scraper = record.target.scraper
         counts = self.fields.setdefault(scraper.name, {})
-        count_fields(record.data, shape_of_models([scraper.data]), counts)
+        count_fields(record.data, scraper.data, counts)
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Counts how a target ended."""

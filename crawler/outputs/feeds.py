@@ -1,4 +1,4 @@
-"""What a crawl writes: the data of its targets, and one line for each target that has none.
+"""What a crawl writes: the data of its targets, one line for each target without data, and when a target is stored.
 
 A feed that cannot be written is never a matter of the log alone: it ends the run, or makes the exit code say so.
 """
@@ -6,28 +6,32 @@ A feed that cannot be written is never a matter of the log alone: it ends the ru
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
+from collections import Counter
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
-import orjson
-from itemadapter import ItemAdapter
+import structlog
 from scrapy import signals
 from scrapy.exceptions import CloseSpider, NotConfigured
-from scrapy.exporters import BaseItemExporter, CsvItemExporter
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
+from scrapy.utils.defer import ensure_awaitable
 
-from crawler.outputs.columns import Fields, shape_of_models
-from crawler.targets.target import Record, Rejected
-from crawler.targets.tracker import Outcome, target_of, target_settled
+from crawler.outputs.exporters import exploded_rows
+from crawler.outputs.failures import Failure, WithoutFailures, failure_line, is_for_failures
+from crawler.outputs.feed_files import absolute, holds_lines, is_local, mend, pattern
+from crawler.targets.target import Outcome, Rejected, Target
+from crawler.targets.tracker import target_of, target_settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable
 
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from scrapy.settings import Settings
 
     from crawler.outputs.columns import Place
     from crawler.spiders.base import PlatformSpider
@@ -35,79 +39,73 @@ if TYPE_CHECKING:
 GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
 FAILED = "feedexport/failed_count/{}"
 """Scrapy's stat for what a feed could not write."""
+UNSTORED = "feeds/unstored"
+"""Stat: targets with an outcome of which a line is not in every feed that should have it."""
+
+logger = structlog.get_logger(__name__)
+
+target_buffered = object()
+"""Signal: a target's line is in files that must be closed first. Arguments: ``outcome``, ``uris``."""
+target_stored = object()
+"""Signal: a target's outcome cannot be lost any more. Sent once for each target.
+
+Arguments: ``outcome``, and ``files``: a list of (path, end), the local files with its line and where the line ends.
+"""
 
 
-class JsonLinesExporter(BaseItemExporter):
-    """JSON Lines as UTF-8, the same bytes for ``data`` as the endpoint's (Scrapy's own escapes what is not ASCII)."""
+@dataclass
+class _Buffered:
+    """A target whose line is in files that are not closed yet."""
 
-    def __init__(self, file: IO[bytes], **kwargs: Any) -> None:
-        super().__init__(dont_fail=True, **kwargs)
-        self.file = file
-
-    def export_item(self, item: Any) -> None:
-        line = item if isinstance(item, dict) else ItemAdapter(item).asdict()
-        self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-
-
-class CsvExporter(CsvItemExporter):
-    """CSV whose columns come from the data model, not from the first item; lists and objects are cells of JSON."""
-
-    def __init__(self, file: Any, *, fields: Fields | None = None, **kwargs: Any) -> None:
-        super().__init__(file, **kwargs)
-        self.fields = fields
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> CsvExporter:
-        spider = cast("PlatformSpider", crawler.spider)
-        place = spider.exploded
-        fields = place.fields if place else shape_of_models([scraper.data for scraper in spider.scrapers])
-        return cls(file, fields=fields, **kwargs)
-
-    def export_item(self, item: Any) -> None:
-        if not self.fields_to_export and self.fields and not (isinstance(item, Record) and item.is_line):
-            self.fields_to_export = list(dict.fromkeys([*item, *self.fields.of]))
-        super().export_item(item)
-
-    def serialize_field(self, field: Any, name: str, value: Any) -> Any:
-        if isinstance(value, dict | list | bool):
-            return orjson.dumps(value).decode()
-        return super().serialize_field(field, name, value)
-
-
-def exploded_rows(record: Record, place: Place) -> Iterator[dict[str, Any]]:
-    """One row for each row of a list in the record's data, with what joins it to its target."""
-    target = record.target.as_dict()
-    for position, row in enumerate(place.rows(record.data)):
-        yield {
-            "target_id": target["id"],
-            "scraper": target["scraper"],
-            "params": target["params"],
-            "fetched_at": record.fetched_at.isoformat(),
-            "position": position,
-            **row,
-        }
+    outcome: Outcome
+    ends: list[tuple[str, int]]
+    slots: set[FeedSlot]
 
 
 class Feeds(FeedExporter):
-    """Scrapy's feed exporter, gzipped where the name ends in ``.gz``, and with failures that are seen.
+    """Scrapy's feed exporter, which knows when a target is stored.
 
-    Scrapy logs what could not be written and ends as if all were well; here the exit code is that of a broken run.
+    A target is stored when each feed that took its line has flushed it (lines in local files) or has stored the file
+    that holds it (all else). A feed that cannot be written ends the run, or makes the exit code 1: Scrapy logs it,
+    and ends as if all were well.
     """
 
     def __init__(self, crawler: Crawler) -> None:
+        self.failed = False
+        """Whether a feed, or the journal of the run, could not be written: nothing is written any more."""
+        self.before_open: list[Callable[[str, int | None], None]] = []
+        """Called before a feed gets its first line: with the path of a local file and how many of its bytes stay, or
+        with another URI and None."""
+        self._appended: frozenset[str] = frozenset()
+        self._buffered: dict[FeedSlot, list[_Buffered]] = {}
+        self._damaged: set[FeedSlot] = set()
+        self._closed: set[FeedSlot] = set()
+        self._outcomes: Counter[type] = Counter()
+        self._stored = 0
         self._ending: asyncio.Task[None] | None = None
         try:
             super().__init__(crawler)
         except NotConfigured:
             if self.settings["FEEDS"]:
                 raise RuntimeError("The feeds cannot be written as they are set; the log says why.") from None
-            raise
+            if cast("PlatformSpider", crawler.spider).on_demand:
+                raise
+            # A crawl without feeds: each target is stored when its pipelines have returned.
         for uri, options in self.feeds.items():
             if uri.endswith(".gz"):
                 options.setdefault("postprocessing", [GZIP])
+            if not is_for_failures(options):
+                self.filters[uri] = WithoutFailures(self.filters[uri])
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        feeds = super().from_crawler(crawler)
+        crawler.signals.connect(feeds.target_settled, target_settled)
+        crawler.signals.connect(feeds.slot_closed, signals.feed_slot_closed)
+        return feeds
 
     def open_spider(self, spider: Spider) -> None:
-        """Opens the feeds.
+        """Prepare the feeds. Their files are opened with their first items.
 
         Raises:
             CloseSpider: one of them cannot be written at all.
@@ -116,41 +114,152 @@ class Feeds(FeedExporter):
         for slot in self.slots:
             problem = _problem(slot)
             if problem:
-                self.slots.remove(slot)  # an empty feed would be written in the end
                 raise CloseSpider(problem)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        feeds = super().from_crawler(crawler)
-        crawler.signals.connect(feeds.target_settled, target_settled)
-        return feeds
+    async def close_spider(self, spider: Spider, reason: str = "finished") -> None:
+        """Close the feeds, and report targets that are not stored.
+
+        An empty feed is written only by a run that did its work: one that was refused leaves yesterday's file alone.
+        """
+        if not self._outcomes[Target] and (reason != "finished" or self._outcomes[Rejected]):
+            for slot in self.slots:
+                slot.store_empty = False
+        await super().close_spider(spider)
+        unstored = self._outcomes.total() - self._stored
+        if unstored:
+            assert self.crawler.stats is not None
+            self.crawler.stats.set_value(UNSTORED, unstored)
+            logger.error("targets_not_stored", count=unstored, hint="their lines are not in all feeds: see above")
+
+    def give_up(self, reason: str) -> None:
+        """End the run, once: nothing is written any more."""
+        self.failed = True
+        self._damaged.update(self.slots)
+        engine = self.crawler.engine
+        if self._ending is None and engine is not None and engine.spider is not None:
+            self._ending = asyncio.create_task(engine.close_spider_async(reason=reason))
+
+    def append_to(self, paths: Iterable[str]) -> None:
+        """Append to these files, also where the feeds are set to overwrite them: they hold lines of earlier starts."""
+        self._appended = frozenset(paths)
+        for slot in self.slots:
+            self._prepare(slot)
+
+    def options_of(self, path: str) -> dict[str, Any] | None:
+        """The options of the feed of this run to which a local file belongs, None where it belongs to none."""
+        assert self.crawler.spider is not None
+        for uri, options in self.feeds.items():
+            if is_local(uri) and pattern(uri, self.crawler.spider).fullmatch(path):
+                return options
+        return None
+
+    # Lines
 
     def target_settled(self, outcome: Outcome, spider: PlatformSpider) -> None:
-        """Writes a target's record, as one item or as the rows that ``-a explode=`` names."""
-        if outcome.record is None:
+        """Write what a target gave: its record, the rows that ``-a explode=`` names, or its failure."""
+        self._outcomes[type(outcome.target)] += 1
+        if self.failed:
             return
-        rows = [outcome.record] if spider.exploded is None else exploded_rows(outcome.record, spider.exploded)
-        for row in rows:
-            self._export(row, spider)
+        slots = self._export(_items(outcome, spider.exploded), spider)
+        lines = [slot for slot in slots if holds_lines(slot.uri, slot.feed_options)]
+        ends = [
+            (absolute(slot.uri), slot.file.tell())
+            for slot in lines
+            if slot.file is not None and isinstance(slot.storage, FileFeedStorage)
+        ]
+        waiting = set(slots).difference(lines)
+        if not waiting:
+            self._send_stored(outcome, ends)
+            return
+        buffered = _Buffered(outcome, ends, waiting)
+        for slot in waiting:
+            if slot not in self._buffered:
+                self._watch(slot)
+            self._buffered.setdefault(slot, []).append(buffered)
+        uris = [_location(slot) for slot in waiting]
+        self.crawler.signals.send_catch_log(target_buffered, outcome=outcome, uris=uris)
 
     def item_scraped(self, item: Any, spider: Spider, response: Response | None = None) -> None:
-        """Writes an item of a spider that has no targets. A target's record is written when its outcome is known."""
-        if target_of(response) is None:
-            self._export(item, spider)
+        """Write an item of a spider that has no targets. A target's record is written when its outcome is known."""
+        if target_of(response) is None and not self.failed:
+            self._export([item], spider)
 
-    def _export(self, item: Any, spider: Spider) -> None:
+    def _export(self, items: Iterable[Any], spider: Spider) -> list[FeedSlot]:
+        """Write items, and return the feeds that took one of them, with their lines flushed."""
+        took: dict[FeedSlot, None] = {}
         try:
-            super().item_scraped(item, spider)
-        except OSError as error:  # no space, no right: it would be the same with all that come
-            self._count_failure("write")
-            assert self.crawler.engine is not None
-            if self._ending is None:
-                end = self.crawler.engine.close_spider_async(reason=f"a feed cannot be written: {error}")
-                self._ending = asyncio.create_task(end)
+            for item in items:
+                for slot in self.slots:
+                    if slot.file is None and slot.filter.accepts(item):
+                        self._open(slot)
+                before = {slot: slot.itemcount for slot in self.slots}
+                try:
+                    super().item_scraped(item, spider)
+                finally:
+                    took.update((slot, None) for slot, count in before.items() if slot.itemcount > count)
+            for slot in took:
+                if slot.file is not None and holds_lines(slot.uri, slot.feed_options):
+                    slot.file.flush()
+        except Exception as error:
+            disk = isinstance(error, OSError)  # no space, no right: it would be the same with all that come
+            self._count_failure("write" if disk else "item")
+            if disk or took:
+                self.give_up(f"a feed cannot be written: {error}")
             raise
-        except Exception:
-            self._count_failure("item")
-            raise
+        return list(took)
+
+    def _prepare(self, slot: FeedSlot) -> None:
+        if isinstance(slot.storage, FileFeedStorage) and absolute(slot.uri) in self._appended:
+            slot.storage.write_mode = "ab"
+
+    def _open(self, slot: FeedSlot) -> None:
+        """What comes before a feed is opened for its first line."""
+        self._prepare(slot)
+        size = None
+        if isinstance(slot.storage, FileFeedStorage):
+            path, size = Path(slot.storage.path), 0
+            if slot.storage.write_mode == "ab" and path.is_file():
+                if holds_lines(slot.uri, slot.feed_options):
+                    mend(path)
+                size = path.stat().st_size
+        for call in self.before_open:
+            call(_location(slot), size)
+
+    # Files
+
+    def _watch(self, slot: FeedSlot) -> None:
+        """Learn whether the slot's file is stored: ``feed_slot_closed`` is sent on failure, too."""
+        store = slot.storage.store
+        local = isinstance(slot.storage, FileFeedStorage)
+
+        async def watched(file: IO[bytes]) -> None:
+            if local:
+                _sync(file)
+            await ensure_awaitable(store(file))
+            self._closed.add(slot)
+
+        slot.storage.store = watched  # type: ignore[method-assign, assignment]  # what Scrapy awaits may be a coroutine
+
+    def slot_closed(self, slot: FeedSlot) -> None:
+        """Report the targets whose last open file this was as stored, if it was stored."""
+        buffered = self._buffered.pop(slot, [])
+        if slot not in self._closed:
+            return
+        self._closed.remove(slot)
+        if slot in self._damaged:
+            return
+        path = _location(slot)
+        size = Path(path).stat().st_size if isinstance(slot.storage, FileFeedStorage) else None
+        for each in buffered:
+            if size is not None:
+                each.ends.append((path, size))
+            each.slots.discard(slot)
+            if not each.slots:
+                self._send_stored(each.outcome, each.ends)
+
+    def _send_stored(self, outcome: Outcome, files: list[tuple[str, int]]) -> None:
+        self._stored += 1
+        self.crawler.signals.send_catch_log(target_stored, outcome=outcome, files=files)
 
     async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:
         """Scrapy's own counts what a storage refuses, but not what the exporter cannot finish."""
@@ -165,6 +274,27 @@ class Feeds(FeedExporter):
         self.crawler.stats.inc_value(FAILED.format(what))
 
 
+def _items(outcome: Outcome, place: Place | None) -> Iterable[Any]:
+    """What the feeds are given of an outcome."""
+    if outcome.error is not None:
+        return [Failure(failure_line(outcome))]
+    if outcome.record is None:
+        return []
+    return [outcome.record] if place is None else exploded_rows(outcome.record, place)
+
+
+def _location(slot: FeedSlot) -> str:
+    """A local feed's absolute path, else its URI."""
+    return absolute(slot.uri) if isinstance(slot.storage, FileFeedStorage) else slot.uri
+
+
+def _sync(file: IO[bytes]) -> None:
+    """Bring a complete file to the disk, so that no power cut takes what was reported as stored."""
+    file.flush()
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        os.fsync(file.fileno())
+
+
 def _problem(slot: FeedSlot) -> str | None:
     """Why a feed cannot be written at all."""
     if slot.format != "parquet":
@@ -176,53 +306,6 @@ def _problem(slot: FeedSlot) -> str | None:
         if path.is_file() and path.stat().st_size:
             return f"nothing can be added to a Parquet file: use -O, or another name than {path}"
     return None
-
-
-class FailuresFeed(Feeds):
-    """A second feed exporter, for the outcomes that are errors: ``FAILURES_FEED`` is the only feed that it knows."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> FailuresFeed:
-        if not crawler.settings["FAILURES_FEED"]:
-            raise NotConfigured
-        feed = cls(crawler)
-        crawler.signals.connect(feed.open_spider, signals.spider_opened)
-        crawler.signals.connect(feed.close_spider, signals.spider_closed)
-        crawler.signals.connect(feed.target_settled, target_settled)
-        return feed
-
-    @property
-    def settings(self) -> Settings:
-        """The crawler's settings, in which the failures feed is the only feed."""
-        return self._settings
-
-    @settings.setter
-    def settings(self, settings: Settings) -> None:
-        self._settings = settings.copy()
-        self._settings.set("FEED_URI", None, priority="cmdline")
-        feed = {"format": "jsonlines", "store_empty": False, "batch_item_count": 0}
-        self._settings.set("FEEDS", {settings["FAILURES_FEED"]: feed}, priority="cmdline")
-
-    def target_settled(self, outcome: Outcome, spider: Spider) -> None:
-        """Writes the line of a failed target."""
-        if outcome.error is not None:
-            self._export(failure_line(outcome), spider)
-
-
-def failure_line(outcome: Outcome) -> dict[str, Any]:
-    """What is known of a failed target, so that it can be understood, mended and sent again."""
-    target, error = outcome.target, outcome.error
-    assert error is not None
-    return {
-        **target.as_dict(),
-        "parent": None if isinstance(target, Rejected) else target.parent,
-        "line": target.line,
-        "code": error.code,
-        "message": error.message,
-        "retryable": error.retryable,
-        "details": error.details,
-        "upstream": error.as_dict()["upstream"],
-    }
 
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 # subclasses whose modules do not import them.
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 from web_poet import HttpResponse, ItemPage, PageParams
@@ -26,11 +26,19 @@ REFUSALS = frozenset({401, 403, 407, 412, 418, 451, 999})
 
 @attrs.define(slots=False)
 class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes the class that it instantiates
-    """Reads one response of a platform. Does no I/O; ``validate_input`` is the single gate and raises typed errors."""
+    """Reads one response of a platform. Does no I/O.
+
+    A page class adds fields; ``validate_input`` is their gate and raises typed errors. ``to_item`` is not overridden.
+    """
 
     response: HttpResponse
     page_params: PageParams  # type: ignore[type-arg]  # the injector knows the bare class only
     """What was asked for, so that the page can tell whether it is the answer."""
+
+    item_cls: ClassVar[type[dict[str, Any]]] = dict
+    """What the fields make. Stated, since web-poet looks through the bases' generic parameters for it at each item."""
+
+    _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
     source: ClassVar[str]
     """A word for this kind of response, unique among its platform's."""
@@ -40,11 +48,20 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         """Whether a saved response, of which nothing else is known, is of this kind."""
         raise NotImplementedError
 
+    async def to_item(self) -> dict[str, Any]:
+        """The item made of the fields: the same one each time it is awaited, so that a page is read once."""
+        if self._item is None:
+            self._item = await super().to_item()
+        return self._item
+
     _gate_passed = False
 
     def _validate_input(self) -> None:
-        """web-poet's gate before each field. Its own remembers the verdict by a method bound to the page, kept on the
-        page: a cycle, for which megabytes of payload would wait until the garbage collector comes by.
+        """Run ``validate_input`` once, before the first field.
+
+        The only override of a private method of web-poet's, which has no public way to this (0.24): ``ItemPage``
+        remembers its verdict by ``cached_method``, that is, by a method bound to the page and kept on the page. In that
+        reference cycle megabytes of payload would wait for the garbage collector.
         """
         if not self._gate_passed:
             self._gate_passed = True  # also while the gate is at work, since it looks at fields
@@ -92,7 +109,17 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         raise UpstreamError("The platform gave an answer that says nothing.", upstream_status=status, reason="status")
 
 
-def missing(message: str, *paths: Sequence[str | int], reason: str) -> ExtractionFailed:
+def missing(
+    message: str, *paths: Sequence[str | int], reason: str, upstream_status: int | None = None
+) -> ExtractionFailed:
     """The error for parts of a payload that must be there: their paths."""
     details: list[Detail] = [{"loc": list(path), "msg": "Field required", "type": "missing"} for path in paths]
-    return ExtractionFailed(message, details=details, reason=reason)
+    return ExtractionFailed(message, details=details, upstream_status=upstream_status, reason=reason)
+
+
+def wrong_echo(
+    message: str, path: Sequence[str | int], expected: str, *, reason: str = "wrong_echo"
+) -> ExtractionFailed:
+    """The error for an answer to another request: where the payload names its target, and the target expected."""
+    detail: Detail = {"loc": list(path), "msg": f"Input should be {expected!r}", "type": "literal_error"}
+    return ExtractionFailed(message, details=[detail], reason=reason)

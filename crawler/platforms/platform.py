@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
@@ -24,3 +25,8 @@ class Platform:
     def origin(self) -> str:
         """The public origin of its pages."""
         return self.origins["page"]
+
+    @property
+    def domain(self) -> str:
+        """The host of its pages without ``www.``."""
+        return urlsplit(self.origin).netloc.removeprefix("www.")

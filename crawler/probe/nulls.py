@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import crawler
-from crawler.monitoring.fields import FieldCount, count_fields
-from crawler.outputs.columns import shape_of_models
+from crawler.monitoring.fields import FieldCount, count_fields, values_of
 from crawler.targets.target import Scraper
 
 DOCS = Path(crawler.__file__).parents[1] / "docs/platforms"
@@ -37,11 +35,11 @@ class Empty:
 def empty_fields(scraper: Scraper, data: dict[str, Any]) -> tuple[list[Empty], int]:
     """The fields that are empty in some rows, in the data's order, and how many are filled in all rows."""
     counts: dict[str, FieldCount] = {}
-    count_fields(data, shape_of_models([scraper.data]), counts)
+    count_fields(data, scraper.data, counts)
     named = promised_names(scraper.platform)
-    sentences = dict(_sentences(scraper.data.model_json_schema(by_alias=True)))
+    sentences = {each.path: each.field.sentence for each in values_of(data, scraper.data)}
     empty = [
-        Empty(path, count, _is_promised(path, named) or bool(SAYS_EMPTY.search(sentences.get(path, ""))))
+        Empty(path, count, _is_promised(path, named) or bool(SAYS_EMPTY.search(sentences[path])))
         for path, count in counts.items()
         if count.filled < count.rows
     ]
@@ -67,21 +65,3 @@ def _is_promised(path: str, named: set[str]) -> bool:
     """Whether the path, its end, or what it is part of is named."""
     plain = f".{path.replace('[]', '')}."
     return any(f".{name}." in plain for name in named)
-
-
-def _sentences(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The schema's own sentence for each field, by path."""
-
-    def walk(node: dict[str, Any], prefix: str, within: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        for kind in (node, *node.get("anyOf", ())):
-            reference = kind.get("$ref", "").rpartition("/")[2]
-            if reference and reference not in within:
-                yield from walk(schema["$defs"][reference], prefix, (*within, reference))
-            if "items" in kind:
-                yield from walk(kind["items"], f"{prefix}[]", within)
-            for name, inner in kind.get("properties", {}).items():
-                path = f"{prefix}.{name}" if prefix else name
-                yield path, inner.get("description", "")
-                yield from walk(inner, path, within)
-
-    return walk(schema, "", ())

@@ -18,7 +18,8 @@ from web_poet.utils import get_fq_class_name
 from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
-from crawler.targets.tracker import Outcome, target_settled
+from crawler.targets.target import Outcome
+from crawler.targets.tracker import target_settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -71,6 +71,15 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
         ) from error
 
 
+def is_bare_json(body: bytes) -> bool:
+    """Whether an answer begins as JSON does, so that it is data without a page around them.
+
+    >>> is_bare_json(b' [{"a": 1}]'), is_bare_json(b"<p>{}</p>"), is_bare_json(b"")
+    (True, False, False)
+    """
+    return body[:100].lstrip().startswith((b"{", b"["))
+
+
 def script_block(body: bytes, script_id: str) -> bytes | None:
     """What stands in ``<script id=…>``, None where the page has none.
 

@@ -19,6 +19,9 @@ _PLAIN_URL = re.compile(
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+"""The months as platforms write them in English. The C library's names change with the locale."""
+
 
 def amounts(text: str | None) -> list[float]:
     """All amounts of money that a text states, in its order.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,26 +15,10 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
     from twisted.web.server import Request
 
-    from crawler.sandbox.server import World
-
-Answer = tuple[int, dict[str, str], bytes]
-"""Status, headers and body."""
+    from crawler.sandbox.protocol import Answer, Ask, FakeSite
 
 Hits = Counter[str]
 """How often each target was asked for, for faults that pass."""
-
-
-@dataclass(frozen=True)
-class Ask:
-    """A request as a simulated platform sees it."""
-
-    path: str
-    args: dict[str, str] = field(default_factory=dict)
-    """The query, of repeated keys the last."""
-    method: str = "GET"
-    headers: dict[str, str] = field(default_factory=dict)
-    """By lower-case name."""
-    body: bytes = b""
 
 
 SLOW = 0.5
@@ -72,9 +56,9 @@ DOOR_SCRIPT = "/__door__.js"
 """The script that opens the door of ``browser-only``. It is served under another name of this machine."""
 
 
-def play(request: Request, world: World, ask: Ask, hits: Hits) -> None:
+def play(request: Request, site: FakeSite, ask: Ask, hits: Hits) -> None:
     """Answers a request: honestly, or with the fault that its target stands for."""
-    name = world.fault(ask)
+    name = site.fault(ask)
     if name is not None:
         key = f"{ask.method} {ask.path} {ask.args}"
         hits[key] += 1
@@ -86,13 +70,13 @@ def play(request: Request, world: World, ask: Ask, hits: Hits) -> None:
     elif name == "browser-only":
         _send(request, _door(ask))
     elif name is None:
-        _send(request, world.page(ask))
+        _send(request, site.page(ask))
     elif name in _ANSWERS:
         _send(request, _ANSWERS[name])
     elif name in _TRICKS:
-        _TRICKS[name](request, world.page(ask))
+        _TRICKS[name](request, site.page(ask))
     else:
-        _send(request, world.damaged(name, ask))
+        _send(request, site.damaged(name, ask))
 
 
 def later(request: Request, seconds: float, answer: Callable[[], None]) -> None:

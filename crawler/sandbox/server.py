@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
 import orjson
@@ -14,34 +14,18 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
 import crawler.sandbox
-from crawler.sandbox.faults import Answer, Ask, Hits, later, play
+from crawler.sandbox.faults import Hits, later, play
+from crawler.sandbox.protocol import Ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from crawler.sandbox.protocol import FakeSite
+
 PLATFORMS = tuple(sorted(module.name for module in iter_modules(crawler.sandbox.__path__) if module.ispkg))
-"""The platforms that are simulated: each has a package."""
+"""The simulated platforms: each is a package."""
 
 LOOPBACK = "127.0.0.1"
-
-
-class World(Protocol):
-    """A simulated platform: pages for people and spiders, the truth for tests."""
-
-    def fault(self, ask: Ask) -> str | None:
-        """The fault that a request's target stands for, None for an honest page."""
-
-    def page(self, ask: Ask) -> Answer:
-        """Status, headers and body of an honest answer."""
-
-    def damaged(self, name: str, ask: Ask) -> Answer:
-        """Status, headers and body of a fault of the platform's own."""
-
-    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The exact record of a target."""
-
-    def catalogue(self) -> dict[str, Any]:
-        """What there is to ask for."""
 
 
 class _Platform(Resource):
@@ -49,9 +33,9 @@ class _Platform(Resource):
 
     isLeaf = True
 
-    def __init__(self, world: World, latency: float) -> None:
+    def __init__(self, site: FakeSite, latency: float) -> None:
         super().__init__()
-        self.world = world
+        self.site = site
         self.latency = latency
         self.hits = Hits()
 
@@ -59,13 +43,13 @@ class _Platform(Resource):
         """Answers every method: some platforms are asked by POST."""
         ask = _ask(request)
         if ask.path == "/__truth__":
-            return self._json(request, lambda: self.world.truth(dict(ask.args)))
+            return self._json(request, lambda: self.site.truth(dict(ask.args)))
         if ask.path == "/__world__":
-            return self._json(request, self.world.catalogue)
+            return self._json(request, self.site.catalogue)
         if self.latency:
-            later(request, self.latency, lambda: play(request, self.world, ask, self.hits))
+            later(request, self.latency, lambda: play(request, self.site, ask, self.hits))
         else:
-            play(request, self.world, ask, self.hits)
+            play(request, self.site, ask, self.hits)
         return NOT_DONE_YET
 
     @staticmethod
@@ -105,10 +89,10 @@ class Sandbox:
         """Listens, and returns the origin of each platform. ``port`` 0 takes any that is free, else it is the first."""
         reactor = cast("Any", _reactor)
         for number, name in enumerate(PLATFORMS):
-            world = import_module(f"crawler.sandbox.{name}.site").World(self.seed, light=self.light)
-            site = Site(_Platform(world, self.latency))
-            site.noisy = False
-            self._ports[name] = reactor.listenTCP(port + number if port else 0, site, interface=LOOPBACK)
+            site = import_module(f"crawler.sandbox.{name}.site").World(self.seed, light=self.light)
+            factory = Site(_Platform(site, self.latency))
+            factory.noisy = False
+            self._ports[name] = reactor.listenTCP(port + number if port else 0, factory, interface=LOOPBACK)
         return {name: f"http://{LOOPBACK}:{listening.getHost().port}" for name, listening in self._ports.items()}
 
     async def stop(self) -> None:

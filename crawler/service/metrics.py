@@ -25,8 +25,8 @@ from scrapy import signals
 from crawler.downloads.throttle import platform_state
 from crawler.registry import spiders
 from crawler.service.nulls import emptiness
-from crawler.targets.target import Rejected
-from crawler.targets.tracker import Outcome, target_settled
+from crawler.targets.target import Outcome, Rejected
+from crawler.targets.tracker import target_settled
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

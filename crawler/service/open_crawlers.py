@@ -12,13 +12,14 @@ from scrapy.crawler import AsyncCrawlerRunner
 from crawler.downloads.throttle import platform_state
 from crawler.errors import Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
-from crawler.targets.target import QueueSource, Rejected, Target
+from crawler.targets.sources import QueueSource
+from crawler.targets.target import Rejected, Target
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     from crawler.spiders.base import PlatformSpider
-    from crawler.targets.tracker import Outcome
+    from crawler.targets.target import Outcome
 
 logger = structlog.get_logger(__name__)
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
+from twisted.internet.defer import AlreadyCalledError
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser, in_browser
@@ -21,25 +22,21 @@ from crawler.errors import (
     InvalidRequest,
     ScrapeError,
     ServiceError,
+    ShuttingDown,
     UpstreamBlocked,
     UpstreamRateLimited,
 )
 from crawler.outputs.columns import Place, rows_named, shape_of_models
+from crawler.outputs.failures import failures_feed
 from crawler.platforms.page import PlatformPage
 from crawler.storage.data_files import data_file
+from crawler.targets.closing import Closing
+from crawler.targets.exceptions import DOWNLOAD_FAILURES, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Seen, SeenFile
-from crawler.targets.target import (
-    Admission,
-    ArgumentSource,
-    QueueSource,
-    Record,
-    Scraper,
-    Target,
-    TargetSource,
-    TargetsUnavailableError,
-)
-from crawler.targets.tracker import DOWNLOAD_FAILURES, Accounting, Outcome, as_scrape_error, target_settled
+from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
+from crawler.targets.target import Admission, Outcome, Record, Scraper, Target
+from crawler.targets.tracker import Accounting, target_settled
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -135,6 +132,7 @@ class PlatformSpider(Spider):
 
     scrapers: ClassVar[tuple[Scraper, ...]]
     args: CrawlArguments
+    closing: Closing
     needs_browser: ClassVar[bool] = False
     """Whether its targets are always read in the browser."""
 
@@ -156,6 +154,9 @@ class PlatformSpider(Spider):
         # Scrapy Cloud always gives one, Scrapyd may. It keeps requests, so a second start would ask for them beside
         # the targets that they belong to: -a resume= is what goes on from where a run was.
         settings.set("JOBDIR", None, priority=ABOVE_THE_COMMAND_LINE)
+        if uri := settings["FAILURES_FEED"]:
+            feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
+            settings.set("FEEDS", feeds, priority=ABOVE_THE_COMMAND_LINE)  # -o, -O and -s FEEDS= set the others
         if cls.needs_browser or cls.name in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)
 
@@ -163,6 +164,7 @@ class PlatformSpider(Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.use_origins(platforms.origins(cls.name, crawler.settings))
+        spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_settled, target_settled)
         if spider.args.since:
             file = crawler.settings["SEEN_FILE"] or data_file("seen.sqlite")
@@ -218,7 +220,8 @@ class PlatformSpider(Spider):
             async for target in self.accounting.release(self.source):
                 try:
                     if target.deadline is None:
-                        await breaker.wait()
+                        async with self.closing.limit():
+                            await breaker.wait()
                     else:
                         breaker.check()
                     yield _of_target(self.request(target), target).replace(errback=self._errback)
@@ -304,14 +307,26 @@ class PlatformSpider(Spider):
     async def fetch(self, request: Request, target: Target) -> Response:
         """Download a further request of a target, through the downloader middlewares.
 
+        Where the crawler closes, the target is completed at once, so that it cannot end with the data or the error of
+        its other sources.
+
         Raises:
             ScrapeError: also where the download itself fails, so that callers catch one kind of error.
         """
         assert self.crawler.engine is not None
         try:
+            self.closing.check()
             return await self.crawler.engine.download_async(_of_target(request, target))
         except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
             raise as_scrape_error(error) from error
+        except ShuttingDown as error:
+            self.accounting.settle(target, error=error)
+            raise
+        except AlreadyCalledError as error:
+            # Of an engine that closed in the middle of a redirect or retry: it had no other download to wait for.
+            left = ShuttingDown("The crawl ended before the target was done.")
+            self.accounting.settle(target, error=left)
+            raise left from error
 
     def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """The callback for a page class. One for each class: scrapy-poet keeps what it plans by the callback."""
@@ -329,6 +344,9 @@ class PlatformSpider(Spider):
         """Goes on without the scheduled request's answer: a platform may have other sources."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         error = as_scrape_error(failure.value)
+        if isinstance(error, ShuttingDown):
+            self.accounting.settle(request.meta["target"], error=error)
+            return None
         if type(error) is ServiceError:
             # Where a callback or a pipeline breaks Scrapy logs the traceback; nobody else does for the way up to them.
             logger.error("download_broke", url=request.url, exc_info=failure.value)

@@ -14,8 +14,7 @@ from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
 from crawler.platforms.retail.schema import CategoryParams, Listing, SearchListing, SearchParams, category_of_url
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
-from crawler.targets.target import Scraper, Target
-from crawler.targets.tracker import Outcome
+from crawler.targets.target import Outcome, Scraper, Target
 
 logger = structlog.get_logger(__name__)
 

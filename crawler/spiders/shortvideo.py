@@ -122,10 +122,14 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
 
     async def scrape(self, target: Target, first: First) -> Data:
         """The rows that the search page received, as many as were asked for."""
-        return await (await first.page(SearchPage)).to_item()
+        page = await first.page(SearchPage)
+        assert page.received is not None
+        return page.received
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
         """Read what the page received in the browser; where it received no results, the page says why."""
         visit: SearchVisit = request.meta["visited"]
-        cast("SearchPage", page).received = visit.data()
-        await page.to_item()
+        search = cast("SearchPage", page)
+        search.received = visit.data()
+        if search.received is None:
+            await search.to_item()

@@ -1,7 +1,7 @@
 """``-a resume=DIR``: a run that was killed at any moment, and started again, loses no target and shows none twice.
 
-A target is finished when its line is flushed to a local file, or when the file that holds its line is closed (gzip,
-Parquet, batches for a bucket). It may be fetched twice; it appears once. ``ledger.py`` is what is kept on disk.
+A target is finished when the feeds have stored it (``target_stored``). It may be fetched twice; it appears once.
+``ledger.py`` is what is kept on disk.
 """
 
 from __future__ import annotations
@@ -15,57 +15,67 @@ from urllib.parse import urlsplit
 import structlog
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
-from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 
-from crawler.outputs.feeds import FailuresFeed
-from crawler.targets.journal import CannotResumeError, Ledger
-from crawler.targets.target import Admission, Rejected, Target, TargetSource, TargetsUnavailableError, check_params
-from crawler.targets.tracker import Accounting, Outcome, target_settled
+from crawler.errors import ScrapeError
+from crawler.outputs.failures import is_for_failures
+from crawler.outputs.feed_files import holds_lines, is_local
+from crawler.outputs.feeds import FAILED, Feeds, target_buffered, target_stored
+from crawler.targets.journal import CannotResumeError, Journal
+from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.target import Admission, Outcome, Rejected, Target, check_params
+from crawler.targets.tracker import Accounting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy import Spider
     from scrapy.crawler import Crawler
 
     from crawler.spiders.base import PlatformSpider
 
 logger = structlog.get_logger(__name__)
 
-LINES = {"jsonlines", "jsonl", "jl"}
-"""Formats of which each line stands by itself."""
-
 
 @dataclass
 class Resumed(TargetSource):
-    """A source without what earlier starts have finished, and with what they were led to and did not."""
+    """A source without the targets that earlier starts have stored, and with their pending follow-ups."""
 
     source: TargetSource
-    ledger: Ledger
+    journal: Journal
     admission: Admission
-    resume: Resume
+    on_begin: Callable[[], None]
+    """Called when the run is known to be the journal's, before the first target."""
 
     async def open(self) -> None:
         await self.source.open()
         try:
-            self.ledger.begin(self.source.identity)
+            self.journal.begin(self.source.identity)
         except CannotResumeError as error:
             raise TargetsUnavailableError(f"cannot resume: {error}") from error
+        self.on_begin()
 
     async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
-        for each in list(self.ledger.further.values()):
-            scraper = self.admission.scraper(each["scraper"], {})
-            params = check_params(scraper, each["params"])
-            yield Target(each["id"], scraper, params, parent=each["parent"], hop=each["hop"], batch=each["batch"])
+        for each in list(self.journal.pending.values()):
+            yield self._followup(each)
         async for candidate in self.source:
-            if candidate.row not in self.ledger:
+            if candidate.row not in self.journal:
                 yield candidate
 
+    def _followup(self, saved: dict[str, Any]) -> Target | Rejected:
+        try:
+            scraper = self.admission.scraper(saved["scraper"], {})
+            params = check_params(scraper, saved["params"])
+        except ScrapeError as error:  # a newer version has other params
+            return Rejected(saved["id"], error, saved["scraper"], saved["params"])
+        return Target(saved["id"], scraper, params, parent=saved["parent"], hop=saved["hop"], batch=saved["batch"])
+
     def settled(self, outcome: Outcome) -> None:
-        self.resume.finish(outcome)
         self.source.settled(outcome)
 
     @property
     def expected(self) -> int | None:
         rows = self.source.expected
-        return None if rows is None else rows + self.ledger.met
+        return None if rows is None else rows + self.journal.discovered
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -73,154 +83,149 @@ class Resumed(TargetSource):
 
 
 class Resume:
-    """Watches the feeds, and notes which targets are finished. Idle without ``-a resume=``.
-
-    Its receivers must come before those of the feed exporters: a feed's size is noted before its first line.
-    """
+    """Writes the journal, and gives the spider a source that leaves out what is in it. Idle without ``-a resume=``."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        self.ledger: Ledger | None = None
-        self._known: set[str] = set()
-        self._slots: dict[bool, list[FeedSlot]] = {False: [], True: []}
-        """The open files of the feeds: of data (False), and of failures (True), as the last line found them."""
+        self.journal: Journal | None = None
+        self.writing = False
+        """Whether entries are made: from the start of the run on, until the journal could not be written."""
+        self._buffered: dict[int | str, list[str]] = {}
+        self._complete: set[str] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Resume:
         resume = cls(crawler)
-        connect = crawler.signals.connect  # here: what is connected once the spider is open comes after the exporters
-        connect(resume.spider_opened, signals.spider_opened)
-        connect(resume.target_settled, target_settled)
-        connect(resume.slot_closed, signals.feed_slot_closed)
+        crawler.signals.connect(resume.spider_opened, signals.spider_opened)
+        crawler.signals.connect(resume.spider_closed, signals.spider_closed)
+        crawler.signals.connect(resume.engine_stopped, signals.engine_stopped)
+        crawler.signals.connect(resume.target_buffered, target_buffered)
+        crawler.signals.connect(resume.target_stored, target_stored)
         return resume
 
+    @property
+    def feeds(self) -> Feeds:
+        """The component that writes the feeds."""
+        feeds = self.crawler.get_extension(Feeds)
+        assert feeds is not None, "the setting EXTENSIONS has crawler.outputs.feeds.Feeds"
+        return feeds
+
     def spider_opened(self, spider: PlatformSpider) -> None:
-        """Reads what earlier starts left, and takes their place.
+        """Read what earlier starts left.
 
         Raises:
             CloseSpider: the folder cannot be used, or a feed is of a kind that cannot be resumed.
         """
         if spider.args.resume is None:
             return
-        ledger = Ledger(Path(spider.args.resume))
-        self.crawler.signals.connect(ledger.close, signals.engine_stopped)
+        journal = Journal(Path(spider.args.resume))
         try:
-            ledger.open()
-            for exporter, _ in exporters(self.crawler):
-                _check_feeds(exporter)
+            _check_feeds(self.feeds)
+            journal.open(self._is_lines)
         except CannotResumeError as error:
-            self._keep_feeds()
+            journal.close()
             raise CloseSpider(f"cannot resume: {error}") from error
-        self.ledger = ledger
-        self._go_on(spider, ledger)
-
-    def _go_on(self, spider: PlatformSpider, ledger: Ledger) -> None:
         assert self.crawler.stats is not None
-        for code, count in ledger.counts.items():
+        for code, count in journal.counts.items():
             self.crawler.stats.inc_value(f"targets/{code}", count)
-        spider.source = Resumed(spider.source, ledger, Admission(spider.scrapers), self)
+        self.journal = journal
+        spider.source = Resumed(spider.source, journal, Admission(spider.scrapers), self._begin)
         cast("Accounting", self.crawler.get_spider_middleware(Accounting)).unfinished_stays = True
-        if ledger.counts:
-            self._keep_feeds()
-            logger.info("resumed", folder=str(ledger.folder), finished=ledger.counts.total(), **ledger.counts)
 
-    def _keep_feeds(self) -> None:
-        """Also with ``-O`` the lines of earlier starts stay, and those of another run that is still writing."""
-        for exporter, _ in exporters(self.crawler):
-            for options in exporter.feeds.values():
-                options["overwrite"] = False
+    def _is_lines(self, path: str) -> bool | None:
+        options = self.feeds.options_of(path)
+        return None if options is None else holds_lines(path, options)
 
-    def target_settled(self, outcome: Outcome) -> None:
-        """A line is about to be written."""
-        self._announce(failures=outcome.error is not None)
+    def _begin(self) -> None:
+        assert self.journal is not None
+        self.feeds.append_to(self.journal.feeds)  # also with -O, what earlier starts wrote stays
+        self.feeds.before_open.append(self._open_feed)
+        self.writing = True
+        if self.journal.counts:
+            counts = self.journal.counts
+            logger.info("resumed", folder=str(self.journal.folder), finished=counts.total(), **counts)
 
-    def slot_closed(self, slot: FeedSlot) -> None:
-        """A file is complete. Whether one that was sent somewhere has arrived is looked up at the next start."""
-        if self.ledger and isinstance(slot.storage, FileFeedStorage) and not by_line(slot):
-            self.ledger.closed(place(slot))
+    def _open_feed(self, uri: str, size: int | None) -> None:
+        assert self.journal is not None
+        if size is not None:
+            self.journal.feed(uri, size)
+        elif uri in self.journal.arrived:
+            logger.error("feed_overwritten", uri=uri, hint="put %(time)s into its name: an earlier start stored it")
 
-    def finish(self, outcome: Outcome) -> None:
-        """Notes that a target is finished: its line is in the feeds by now."""
-        assert self.ledger is not None
-        sizes: dict[str, int] = {}
-        held: list[str] = []
-        for slot in self._slots[outcome.error is not None]:
-            if not by_line(slot):
-                held.append(place(slot))
-            elif slot.file:
-                slot.file.flush()
-                sizes[place(slot)] = slot.file.tell()
-        target = outcome.target
-        further = [
-            {**each.as_dict(), "parent": each.parent, "hop": each.hop, "batch": each.batch} for each in outcome.further
-        ]
-        self.ledger.finish(
-            target.id if target.row is None else target.row, outcome.code, further, sizes=sizes, held=held
-        )
+    def target_buffered(self, outcome: Outcome, uris: list[str]) -> None:
+        """Note a target whose line is in files that are not complete yet."""
+        if self.journal is not None:
+            self._buffered[_key(outcome)] = uris
+            self._write(self.journal.buffer, *_of(outcome), uris)
 
-    def _announce(self, *, failures: bool) -> None:
-        if self.ledger is None:
+    def target_stored(self, outcome: Outcome, files: list[tuple[str, int]]) -> None:
+        """Note a target that is stored, or the files that hold it and others: one entry for all of them."""
+        if self.journal is None:
             return
-        self._slots[failures] = [
-            slot
-            for exporter, of_failures in exporters(self.crawler)
-            if of_failures == failures
-            for slot in exporter.slots
-        ]
-        for slot in self._slots[failures]:
-            where = place(slot)
-            if where in self._known:
-                continue
-            self._known.add(where)
-            if isinstance(slot.storage, FileFeedStorage):
-                path = Path(where)
-                kept = path.is_file() and slot.storage.write_mode == "ab"
-                self.ledger.feed(where, path.stat().st_size if kept else 0)
-            elif where in self.ledger.stored:
-                logger.error(
-                    "feed_overwritten", uri=where, hint="put %(time)s into its name: an earlier start stored it"
-                )
+        uris = self._buffered.pop(_key(outcome), None)
+        if uris is None:
+            self._write(self.journal.store, *_of(outcome), files)
+            return
+        for uri in uris:
+            if uri not in self._complete:
+                self._complete.add(uri)
+                self._write(self.journal.complete, uri, dict(files).get(uri))
+
+    def _write(self, note: Callable[..., None], *entry: Any) -> None:
+        if not self.writing:
+            return
+        try:
+            note(*entry)
+        except OSError as error:  # whatever else were written would stand behind half an entry
+            self.writing = False
+            assert self.crawler.stats is not None
+            assert self.journal is not None
+            self.crawler.stats.inc_value(FAILED.format("journal"))
+            logger.exception("journal_not_written", journal=str(self.journal.path))
+            self.feeds.give_up(f"the journal in {self.journal.folder} cannot be written: {error}")
+
+    def spider_closed(self, spider: Spider) -> None:
+        """Release the folder of a run that was refused: it has no engine that stops."""
+        if self.journal is not None and not self.writing and not self.feeds.failed:
+            self.journal.close()
+
+    def engine_stopped(self) -> None:
+        """Release the folder: all files are closed by now."""
+        if self.journal is not None:
+            self.journal.close()
 
 
-def exporters(crawler: Crawler) -> list[tuple[FeedExporter, bool]]:
-    """A crawl's feed exporters, and whether each is that of the failures."""
-    assert crawler.extensions is not None
-    found = [each for each in crawler.extensions.middlewares if isinstance(each, FeedExporter)]
-    return [(each, isinstance(each, FailuresFeed)) for each in found]
+def _key(outcome: Outcome) -> int | str:
+    return outcome.target.id if outcome.target.row is None else outcome.target.row
 
 
-def _check_feeds(exporter: FeedExporter) -> None:
-    """What can be resumed: feeds of lines on this machine, or one feed of another kind.
+def _of(outcome: Outcome) -> tuple[int | str, str, list[dict[str, Any]]]:
+    """What an entry says of an outcome."""
+    followups = [
+        {**each.as_dict(), "parent": each.parent, "hop": each.hop, "batch": each.batch} for each in outcome.further
+    ]
+    return _key(outcome), outcome.code, followups
+
+
+def _check_feeds(feeds: Feeds) -> None:
+    """What can be resumed: feeds of lines on this machine, or one feed of another kind; the same for failures.
 
     Raises:
         CannotResumeError: it is neither.
     """
-    kinds = {uri: _by_line_options(uri, options) for uri, options in exporter.feeds.items()}
-    for uri, by_line in kinds.items():
+    for of_failures in (False, True):
+        _check_kinds({uri: each for uri, each in feeds.feeds.items() if is_for_failures(each) == of_failures})
+
+
+def _check_kinds(feeds: dict[str, dict[str, Any]]) -> None:
+    kinds = {uri: holds_lines(uri, options) for uri, options in feeds.items()}
+    for uri, lines in kinds.items():
         if urlsplit(uri).scheme == "stdout":
             raise CannotResumeError("what was printed cannot be taken back: give the feed a file")
-        if not by_line and not _on_this_machine(uri) and "%(time)s" not in uri and "%(batch_time)s" not in uri:
+        if not lines and not is_local(uri) and "%(time)s" not in uri and "%(batch_time)s" not in uri:
             raise CannotResumeError(f"{uri} would be overwritten by the next start: put %(time)s into its name")
     if len(kinds) > 1 and not all(kinds.values()):
         raise CannotResumeError("there may be several feeds of JSON Lines in files, or one feed of another kind")
-    for uri, options in exporter.feeds.items():
+    for uri, options in feeds.items():
         if options["format"] == "parquet" and "%(time)s" not in uri and "%(batch_time)s" not in uri:
             raise CannotResumeError(f"nothing can be added to a Parquet file: put %(time)s into its name, {uri}")
-
-
-def _on_this_machine(uri: str) -> bool:
-    return "://" not in uri or uri.startswith("file:")
-
-
-def _by_line_options(uri: str, options: dict[str, Any]) -> bool:
-    return _on_this_machine(uri) and options["format"] in LINES and "postprocessing" not in options
-
-
-def by_line(slot: FeedSlot) -> bool:
-    """Whether each line of a feed counts as soon as it is flushed."""
-    return _by_line_options(slot.uri, slot.feed_options)
-
-
-def place(slot: FeedSlot) -> str:
-    """A local feed's path, from anywhere; else its URI."""
-    return str(Path(slot.storage.path).absolute()) if isinstance(slot.storage, FileFeedStorage) else slot.uri

@@ -20,7 +20,8 @@ import orjson
 from fsspec.utils import infer_compression
 
 from crawler.errors import InvalidRequest
-from crawler.targets.target import Admission, Rejected, Target, TargetSource, TargetsUnavailableError
+from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.target import Admission, Rejected, Target
 
 if TYPE_CHECKING:
     from fsspec.core import OpenFile

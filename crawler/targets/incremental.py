@@ -11,8 +11,7 @@ from typing import Any
 import orjson
 
 from crawler.storage.sqlite import SqliteFile
-from crawler.targets.target import Entries, Rejected, Target
-from crawler.targets.tracker import Outcome
+from crawler.targets.target import Entries, Outcome, Rejected, Target
 
 KEPT = 2_000
 """Newest ids that are kept of a listing: posts get deleted, so a page of them would not do."""

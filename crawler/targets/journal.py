@@ -1,213 +1,391 @@
-"""What a run has finished, kept on disk: a run that was killed goes on where it was, and shows nothing twice.
+"""The journal of ``-a resume=``: which targets a run has stored, kept on disk, so that the run can go on after any end.
 
-The ledger is a file of JSON Lines in the folder of ``-a resume=``, written as things happen:
+The journal is a file of JSON Lines in the folder of ``-a resume=``, one entry for each thing that happened:
 
-- ``{"run": {...}}``: which targets it belongs to;
-- ``{"feed": path, "size": n}``: a local feed is about to get its first line, and is n bytes long;
-- ``{"done": row or id, "code": ..., "sizes": [[feed, n], ...]}``: a target is finished, and the feeds are so long now;
-- ``{"done": ..., "in": [uri]}``: the same, but its line is in a file that counts only once it is closed;
-- ``{"closed": uri}``: a local one of those is closed;
-- ``{"ended": true}``: the run ended by itself.
+- ``{"run": {...}}``: which targets the journal belongs to;
+- ``{"feed": path, "size": n}``: of this local feed n bytes stay; what comes behind them is written from now on;
+- ``{"done": row or id, "code": ..., "then": [...], "sizes": [[feed, end], ...]}``: a target is stored. ``then`` are its
+  follow-ups; each feed, by its number among the ``feed`` entries, holds its line, which ends there;
+- the same with ``"in": [path or uri]``: its line is in a file that is not complete yet;
+- ``{"closed": path or uri, "size": n}``: the file is complete (a local one: with so many bytes), and with it all
+  targets that are in it, at once. A file that was sent somewhere may have arrived without this entry.
 
-What a killed run had written after its last note is cut off at the next start, and its target fetched again.
+Earlier versions also wrote ``{"ended": true}``, and ``closed`` without the size.
+
+An entry counts only if the line that it stands for is there. That makes a journal and its feeds safe against a power
+cut without a sync for each target: whichever of the two lost its tail, the target is scraped again, and what is in the
+feed behind the last entry that counts is cut off. Only the entries about feeds are synced, before the feed is touched.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
-from urllib.parse import urlsplit
+from typing import IO, Annotated, Any
 
 import fsspec
 import orjson
+import structlog
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from crawler.outputs.feed_files import cut, end_of_last_line, is_local
+
+logger = structlog.get_logger(__name__)
+
+IsLines = Callable[[str], bool | None]
+"""Whether a path is a feed of lines of this run, or a feed of another kind of this run; None: neither."""
+
+_Offset = Annotated[int, Field(ge=0, lt=2**62)]
 
 
 class CannotResumeError(ValueError):
-    """Raised when a run cannot go on from a folder: another run uses it, or it belongs to other targets."""
+    """Raised when a run cannot go on from a folder: another run uses it, it is damaged, or it is of other targets."""
 
 
-@dataclass
-class _Earlier:
-    """What the notes of earlier starts say."""
-
-    run: dict[str, Any] | None = None
-    feeds: list[str] = field(default_factory=list)
-    sizes: dict[str, int] = field(default_factory=dict)
-    held: list[dict[str, Any]] = field(default_factory=list)
-    closed: set[str] = field(default_factory=set)
-    killed: bool = False
+class _Entry(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class Ledger:
-    """The finished targets of a run: those of its list by row, those that others led to by id."""
+class _Run(_Entry):
+    run: dict[str, Any]
+
+
+class _Feed(_Entry):
+    feed: str
+    size: _Offset
+
+
+class _Followup(_Entry):
+    id: str
+    scraper: str
+    params: dict[str, Any]
+    parent: str | None
+    hop: int
+    batch: bool
+
+
+class _Done(_Entry):
+    done: Annotated[int, Field(ge=0, lt=2**32)] | str
+    code: str
+    then: list[_Followup] = []
+    sizes: list[tuple[_Offset, _Offset]] = []
+    uris: list[str] = Field(default=[], alias="in")
+
+
+class _Closed(_Entry):
+    closed: str
+    size: _Offset | None = None
+
+
+class _Ended(_Entry):
+    ended: bool
+
+
+_ENTRY: TypeAdapter[_Run | _Feed | _Done | _Closed | _Ended] = TypeAdapter(_Run | _Feed | _Done | _Closed | _Ended)
+
+
+class _Files:
+    """Single bytes of files, of which the last few that were read stay open."""
+
+    KEPT = 16
+
+    def __init__(self) -> None:
+        self._open: dict[Path, IO[bytes]] = {}
+
+    def byte(self, path: Path, offset: int) -> bytes:
+        if path not in self._open:
+            if len(self._open) >= self.KEPT:
+                self._open.pop(next(iter(self._open))).close()
+            self._open[path] = path.open("rb")
+        return os.pread(self._open[path].fileno(), 1, offset)
+
+    def close(self) -> None:
+        for file in self._open.values():
+            file.close()
+
+
+class _FeedFile:
+    """A local feed that earlier starts wrote: how much of it counts."""
+
+    def __init__(self, path: str, files: _Files, *, lines: bool | None) -> None:
+        self.path = Path(path)
+        self.files = files
+        self.lines = lines
+        """Whether it is a feed of lines of this run; None: not a feed of this run."""
+        self.end = 0
+        """Where the last line ends that counts."""
+        self.void = False
+        """Whether something behind ``end`` does not count, so that nothing that comes later can."""
+        self.starts: list[tuple[int, int]] = []
+        """The ``feed`` entries: number of the journal's line, and size."""
+        there = self.path.is_file()
+        self.length = self.path.stat().st_size if there else 0
+        self.moved = lines is None and not there
+        """Whether the file is gone, and is not one that this run writes: its lines are somewhere else."""
+
+    def holds(self, number: int, end: int) -> bool:
+        """Whether the feed still has what an entry on a line of the journal says: a line that ends at ``end``."""
+        if self.moved:
+            return True
+        if self.void or end > self.length or any(size < end for line, size in self.starts if line > number):
+            return False
+        return not (self.lines and end) or self.files.byte(self.path, end - 1) == b"\n"
+
+
+class Journal:
+    """The stored targets of a run: those of its list by row, follow-ups by id."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.path = folder / "ledger.jsonl"
         self.counts: Counter[str] = Counter()
-        """Targets finished by earlier starts, by code."""
-        self.further: dict[str, dict[str, Any]] = {}
-        """Targets that earlier starts were led to and did not finish, by id."""
-        self.met = 0
-        """How many targets earlier starts were led to."""
-        self.stored: set[str] = set()
-        """Where earlier starts have stored complete files."""
+        """Targets stored by earlier starts, by code."""
+        self.pending: dict[str, dict[str, Any]] = {}
+        """Follow-ups that earlier starts discovered and did not store, by id."""
+        self.discovered = 0
+        """How many follow-ups earlier starts discovered."""
+        self.arrived: set[str] = set()
+        """URIs of files that earlier starts have stored away from this machine."""
         self._run: dict[str, Any] | None = None
         self._rows = bytearray()
+        self._ids: set[str] = set()
+        self._files = _Files()
+        self._incomplete: dict[str, list[_Done]] = {}
+        """Targets by the file that must be complete."""
+        self._feeds: dict[str, _FeedFile] = {}
+        self._paths: list[str] = []
+        """The feeds by number."""
+        self._numbers: dict[str, int] = {}
         self._lock = FileLock(folder / "lock")
         self._file: IO[bytes] | None = None
-        self._feeds: dict[str, int] = {}
+        self._torn = False
+        """Whether the file may end with half an entry, behind which nothing may be written."""
 
     def __contains__(self, row: int | None) -> bool:
-        """Whether the target of a row is finished."""
+        """Whether the target of a row is stored."""
         return row is not None and row < len(self._rows) and bool(self._rows[row])
 
-    def open(self) -> None:
-        """Takes the folder, reads what earlier starts noted, and cuts off what the last one could not note.
+    @property
+    def feeds(self) -> list[str]:
+        """The local feeds that earlier starts wrote."""
+        return list(self._feeds)
+
+    def open(self, is_lines: IsLines) -> None:
+        """Lock the folder, and read which targets are stored. Nothing is changed yet.
 
         Raises:
-            CannotResumeError: the folder is in use or cannot be written, or a feed was changed since.
+            CannotResumeError: the folder is in use or cannot be written, or the journal is damaged.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(blocking=False)
-            path = self.folder / "ledger.jsonl"
-            earlier = _read(path) if path.exists() else _Earlier()
-            if earlier.killed:
-                for feed, size in earlier.sizes.items():
-                    _cut(Path(feed), size)
-            self._file = path.open("ab", buffering=0)  # last: what could not be cut must not be noted as ended
+            if self.path.exists():
+                self._read(is_lines)
         except Timeout:
             raise CannotResumeError(f"another run is using {self.folder}") from None
         except OSError as error:
-            raise CannotResumeError(f"cannot keep anything in {self.folder}: {error.strerror}") from error
-        self._run = earlier.run
-        self._feeds = {str(number): number for number in range(len(earlier.feeds))}  # their numbers are taken
-        arrived = {uri for uri in _uris(earlier.held) if uri in earlier.closed or (_remote(uri) and _exists(uri))}
-        self.stored = {uri for uri in arrived if _remote(uri)}
-        for note in earlier.held:
-            if arrived.issuperset(note.get("in", ())):
-                self._take(note)
+            raise CannotResumeError(f"cannot keep anything in {self.folder}: {error}") from error
+        finally:
+            self._files.close()
 
     def begin(self, run: dict[str, Any]) -> None:
-        """Says which run it is.
+        """Check which run the journal belongs to, and cut from its feeds what does not count.
 
         Raises:
-            CannotResumeError: the folder belongs to another one.
+            CannotResumeError: the journal belongs to another run, or a file cannot be written.
         """
-        if self._run is None:
-            self._note({"run": run})
         for key, value in (self._run or run).items():
             if run.get(key) != value:
                 raise CannotResumeError(
                     f"{self.folder} belongs to a run with other {key}: {value}, and not {run.get(key)}. "
                     "Give this run a folder of its own."
                 )
+        try:
+            self._begin(run)
+        except OSError as error:
+            raise CannotResumeError(f"cannot keep anything in {self.folder}: {error}") from error
+
+    def _begin(self, run: dict[str, Any]) -> None:
+        with self.path.open("ab+") as file:
+            file.truncate(end_of_last_line(file))
+        self._file = self.path.open("ab", buffering=0)
+        if self._run is None:
+            self._write({"run": run})
+        for path, feed in self._feeds.items():
+            if feed.void:
+                self.feed(path, feed.end)
+        os.fsync(self._file.fileno())
+        _sync_folder(self.folder)
+        for path, feed in self._feeds.items():
+            if feed.length > feed.end and not feed.moved:
+                logger.warning("feed_cut", feed=path, bytes=feed.length - feed.end)
+                cut(feed.path, feed.end)
 
     def close(self) -> None:
-        """Gives the folder back."""
+        """Release the folder."""
         if self._file:
-            self._note({"ended": True})
             self._file.close()
             self._file = None
         self._lock.release()
 
+    # Entries
+
     def feed(self, path: str, size: int) -> None:
-        """A local feed gets its first line soon: what it holds by now stays."""
-        self._feeds[path] = len(self._feeds)
-        self._note({"feed": path, "size": size})
+        """Note that ``size`` bytes of a local feed stay. On disk before the feed is written."""
+        self._numbers[path] = len(self._paths)
+        self._paths.append(path)
+        self._write({"feed": path, "size": size})
+        assert self._file is not None
+        os.fsync(self._file.fileno())
 
-    def finish(self, key: int | str, code: str, further: list[dict[str, Any]], **where: Any) -> None:
-        """A target is finished. ``sizes``: of the feeds that its line was flushed to; ``held``: URIs that hold it."""
-        note: dict[str, Any] = {"done": key, "code": code}
-        if further:
-            note["then"] = further
-        if sizes := where.get("sizes"):
-            note["sizes"] = [[self._feeds[path], size] for path, size in sizes.items()]
-        if held := where.get("held"):
-            note["in"] = held
-        self._note(note)
+    def store(
+        self, key: int | str, code: str, followups: list[dict[str, Any]], ends: list[tuple[str, int]] | None = None
+    ) -> None:
+        """Note that a target is stored. ``ends``: where its line ends in local feeds."""
+        entry = _done(key, code, followups)
+        if ends:
+            entry["sizes"] = [[self._numbers[path], end] for path, end in ends]
+        self._write(entry)
 
-    def closed(self, uri: str) -> None:
-        """A local feed that holds finished targets is complete."""
-        self._note({"closed": uri})
+    def buffer(self, key: int | str, code: str, followups: list[dict[str, Any]], uris: list[str]) -> None:
+        """Note that a target will be stored when these files are complete."""
+        self._write({**_done(key, code, followups), "in": uris})
 
-    def _note(self, note: dict[str, Any]) -> None:
-        assert self._file is not None, "open() comes first"
-        self._file.write(orjson.dumps(note, option=orjson.OPT_APPEND_NEWLINE))
+    def complete(self, uri: str, size: int | None) -> None:
+        """Note that a file is complete; ``size``: that of a local one."""
+        self._write({"closed": uri} if size is None else {"closed": uri, "size": size})
 
-    def _take(self, note: dict[str, Any]) -> None:
-        self.counts[note["code"]] += 1
-        if isinstance(note["done"], str):
-            self.further.pop(note["done"], None)
+    def _write(self, entry: dict[str, Any]) -> None:
+        assert self._file is not None, "begin() comes first"
+        if self._torn:
+            raise OSError(f"an earlier entry of {self.path} was not written")
+        line = orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
+        self._torn = True
+        while line:
+            line = line[self._file.write(line) :]  # a disk that gets full takes a part, and refuses the rest
+        self._torn = False
+
+    # What earlier starts noted
+
+    def _entries(self) -> Iterator[tuple[int, _Run | _Feed | _Done | _Closed | _Ended]]:
+        """The entries with the numbers of their lines. A last line without its newline was never an entry."""
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    yield number, _ENTRY.validate_json(line)
+                except ValidationError:
+                    raise CannotResumeError(f"{self.path}, line {number}, is not an entry of a journal") from None
+
+    def _read(self, is_lines: IsLines) -> None:
+        self.arrived = {uri for uri in self._scan(is_lines) if _exists(uri)}
+        for number, entry in self._entries():
+            self._replay(number, entry)
+        for feed in self._feeds.values():
+            if feed.lines is None and feed.length > feed.end:
+                raise CannotResumeError(
+                    f"{feed.path} holds more than the targets that are finished, and is not a feed of this run: "
+                    "name it as a feed, or give this run a folder of its own"
+                )
+            if feed.void:
+                logger.warning("lines_missing", feed=str(feed.path), hint="their targets are scraped again")
+
+    def _scan(self, is_lines: IsLines) -> set[str]:
+        """Read which feeds there are, and return the files elsewhere that may or may not be complete."""
+        uris: set[str] = set()
+        for number, entry in self._entries():
+            match entry:
+                case _Feed(feed=path, size=size):
+                    self._paths.append(path)
+                    if path not in self._feeds:
+                        self._feeds[path] = _FeedFile(path, self._files, lines=is_lines(path))
+                    self._feeds[path].starts.append((number, size))
+                case _Run(run=run):
+                    self._run = self._run or run
+                case _Closed(closed=uri):
+                    uris.discard(uri)
+                case _Done():
+                    uris.update(uri for uri in entry.uris if not is_local(uri))
+                    if any(feed >= len(self._paths) for feed, _ in entry.sizes):
+                        raise CannotResumeError(f"{self.path}, line {number}, is not an entry of a journal")
+        return uris
+
+    def _replay(self, number: int, entry: object) -> None:
+        if isinstance(entry, _Feed):
+            self._incomplete.pop(entry.feed, None)  # a later start has cut what there was of it
+            feed = self._feeds[entry.feed]
+            if feed.holds(number, entry.size):
+                feed.end = entry.size
+            else:
+                self._drop(number, [(feed, entry.size)])
+        elif isinstance(entry, _Closed):
+            self._replay_closed(number, entry)
+        elif isinstance(entry, _Done):
+            ends = [(self._feeds[self._paths[feed]], end) for feed, end in entry.sizes]
+            if not all(feed.holds(number, end) for feed, end in ends):
+                self._drop(number, ends)
+                return
+            for feed, end in ends:
+                feed.end = end
+            waiting = [uri for uri in entry.uris if uri not in self.arrived]
+            for uri in waiting:
+                self._incomplete.setdefault(uri, []).append(entry)
+            entry.uris = waiting
+            if not waiting:
+                self._take(entry)
+
+    def _replay_closed(self, number: int, entry: _Closed) -> None:
+        feed = self._feeds.get(entry.closed)
+        if feed is not None:
+            size = feed.length if entry.size is None else entry.size
+            if not feed.holds(number, size):
+                self._drop(number, [(feed, size)])
+                return
+            feed.end = size
+        for each in self._incomplete.pop(entry.closed, ()):
+            each.uris.remove(entry.closed)
+            if not each.uris:
+                self._take(each)
+
+    @staticmethod
+    def _drop(number: int, ends: list[tuple[_FeedFile, int]]) -> None:
+        """An entry does not count: nor does any later one of the same feeds, unless a start has cut them since."""
+        for feed, end in ends:
+            feed.void |= not any(size < end for line, size in feed.starts if line > number)
+
+    def _take(self, entry: _Done) -> None:
+        key = entry.done
+        if key in self._ids if isinstance(key, str) else key in self:
+            return
+        self.counts[entry.code] += 1
+        if isinstance(key, str):
+            self._ids.add(key)
+            self.pending.pop(key, None)
         else:
-            self._rows.extend(bytes(max(0, note["done"] + 1 - len(self._rows))))
-            self._rows[note["done"]] = 1
-        for each in note.get("then", ()):
-            self.met += 1
-            self.further[each["id"]] = each
+            self._rows.extend(bytes(max(0, key + 1 - len(self._rows))))
+            self._rows[key] = 1
+        for each in entry.then:
+            self.discovered += 1
+            if each.id not in self._ids:
+                self.pending[each.id] = each.model_dump()
 
 
-def _read(path: Path) -> _Earlier:
-    _cut_torn_line(path)
-    earlier = _Earlier()
-    with path.open("rb") as file:
-        for line in file:
-            note = orjson.loads(line)
-            earlier.killed = "ended" not in note
-            match note:
-                case {"run": run}:
-                    earlier.run = run
-                case {"feed": feed, "size": size}:
-                    earlier.feeds.append(feed)
-                    earlier.sizes[feed] = size
-                case {"closed": uri}:
-                    earlier.closed.add(uri)
-                    earlier.sizes.pop(uri, None)
-                case {"done": _}:
-                    earlier.held.append(note)
-                    for number, size in note.get("sizes", ()):
-                        earlier.sizes[earlier.feeds[number]] = size
-    return earlier
+def _done(key: int | str, code: str, followups: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"done": key, "code": code} | ({"then": followups} if followups else {})
 
 
-def _uris(notes: Iterable[dict[str, Any]]) -> set[str]:
-    return {uri for note in notes for uri in note.get("in", ())}
-
-
-def _cut_torn_line(path: Path) -> None:
-    """Cuts what follows the last line break."""
-    with path.open("rb+") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end:
-            start = max(0, end - 65_536)
-            file.seek(start)
-            found = file.read(end - start).rfind(b"\n")
-            if found >= 0:
-                end = start + found + 1
-                break
-            end = start
-        file.truncate(end)
-
-
-def _cut(feed: Path, size: int) -> None:
-    """Cuts what a killed run did not come to note. A feed that was taken away has nothing to cut."""
-    if not feed.is_file():
-        return
-    if feed.stat().st_size < size:
-        raise CannotResumeError(f"{feed} is shorter than the run left it: lines of finished targets are gone.")
-    if size:
-        os.truncate(feed, size)
-    else:
-        feed.unlink()
-
-
-def _remote(uri: str) -> bool:
-    return urlsplit(uri).scheme not in {"", "file"}
+def _sync_folder(folder: Path) -> None:
+    """Bring the names in a folder, and its own name, to the disk."""
+    for each in (folder, folder.absolute().parent):
+        number = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def _exists(uri: str) -> bool:

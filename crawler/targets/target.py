@@ -1,20 +1,17 @@
-"""Targets, and the sources that they come from.
+"""Scrapers, their targets, and the outcomes of targets.
 
-A *target* is one params object, the scraper that it is for, and an id. A *source* yields targets in order and is told
-of every outcome; where the targets come from (spider arguments, files of a million lines, the endpoint's queue) is
-all that tells one source from another. The files are in ``target_files.py``.
+A *target* is one params object, the scraper that it is for, and an id. Exactly one *outcome* answers it: a record or an
+error. Where targets come from is the matter of ``sources.py``; which are in progress, of ``tracker.py``.
 """
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -23,7 +20,6 @@ from crawler.platforms.model import validation_details
 
 if TYPE_CHECKING:
     from crawler.platforms.page import PlatformPage
-    from crawler.targets.tracker import Outcome
 
 
 @dataclass(frozen=True)
@@ -146,6 +142,40 @@ class Rejected:
         return {"id": self.id, "scraper": self.scraper, "params": self.raw}
 
 
+class FailedSource(NamedTuple):
+    """An optional source of a record that failed: the record is complete without it, but poorer."""
+
+    source: str
+    """The source's name, as its page class has it."""
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a target ended: its record, or its error."""
+
+    target: Target | Rejected
+    record: Record | None
+    """The item as the pipelines returned it."""
+    error: ScrapeError | None
+    duration_ms: int
+    further: tuple[Target, ...] = ()
+    """The targets that it led to: the next page, the slices of a listing."""
+    warnings: tuple[FailedSource, ...] = ()
+    """The optional sources that failed."""
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        """The data in the shape of the scraper's data model, None where the target failed."""
+        return None if self.record is None else self.record.data
+
+    @property
+    def code(self) -> str:
+        """``OK`` or the error's code."""
+        return self.error.code if self.error else "OK"
+
+
 def new_id() -> str:
     """An id for a target that came without one."""
     return uuid.uuid4().hex
@@ -238,115 +268,3 @@ class Admission:
 def _required(scraper: Scraper) -> set[str]:
     """The keys that a scraper cannot do without. A model whose rule is "one of" names them in ``one_of``."""
     return {name for name, info in scraper.params.model_fields.items() if info.is_required()}
-
-
-class TargetsUnavailableError(Exception):
-    """Raised when a source cannot give its targets, or no more of them: the message says why. It ends the run."""
-
-
-class TargetSource:
-    """Where targets come from."""
-
-    keeps_further: ClassVar[bool] = False
-    """Whether what a target led to comes back through the source, which learns of it with the target's outcome."""
-
-    async def open(self) -> None:
-        """Makes ready, before the first target is asked for.
-
-        Raises:
-            TargetsUnavailableError: there is nothing to read from.
-        """
-
-    def __aiter__(self) -> AsyncIterator[Target | Rejected]:
-        """Targets in order. Nothing is read ahead of what is asked for, or little."""
-        raise NotImplementedError
-
-    def settled(self, outcome: Outcome) -> None:
-        """Told of each outcome, once for each target, when the feeds have it."""
-
-    @property
-    def expected(self) -> int | None:
-        """How many targets there will have been, as far as it can be told."""
-        return None
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What tells this source from others: a resumed run must be of the same one."""
-        return {}
-
-
-@dataclass
-class ArgumentSource(TargetSource):
-    """A source of one: the spider's own arguments."""
-
-    admission: Admission
-    params: Mapping[str, Any]
-
-    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
-        yield self.admission.admit(self.params, text=True, row=0)
-
-    @property
-    def expected(self) -> int:
-        return 1
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {"params": dict(self.params)}
-
-
-@dataclass
-class QueueSource(TargetSource):
-    """The endpoint's source: it never ends by itself, and outlives the crawlers that it feeds."""
-
-    on_outcome: Callable[[Outcome], None]
-    _waiting: OrderedDict[str, Target] = field(default_factory=OrderedDict)
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    renewing: bool = False
-    """Whether the present iteration has been asked to end."""
-    iterated: bool = False
-    """Whether a spider takes from it."""
-    _closed: bool = False
-
-    def __len__(self) -> int:
-        """How many targets wait for a spider to take them."""
-        return len(self._waiting)
-
-    def put(self, target: Target) -> None:
-        """Adds a target at the end of the line."""
-        if self._closed:
-            raise RuntimeError("put() after close()")
-        self._waiting[target.id] = target
-        self._changed.set()
-
-    def discard(self, target_id: str) -> bool:
-        """Takes a target out of the line again: whoever asked for it is gone. False where a spider already has it."""
-        return self._waiting.pop(target_id, None) is not None
-
-    def renew(self) -> None:
-        """Ends the present iteration, and so its crawler once its targets are settled. The line waits for the next."""
-        self.renewing = True
-        self._changed.set()
-
-    def close(self) -> None:
-        """Ends for good when all that waits has been taken."""
-        self._closed = True
-        self._changed.set()
-
-    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
-        self.renewing = False
-        self.iterated = True
-        try:
-            while not self.renewing:
-                if self._waiting:
-                    yield self._waiting.popitem(last=False)[1]
-                elif self._closed:
-                    return
-                else:
-                    self._changed.clear()
-                    await self._changed.wait()
-        finally:
-            self.iterated = False
-
-    def settled(self, outcome: Outcome) -> None:
-        """Hands the outcome to whoever put the target."""
-        self.on_outcome(outcome)

@@ -13,35 +13,26 @@ from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    DropItem,
-    IgnoreRequest,
     NotConfigured,
-    ResponseDataLossError,
 )
-from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
 from crawler.errors import (
-    BlockedByPolicy,
     InvalidRequest,
-    ItemDropped,
     ScrapeError,
     ServiceError,
     ShuttingDown,
-    UpstreamError,
     UpstreamTimeout,
 )
-from crawler.targets.target import Record, Rejected, Target, TargetSource, TargetsUnavailableError
+from crawler.targets.closing import crawler_closing
+from crawler.targets.exceptions import as_scrape_error
+from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.target import FailedSource, Outcome, Record, Rejected, Target
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -53,53 +44,6 @@ logger = structlog.get_logger(__name__)
 
 target_settled = object()
 """Signal: an outcome is known. Arguments: ``outcome``, ``spider``."""
-
-DOWNLOAD_FAILURES = (
-    CannotResolveHostError,
-    ConnectError,
-    ConnectionDone,
-    ConnectionLost,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    OSError,
-    ResponseDataLossError,
-)
-"""What a download raises where the platform, or the way to it, is at fault."""
-
-
-class FailedSource(NamedTuple):
-    """An optional source of a record that failed: the record is complete without it, but poorer."""
-
-    source: str
-    """The source's name, as its page class has it."""
-    code: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a target ended: its record, or its error."""
-
-    target: Target | Rejected
-    record: Record | None
-    """The item as the pipelines returned it."""
-    error: ScrapeError | None
-    duration_ms: int
-    further: tuple[Target, ...] = ()
-    """The targets that it led to: the next page, the slices of a listing."""
-    warnings: tuple[FailedSource, ...] = ()
-    """The optional sources that failed."""
-
-    @property
-    def data(self) -> dict[str, Any] | None:
-        """The data in the shape of the scraper's data model, None where the target failed."""
-        return None if self.record is None else self.record.data
-
-    @property
-    def code(self) -> str:
-        """``OK`` or the error's code."""
-        return self.error.code if self.error else "OK"
 
 
 @dataclass(slots=True)
@@ -150,6 +94,8 @@ class Accounting:
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
         self._out: dict[str, _Open] = {}
         self._further: deque[Target] = deque()
+        self._unconfirmed: set[asyncio.Task[None]] = set()
+        """Outcomes whose source is being asked whether the target is still this run's."""
         self.pushed = 0
         """How many targets other targets led to."""
         self._changed = asyncio.Event()
@@ -157,6 +103,9 @@ class Accounting:
         self._broken: TargetsUnavailableError | None = None
         self.unfinished_stays = False
         """Whether what is out when the crawl ends has no outcome: the run is resumed later, and it has one then."""
+        self._left = 0
+        """How many targets closing has ended, of a run that is resumed later."""
+        self._closing = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Accounting:
@@ -167,6 +116,7 @@ class Accounting:
         connect(accounting.item_error, signals.item_error)
         connect(accounting.spider_error, signals.spider_error)
         connect(accounting.request_dropped, signals.request_dropped)
+        connect(accounting.crawler_closing, crawler_closing)
         connect(accounting.spider_closed, signals.spider_closed)
         return accounting
 
@@ -175,6 +125,8 @@ class Accounting:
     async def release(self, source: TargetSource) -> AsyncIterator[Target]:
         """Yields the source's targets, never more than the window holds, until all that it led to is settled.
 
+        A crawler that closes takes no further ones.
+
         Raises:
             TargetsUnavailableError: the source broke off; said when all that it gave is settled.
         """
@@ -182,8 +134,9 @@ class Accounting:
         await source.open()
         incoming = self._incoming(source)
         exhausted = False
-        while True:
-            if len(self._out) >= self.limit or (exhausted and self._out and not self._further):
+        while not self._closing:
+            busy = self._out or self._unconfirmed
+            if len(self._out) >= self.limit or (exhausted and busy and not self._further):
                 await self._change()
                 continue
             if self._further:
@@ -208,14 +161,21 @@ class Accounting:
             self._broken = error
 
     def push(self, target: Target) -> None:
-        """Hands a further target (the next page, a slice) back; it goes out before the source's next one."""
+        """Add a follow-up target (the next page, a slice); it goes out before the source's next one.
+
+        It waits for its parent's outcome: a journal must not have a follow-up whose parent would be scraped again,
+        and lead to it a second time.
+        """
         self.pushed += 1
         parent = self._out.get(target.parent or "")
         if parent:
             parent.further.append(target)
-        if self._source is not None and self._source.keeps_further:
-            return
-        self._further.append(target)
+        else:
+            self._release([target])
+
+    def _release(self, followups: list[Target]) -> None:
+        if self._source is None or not self._source.keeps_further:
+            self._further.extend(followups)
         self._changed.set()
 
     async def _change(self) -> None:
@@ -254,9 +214,12 @@ class Accounting:
         del self._out[target.id]
         if entry.timer:
             entry.timer.cancel()
+        if self.unfinished_stays and isinstance(error, ShuttingDown):
+            self._left += 1
+            return
         duration = round((time.monotonic() - entry.since) * 1000)
         self._report(Outcome(target, record, error, duration, tuple(entry.further), tuple(entry.warnings)))
-        self._changed.set()
+        self._release(entry.further)
 
     def enter(self, target: Target) -> None:
         """Bind the target to the task that runs its callback or errback and, after it, its pipelines."""
@@ -284,6 +247,26 @@ class Accounting:
         return True
 
     def _report(self, outcome: Outcome) -> None:
+        assert self._source is not None
+        if self._source.lease_valid:
+            self._announce(outcome)
+            return
+        task = asyncio.create_task(self._report_if_leased(outcome))
+        self._unconfirmed.add(task)
+        task.add_done_callback(self._confirmed)
+
+    async def _report_if_leased(self, outcome: Outcome) -> None:
+        assert self._source is not None
+        if await self._source.confirm(outcome.target):
+            self._announce(outcome)
+        else:
+            logger.info("target_lost", id=outcome.target.id, code=outcome.code)
+
+    def _confirmed(self, task: asyncio.Task[None]) -> None:
+        self._unconfirmed.discard(task)
+        self._changed.set()
+
+    def _announce(self, outcome: Outcome) -> None:
         assert self._source is not None
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(f"targets/{outcome.code}")
@@ -343,11 +326,19 @@ class Accounting:
         if target is not None:
             self.settle(target, error=ServiceError("The request could not be scheduled."))
 
+    def crawler_closing(self) -> None:
+        """The crawler begins to close: ``release()`` ends."""
+        self._closing = True
+        self._changed.set()
+
     def spider_closed(self, spider: Spider, reason: str) -> None:
         """The crawler ends: whatever is still out has no other chance of an outcome."""
+        for task in self._unconfirmed:
+            task.cancel()
         if self.unfinished_stays:
-            if self._out or self._further:
-                logger.info("targets_left", out=len(self._out), waiting=len(self._further))
+            out = len(self._out) + self._left
+            if out or self._further:
+                logger.info("targets_left", out=out, waiting=len(self._further))
             return
         for entry in list(self._out.values()):
             self.settle(entry.target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
@@ -369,24 +360,3 @@ def target_of(response: Response | Failure | None) -> Target | None:
     """The target whose request a response, or a failed download, belongs to; None for another spider's."""
     request: Request | None = getattr(response, "request", None)  # Scrapy sets it on failures, too
     return request.meta.get("target") if request else None
-
-
-def as_scrape_error(error: BaseException | None) -> ScrapeError:
-    """Any exception as a typed one: downloads that failed are the platform's, the rest is a bug of ours."""
-    if isinstance(error, ScrapeError):
-        return error
-    if isinstance(error, DropItem):
-        return ItemDropped(f"The item was dropped: {error}", reason="dropped")
-    if isinstance(error, (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES)):
-        return _download_error(error)
-    return ServiceError("Something broke on our side; the log has it under this request's id.")
-
-
-def _download_error(error: Exception) -> ScrapeError:
-    if isinstance(error, DownloadTimeoutError):
-        return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
-    if not isinstance(error, IgnoreRequest):
-        return UpstreamError(f"The download failed: {type(error).__name__}.", reason="connection")
-    if "robots.txt" in str(error):  # all that Scrapy tells of it
-        return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
-    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirects in a circle, a bomb

@@ -97,7 +97,7 @@ def test_the_new_tests_pass(project: Path, written: list[str]) -> None:
 @pytest.mark.parametrize(
     ("code", "broken"),
     [
-        ('self._item.get("likeCount")', 'self._item.get("likes")'),
+        ('self._data.get("likeCount")', 'self._data.get("likes")'),
         ("requested != self.item_id", "not self.item_id"),
     ],
     ids=["a field", "the echo"],
@@ -118,12 +118,12 @@ def test_a_broken_page_object_fails_fixtures_page_tests_and_crawls(project: Path
     assert [place for place in places if not any(place in line for line in failed(tested))] == [], tested.stdout
 
 
-@pytest.mark.parametrize("name", ["a", NAME, "z" * 20])
+@pytest.mark.parametrize("name", ["a", "market", "z" * 20])
 def test_the_code_is_formatted_whatever_the_name(tmp_path: Path, name: str) -> None:
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for package in ("crawler/spiders", "tests"):  # ruff looks for the modules that are imported
-        (tmp_path / package).mkdir(parents=True)
-        (tmp_path / package / "__init__.py").touch()
+    around = ("crawler/spiders/__init__.py", "tests/__init__.py", "tests/crawls.py", "tests/make_fixtures.py")
+    for file in ("pyproject.toml", *around):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
     for path, text in platform_files(name).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)

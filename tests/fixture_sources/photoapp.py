@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Post
 from crawler.sandbox.photoapp.site import World
+from crawler.sandbox.protocol import Ask
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.instagram.com"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from crawler.platforms.professional.pages import ProfilePage
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.professional.site import World
+from crawler.sandbox.protocol import Ask
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.linkedin.com"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.platforms.retail.pages import ListingPage, SearchPage
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.retail.site import World
 from tests.make_fixtures import Case
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import orjson
 
 from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.shortvideo import page as shortvideo_page
 from crawler.sandbox.shortvideo.site import World
 from tests.make_fixtures import Case

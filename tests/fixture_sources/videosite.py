@@ -12,8 +12,9 @@ from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.sandbox.faults import Ask
-from crawler.sandbox.videosite.site import World, token
+from crawler.sandbox.protocol import Ask
+from crawler.sandbox.videosite.lists import token
+from crawler.sandbox.videosite.site import World
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.youtube.com"

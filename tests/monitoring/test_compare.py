@@ -14,8 +14,7 @@ from crawler.monitoring.fields import FieldCount
 from crawler.monitoring.run import History, Run
 from crawler.monitoring.suite import render
 from crawler.registry import scrapers
-from crawler.targets.target import Record, Target
-from crawler.targets.tracker import Outcome
+from crawler.targets.target import Outcome, Record, Target
 
 CATEGORY = scrapers()["retail-category-v4"]
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crawler.outputs.columns import rows_named, shape_of_models
-from crawler.outputs.feeds import exploded_rows
+from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.parquet import ParquetExporter, arrow_schema
 from crawler.registry import scrapers, spiders
 from crawler.targets.target import Record, Target

@@ -15,8 +15,8 @@ import orjson
 import pytest
 
 from crawler.platforms.microblog.pages import ProfilePage
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.microblog.site import FAULTS, PLANS, World
+from crawler.sandbox.protocol import Ask
 from tests.microblog_pages import answer, ask_for, page_of
 
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.faults import COMMON, Ask
+from crawler.sandbox.faults import COMMON
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, World
+from crawler.sandbox.protocol import Ask
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/photoapp"
 

@@ -15,9 +15,10 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from crawler.sandbox.faults import COMMON, Ask
+from crawler.sandbox.faults import COMMON
 from crawler.sandbox.professional.people import RENAMED, SPECIAL
 from crawler.sandbox.professional.site import FAULTS, World
+from crawler.sandbox.protocol import Ask
 
 ROOT = Path(__file__).parents[2]
 SITE = "https://www.linkedin.com"

@@ -12,8 +12,8 @@ import orjson
 import pytest
 from parsel import Selector
 
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.professional.site import World
+from crawler.sandbox.protocol import Ask
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/professional"
 PAGES = (

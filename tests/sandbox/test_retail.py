@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.retail.site import FAULTS, World
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.retail.site import World
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/retail"

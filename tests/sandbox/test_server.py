@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.retail.site import FAULTS, World
 
 ROOT = Path(__file__).parents[2]

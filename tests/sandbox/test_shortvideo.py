@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.shortvideo.page import SCRIPT, signature
 from crawler.sandbox.shortvideo.site import FAULTS, PAGE_SIZE, RESULTS, World
 

@@ -14,11 +14,12 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.videosite.extra import player
 from crawler.sandbox.videosite.item import lockup
+from crawler.sandbox.videosite.lists import read_token, tab_data, token
 from crawler.sandbox.videosite.parts import ago, clock, compact
-from crawler.sandbox.videosite.site import FAULTS, World, read_token, token
+from crawler.sandbox.videosite.site import FAULTS, World
 from crawler.sandbox.videosite.world import CODES
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ def world() -> World:
 
 def data(name: str, tab: str = "videos", of: World | None = None) -> dict[str, Any]:
     of = of or world()
-    return of.data(of.named(name), tab)
+    return tab_data(of.named(name), tab, heavy=of.heavy)
 
 
 def digest(seed: int) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from crawler.sandbox.retail.site import World as Shop
-from crawler.sandbox.shortvideo.site import LONG, World
+from crawler.sandbox.shortvideo.site import World
+from crawler.sandbox.shortvideo.world import LONG
 from tests.browsers import alive, chromium_tree, memory, require_chromium
 from tests.service.client import CATEGORY, HEADERS, Reply, call, many
 from tests.service.conftest import Service, running

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.professional.site import World
+from crawler.sandbox.protocol import Ask
 from tests.crawls import crawl
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service, running

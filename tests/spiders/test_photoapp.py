@@ -17,8 +17,8 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ScrapeError
 from crawler.platforms.photoapp.pages import PostPage
 from crawler.platforms.photoapp.requests import post_request
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, World
+from crawler.sandbox.protocol import Ask
 from crawler.spiders.photoapp import PhotoappSpider
 from tests.crawls import crawl
 from tests.service.client import call

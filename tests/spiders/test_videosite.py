@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from crawler.commands.extract import extract
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.videosite.site import FAULTS, World
 from crawler.spiders.videosite import VideositeSpider
 from tests.service.client import Reply, call

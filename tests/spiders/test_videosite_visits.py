@@ -20,7 +20,8 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.platforms.videosite.channel import Visit
-from crawler.sandbox.faults import COMMON, Ask
+from crawler.sandbox.faults import COMMON
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.videosite.site import FAULTS, World
 from crawler.spiders.base import First
 from crawler.targets.target import Target, check_params

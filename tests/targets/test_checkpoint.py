@@ -17,7 +17,7 @@ import fsspec
 import pytest
 
 from crawler.sandbox.retail.site import FAULTS, World
-from crawler.targets.journal import CannotResumeError, Ledger
+from crawler.targets.journal import CannotResumeError, Journal
 from tests.crawls import ROOT, command, lines, sandbox
 
 WORLD = World(light=True)
@@ -166,7 +166,7 @@ def test_what_cannot_be_resumed_is_said_at_once(
 
 
 def test_a_second_start_beside_the_first_leaves_its_feed_alone(tmp_path: Path, settings: dict[str, Any]) -> None:
-    ledger = opened(tmp_path / "state")
+    journal = opened(tmp_path / "state")
     out = tmp_path / "out.jsonl"
     out.write_text("{}\n")
     start = command("retail", {"query": "mustard", "resume": tmp_path / "state"}, settings, "-O", str(out))
@@ -174,86 +174,135 @@ def test_a_second_start_beside_the_first_leaves_its_feed_alone(tmp_path: Path, s
     assert run.returncode == 1
     assert "another run is using" in run.stderr
     assert out.read_text() == "{}\n"
-    ledger.close()
+    journal.close()
 
 
-def opened(folder: Path) -> Ledger:
-    ledger = Ledger(folder)
-    ledger.open()
-    return ledger
+def is_lines(path: str) -> bool | None:
+    """The feeds of the runs below: those in files of plain lines, and gzipped ones."""
+    return {".jsonl": True, ".gz": False}.get(Path(path).suffix)
 
 
-def kill(ledger: Ledger) -> None:
-    """Lets go of what a killed process lets go of. Nothing says that it ended."""
-    assert ledger._file is not None
-    ledger._file.close()
-    ledger._lock.release()
+def opened(folder: Path) -> Journal:
+    journal = Journal(folder)
+    journal.open(is_lines)
+    return journal
+
+
+def begun(folder: Path, run: dict[str, Any] | None = None) -> Journal:
+    journal = opened(folder)
+    journal.begin(run or {"targets": "a"})
+    return journal
+
+
+FOLLOWUP = {"id": "x", "scraper": "retail-search-v4", "params": {}, "parent": "p", "hop": 1, "batch": True}
 
 
 def test_a_ledger_reads_its_own_notes_and_cuts_the_rest(tmp_path: Path) -> None:
     feed = tmp_path / "out.jsonl"
-    first = opened(tmp_path / "state")
-    first.begin({"targets": "a"})
+    first = begun(tmp_path / "state")
     first.feed(str(feed), 0)
-    first.finish(3, "OK", [{"id": "x", "params": {}}], sizes={str(feed): 4})
-    kill(first)
+    first.store(3, "OK", [FOLLOWUP], ends=[(str(feed), 4)])
+    first.close()
     feed.write_bytes(b"one\ntw")
     with (tmp_path / "state/ledger.jsonl").open("ab") as file:
         file.write(b'{"done": 4, "co')
-    second = opened(tmp_path / "state")
+    second = begun(tmp_path / "state")
     assert 3 in second
     assert 4 not in second
-    assert list(second.further) == ["x"]
+    assert list(second.pending) == ["x"]
     assert feed.read_bytes() == b"one\n"
     with pytest.raises(CannotResumeError, match="another run is using"):
         opened(tmp_path / "state")
-    second.begin({"targets": "a"})
-    second.finish("x", "TARGET_NOT_FOUND", [])
+    second.store("x", "TARGET_NOT_FOUND", [])
     second.close()
     with feed.open("ab") as file:
-        file.write(b"two\n")  # somebody else's, after the run had ended
+        file.write(b"two\n")
     third = opened(tmp_path / "state")
     assert third.counts == {"OK": 1, "TARGET_NOT_FOUND": 1}
-    assert third.further == {}
+    assert third.pending == {}
     assert feed.read_bytes() == b"one\ntwo\n"
     with pytest.raises(CannotResumeError, match="other targets"):
         third.begin({"targets": "b"})
+    assert feed.read_bytes() == b"one\ntwo\n", "another run's start changes nothing"
+    third.begin({"targets": "a"})
+    assert feed.read_bytes() == b"one\n", "no journalled target: what a run wrote whose end was in order (RB-1)"
     third.close()
 
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_what_was_held_counts_when_its_file_was_closed(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  # a case
     feed = tmp_path / "out.jsonl.gz"
-    first = opened(tmp_path / "state")
+    first = begun(tmp_path / "state")
     first.feed(str(feed), 0)
     feed.write_bytes(b"half")
-    first.finish(0, "OK", [], held=[str(feed)])
+    first.buffer(0, "OK", [], [str(feed)])
     if closed:
-        first.closed(str(feed))
-    kill(first)
-    second = opened(tmp_path / "state")
+        first.complete(str(feed), 4)
+    first.close()
+    second = begun(tmp_path / "state")
     assert (0 in second) == closed
     assert feed.exists() == closed
     second.close()
 
 
 def test_a_batch_in_a_bucket_counts_when_it_has_arrived(tmp_path: Path) -> None:
-    first = opened(tmp_path / "state")
+    first = begun(tmp_path / "state")
     for row, name in enumerate(("arrived", "lost")):
-        first.finish(row, "OK", [], held=[f"memory://batches/{name}.jsonl"])
-    kill(first)
+        first.buffer(row, "OK", [], [f"memory://batches/{name}.jsonl"])
+    first.close()
     fsspec.filesystem("memory").pipe("/batches/arrived.jsonl", b"{}\n")
     second = opened(tmp_path / "state")
     assert (0 in second, 1 in second) == (True, False)
+    second.begin({"targets": "a"})
+    second.complete("memory://batches/lost.jsonl", None)
     second.close()
+    third = opened(tmp_path / "state")
+    assert 1 in third, "a complete file may be moved or deleted afterwards"
+    third.close()
 
 
-def test_a_feed_that_lost_lines_is_not_resumed(tmp_path: Path) -> None:
+def test_lines_that_are_gone_are_scraped_again(tmp_path: Path) -> None:
+    """A power cut took the feed's tail, or left zero bytes of it. What is written anew at its place is told apart."""
     feed = tmp_path / "out.jsonl"
-    first = opened(tmp_path / "state")
+    first = begun(tmp_path / "state")
     first.feed(str(feed), 0)
-    first.finish(0, "OK", [], sizes={str(feed): 40})
-    kill(first)
-    feed.write_bytes(b"{}\n")
-    with pytest.raises(CannotResumeError, match="shorter"):
-        opened(tmp_path / "state")
+    for row in range(4):
+        first.store(row, "OK", [], ends=[(str(feed), 3 * row + 3)])
+    first.close()
+    feed.write_bytes(b"{}\n{}\n\0\0\0{}\n")
+    second = begun(tmp_path / "state")
+    assert [row in second for row in range(4)] == [True, True, False, False]
+    assert feed.read_bytes() == b"{}\n{}\n"
+    second.feed(str(feed), 6)
+    with feed.open("ab") as file:
+        file.write(b"[]\n[]\n")
+    second.store(3, "OK", [], ends=[(str(feed), 9)])  # and is killed before it notes the second one
+    second.close()
+    third = begun(tmp_path / "state")
+    assert [row in third for row in range(4)] == [True, True, False, True]
+    assert feed.read_bytes() == b"{}\n{}\n[]\n"
+    third.close()
+
+
+def test_a_ledger_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    out, packed = tmp_path / "out.jsonl", tmp_path / "out.jsonl.gz"
+    (tmp_path / "state").mkdir()
+    entries = [
+        {"run": {"targets": "a"}},
+        {"feed": str(out), "size": 0},
+        {"feed": str(packed), "size": 0},
+        {"done": 0, "code": "OK", "sizes": [[0, 3]]},
+        {"done": 1, "code": "OK", "then": [FOLLOWUP], "in": [str(packed)]},
+        {"closed": str(packed)},
+        {"ended": True},
+        {"feed": str(out), "size": 3},
+        {"done": 2, "code": "OK", "in": [str(tmp_path / "other.gz")]},
+    ]
+    (tmp_path / "state/ledger.jsonl").write_text("".join(json.dumps(each) + "\n" for each in entries))
+    out.write_bytes(b"{}\n{}\n")
+    packed.write_bytes(b"packed")
+    journal = begun(tmp_path / "state")
+    assert [row in journal for row in range(3)] == [True, True, False]
+    assert list(journal.pending) == ["x"]
+    assert (out.read_bytes(), packed.read_bytes()) == (b"{}\n", b"packed")
+    journal.close()

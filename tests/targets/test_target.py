@@ -16,16 +16,8 @@ import pytest
 
 from crawler.registry import scrapers, spiders
 from crawler.targets.files import FileSource, Shard
-from crawler.targets.target import (
-    Admission,
-    ArgumentSource,
-    QueueSource,
-    Rejected,
-    Target,
-    TargetSource,
-    TargetsUnavailableError,
-)
-from crawler.targets.tracker import Outcome
+from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
+from crawler.targets.target import Admission, Outcome, Rejected, Target
 
 RETAIL = Admission(spiders()["retail"].scrapers)
 

@@ -22,8 +22,10 @@ from twisted.python.failure import Failure
 
 from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
 from crawler.registry import scrapers
-from crawler.targets.target import Record, Rejected, Target, TargetSource, TargetsUnavailableError
-from crawler.targets.tracker import Accounting, Outcome, as_scrape_error
+from crawler.targets.exceptions import as_scrape_error
+from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.target import Outcome, Record, Rejected, Target
+from crawler.targets.tracker import Accounting
 
 SCRAPER = scrapers()["retail-search-v4"]
 

@@ -12,7 +12,6 @@ import attrs
 from web_poet import field
 
 from crawler.errors import (
-    Detail,
     ExtractionFailed,
     ScrapeError,
     TargetNotFound,
@@ -138,11 +137,8 @@ class ApiPage(MicroblogPage):
         if code == 88:
             return _rate_limited(self)
         if code == 336:
-            names: list[Detail] = [
-                {"loc": ["features", name], "msg": "Field required", "type": "missing"}
-                for name in dict.fromkeys(_FLAG.findall(text(error.get("message"))))
-            ]
-            return ExtractionFailed(message, details=names, upstream_status=status, reason=MISSING_FLAGS)
+            flags = [["features", name] for name in dict.fromkeys(_FLAG.findall(text(error.get("message"))))]
+            return missing(message, *flags, reason=MISSING_FLAGS, upstream_status=status)
         if code in _ERRORS:
             return _ERRORS[code](
                 f"The platform says: {message} (code {code}).", upstream_status=status, reason=_REASONS[code]

@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, UpstreamBlocked, UpstreamRateLimited
+from crawler.errors import UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.post import post_id
 from crawler.platforms.microblog.timeline import Row, author_node, owner_of, records_of
 from crawler.platforms.microblog.user import profile, screen_name
-from crawler.platforms.page import PlatformPage
+from crawler.platforms.page import PlatformPage, wrong_echo
 from crawler.reading.values import text
 
 LOGIN_PATH = "/i/flow/login"
@@ -107,11 +107,8 @@ class MicroblogPage(PlatformPage):
     def refuse_others(self, handle: str) -> None:
         """Raises for a user who is not the one asked for."""
         if self.asked and handle and handle.casefold() != self.asked.casefold():
-            raise ExtractionFailed(
-                f"The answer is another profile's: {handle!r}, asked was {self.asked!r}.",
-                details=[{"loc": ["screen_name"], "msg": f"Input should be {self.asked!r}", "type": "literal_error"}],
-                reason="wrong_echo",
-            )
+            message = f"The answer is another profile's: {handle!r}, asked was {self.asked!r}."
+            raise wrong_echo(message, ["screen_name"], self.asked)
 
 
 def is_limit(body: str) -> bool:

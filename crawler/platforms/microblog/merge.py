@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from crawler import cursors
-from crawler.errors import ExtractionFailed, ScrapeError, TargetError
+from crawler.errors import ScrapeError, TargetError
 from crawler.platforms.microblog.schema import CURSOR
 from crawler.platforms.microblog.user import FIELDS, merged
+from crawler.platforms.page import missing
 
 Part = dict[str, Any]
 """A page's item: ``profile``, ``user_id``, ``posts``, ``next_cursor``."""
@@ -42,11 +43,7 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
     """
     profile = profile_of(parts)
     if not profile["screen_name"]:
-        raise ExtractionFailed(
-            "No answer tells who the profile is.",
-            details=[{"loc": ["screen_name"], "msg": "Field required", "type": "missing"}],
-            reason="no_user",
-        )
+        raise missing("No answer tells who the profile is.", ["screen_name"], reason="no_user")
     shown = {name: profile[name] if name in _NULLABLE else profile[name] or "" for name in FIELDS}
     early = list(dict.fromkeys(seen))
     posts = [post for post in _posts(parts) if post["post_id"] not in early]

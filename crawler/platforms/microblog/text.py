@@ -8,13 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from crawler.reading.json import dig
-from crawler.reading.values import count, text
+from crawler.reading.values import MONTHS, count, text
 
 if TYPE_CHECKING:
     from crawler.platforms.microblog.node import Node
 
-# Names of its own: those of the C library change with the locale.
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DATE = re.compile(
     r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{2}) (\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2}) (\d{4})", re.ASCII
@@ -35,12 +33,12 @@ def seconds(value: object) -> int | None:
     (1386995755, None, None)
     """
     found = _DATE.fullmatch(value) if isinstance(value, str) else None
-    if not found or found[1] not in _MONTHS:
+    if not found or found[1] not in MONTHS:
         return None
     month, day, hour, minute, second, sign, off_hours, off_minutes, year = found.groups()
     try:
         moment = datetime(
-            int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), min(int(second), 59), tzinfo=UTC
+            int(year), MONTHS.index(month) + 1, int(day), int(hour), int(minute), min(int(second), 59), tzinfo=UTC
         )
     except ValueError:
         return None
@@ -65,7 +63,7 @@ def date_text(value: object) -> str | None:
     except (ValueError, OverflowError, OSError):
         return None
     clock = f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
-    return f"{_DAYS[moment.weekday()]} {_MONTHS[moment.month - 1]} {moment.day:02} {clock} +0000 {moment.year:04}"
+    return f"{_DAYS[moment.weekday()]} {MONTHS[moment.month - 1]} {moment.day:02} {clock} +0000 {moment.year:04}"
 
 
 def id_seconds(post_id: str) -> int | None:

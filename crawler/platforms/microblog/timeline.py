@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from crawler.errors import Detail, ExtractionFailed
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.post import author_of, is_withheld, post_id, post_record, unread, unwrapped
 from crawler.platforms.microblog.user import screen_name
+from crawler.platforms.page import missing
 from crawler.reading.values import text
 
 CONVERSATION = ("profile-conversation", "conversationthread")
@@ -90,14 +90,9 @@ def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
     Raises:
         ExtractionFailed: a post is there that cannot be read: neither an empty page nor one with fewer posts.
     """
-    details: list[Detail] = [
-        {"loc": [row.entry_id, name], "msg": "Field required", "type": "missing"}
-        for row in rows
-        if not row.is_withheld
-        for name in unread(row.post)
-    ]
-    if details:
-        raise ExtractionFailed("Posts of the timeline are not understood.", details=details[:10], reason="blind")
+    paths = [[row.entry_id, name] for row in rows if not row.is_withheld for name in unread(row.post)]
+    if paths:
+        raise missing("Posts of the timeline are not understood.", *paths[:10], reason="blind")
     records: dict[str, dict[str, Any]] = {}
     for row in rows:
         foreign = row.entry_id.startswith(CONVERSATION) and row.handle.casefold() != owner.casefold()

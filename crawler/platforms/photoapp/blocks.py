@@ -24,6 +24,7 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamRateLimited,
 )
+from crawler.platforms.page import missing
 from crawler.platforms.photoapp.link import link_of_path
 from crawler.reading.json import decode, dig, objects, scripts_with
 from crawler.reading.values import count, text
@@ -240,16 +241,15 @@ def refuse_shell(response: HttpResponse, shortcode: str | None, path: str) -> No
         raise UpstreamBlocked("The platform asks for a proof.", upstream_status=status, reason="challenge")
     if any(word in route for word in ("Login", "Signup", "Home")) or urlsplit(str(response.url)).path == "/":
         refuse_login(status)
-    details: list[Detail] = [{"loc": [path], "msg": "Field required", "type": "missing"}]
     if b'"__isXIGPolarisMedia"' in body or b'"if_not_gated_logged_out"' in body:
         refuse_blind(path)
     witness = witnessed_shortcode(body)
     if witness and shortcode and witness != shortcode:
-        raise ExtractionFailed("The page is of another post than asked for.", details=details, reason="wrong_post")
+        raise missing("The page is of another post than asked for.", [path], reason="wrong_post")
     if witness or any(word in route for word in ("Post", "Reel", "Media", "Clips")):
         raise UpstreamRateLimited(
             "The platform sent the page without its data, as it does for visitors that ask too often.",
             upstream_status=status,
             reason="throttled_shell",
         )
-    raise ExtractionFailed("The page has no data block.", details=details, reason="no_data_block")
+    raise missing("The page has no data block.", [path], reason="no_data_block")

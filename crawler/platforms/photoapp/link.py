@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
+from crawler.platforms.links import split_link
 from crawler.platforms.photoapp import PLATFORM
 
-_HOST = urlsplit(PLATFORM.origin).netloc.removeprefix("www.")
+_HOST = PLATFORM.domain
 HOSTS = frozenset({_HOST, f"www.{_HOST}", "instagr.am", "www.instagr.am"})
 
 _CODE = r"[A-Za-z0-9_-]{1,64}"
@@ -70,14 +70,9 @@ def link_of_url(url: str) -> Link:
     Raises:
         ValueError: any other host or kind of page.
     """
-    if not url.isprintable() or " " in url:  # urlsplit drops line breaks and tabs without a word
-        raise ValueError(ACCEPTED)
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # an unclosed bracket, a host that is another one once it is normalised
-        raise ValueError(ACCEPTED) from None
-    link = link_of_path(parts.path)
-    if parts.scheme not in {"http", "https"} or parts.netloc.lower() not in HOSTS or link is None:
+    host, path = split_link(url, ACCEPTED)
+    link = link_of_path(path)
+    if host not in HOSTS or link is None:
         raise ValueError(ACCEPTED)
     return link
 

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import attrs
+from web_poet import field
 
-from crawler.errors import Detail, ExtractionFailed, TargetNotFound, UpstreamBlocked
-from crawler.platforms.page import PlatformPage
+from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
+from crawler.platforms.page import PlatformPage, missing, wrong_echo
 from crawler.platforms.photoapp import blocks as gate
 from crawler.platforms.photoapp import graph, media
 from crawler.platforms.photoapp.link import HOSTS, code_of_id, link_of_path, shortcode_of
@@ -111,11 +112,19 @@ class PhotoPage(PlatformPage):
         self.refuse_failures()
 
 
+class PostItem(dict[str, Any]):
+    """The item of a page with one field that is the whole item: each form has one function for all of a post."""
+
+    def __init__(self, post: dict[str, Any]) -> None:
+        super().__init__(post)
+
+
 @attrs.define(slots=False)
 class PostPage(PhotoPage):
     """A post's page, or the query that its scripts send: the same data. Reads the other forms too."""
 
     source: ClassVar[str] = "page"
+    item_cls: ClassVar[type[dict[str, Any]]] = PostItem
     forms: ClassVar[tuple[Form, ...]] = (WRAPPED, LISTED, GRAPH)
     keys: ClassVar[tuple[str, ...]] = tuple(key for form in (WRAPPED, LISTED, GRAPH) for key in form.keys)
     """Under which keys the data is."""
@@ -141,13 +150,13 @@ class PostPage(PhotoPage):
         self._refuse_withheld()
         self._refuse_missing()
 
-    async def to_item(self) -> dict[str, Any]:
-        self._validate_input()
-        return self.post
-
-    @cached_property
+    @field
     def post(self) -> dict[str, Any]:
         """The contract's post."""
+        return self._post
+
+    @cached_property
+    def _post(self) -> dict[str, Any]:
         assert self._chosen is not None
         form, found, around = self._chosen
         assert found is not None
@@ -159,7 +168,7 @@ class PostPage(PhotoPage):
         assert self._chosen is not None
         form, found, _ = self._chosen
         if form is GRAPH:
-            return self.post["video_duration"] is not None
+            return self._post["video_duration"] is not None
         return media.exact_duration(found or {}) is not None
 
     @cached_property
@@ -197,13 +206,8 @@ class PostPage(PhotoPage):
         if others and withheld is None:
             form, found, around = others[0]
             told = ", ".join(sorted(_codes(found, around)))
-            raise ExtractionFailed(
-                f"The page is of another post: {told} instead of {self._asked}.",
-                details=[
-                    {"loc": [form.keys[0], "code"], "msg": f"Input should be {self._asked!r}", "type": "literal_error"}
-                ],
-                reason="wrong_post",
-            )
+            message = f"The page is of another post: {told} instead of {self._asked}."
+            raise wrong_echo(message, [form.keys[0], "code"], self._asked, reason="wrong_post")
         return withheld
 
     def _refuse_nothing(self) -> None:
@@ -228,39 +232,37 @@ class PostPage(PhotoPage):
     def _refuse_missing(self) -> None:
         assert self._chosen is not None
         form = self._chosen[0]
-        missing = [path for field, path in form.mandatory.items() if dig(self.post, *field.split(".")) in ("", None)]
-        if missing:
-            details: list[Detail] = [
-                {"loc": [form.keys[0], *path.split(".")], "msg": "Field required", "type": "missing"}
-                for path in missing
-            ]
-            raise ExtractionFailed(f"The post has no {', '.join(missing)}.", details=details, reason="missing_field")
+        empty = [path for name, path in form.mandatory.items() if dig(self._post, *name.split(".")) in ("", None)]
+        if empty:
+            paths = [[form.keys[0], *path.split(".")] for path in empty]
+            raise missing(f"The post has no {', '.join(empty)}.", *paths, reason="missing_field")
 
 
 @attrs.define(slots=False)
-class GraphPage(PostPage):
+class QueryPage(PostPage):
+    """The answer to a query of one form."""
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return not body.lstrip().startswith("<") and any(f'"{key}"' in body for key in cls.keys)
+
+
+@attrs.define(slots=False)
+class GraphPage(QueryPage):
     """The older query's answer."""
 
     source: ClassVar[str] = "graph"
     forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
     keys: ClassVar[tuple[str, ...]] = GRAPH.keys
 
-    @classmethod
-    def recognise(cls, body: str) -> bool:
-        return not body.lstrip().startswith("<") and any(f'"{key}"' in body for key in cls.keys)
-
 
 @attrs.define(slots=False)
-class WebInfoPage(PostPage):
+class WebInfoPage(QueryPage):
     """The web-info query's answer: one item."""
 
     source: ClassVar[str] = "item"
     forms: ClassVar[tuple[Form, ...]] = (LISTED,)
     keys: ClassVar[tuple[str, ...]] = LISTED.keys
-
-    @classmethod
-    def recognise(cls, body: str) -> bool:
-        return not body.lstrip().startswith("<") and any(f'"{key}"' in body for key in cls.keys)
 
 
 CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*+")', re.DOTALL)
@@ -315,8 +317,8 @@ class ReelsPage(PhotoPage):
             gate.refuse_query_errors(self.answer, self.response.status)
             gate.refuse_shell(self.response, None, self.key)
 
-    async def to_item(self) -> dict[str, Any]:
-        self._validate_input()
+    @field
+    def plays(self) -> dict[str, int]:
         nodes = [edge.get("node") for each in self.values(self.key) for edge in objects(dig(each, "edges"))]
         plays = {
             post_id(node.get("pk"), node.get("id")): played(
@@ -324,7 +326,7 @@ class ReelsPage(PhotoPage):
             )
             for node in objects(nodes)
         }
-        return {"plays": {pk: count for pk, count in plays.items() if pk and count is not None}}
+        return {pk: count for pk, count in plays.items() if pk and count is not None}
 
 
 @attrs.define(slots=False)
@@ -352,9 +354,9 @@ class SharePage(PhotoPage):
         if not self._shortcode:
             gate.refuse_shell(self.response, None, "Location")
 
-    async def to_item(self) -> dict[str, Any]:
-        self._validate_input()
-        return {"shortcode": self._shortcode}
+    @field
+    def shortcode(self) -> str | None:
+        return self._shortcode
 
     @cached_property
     def _location(self) -> str | None:

@@ -248,10 +248,14 @@ class ProfilePage(PlatformPage):
 
     # The two witnesses
 
+    @property
+    def _is_data_alone(self) -> bool:
+        """Whether the linked data was saved without its page."""
+        return bool(self.response.text.lstrip().startswith(("{", "[")))
+
     @cached_property
     def _page(self) -> Selector:
-        body = self.response.text
-        return Selector("" if body.lstrip().startswith(("{", "[")) else body, type="html")
+        return Selector("" if self._is_data_alone else self.response.text, type="html")
 
     @cached_property
     def _head(self) -> Selector:
@@ -262,9 +266,8 @@ class ProfilePage(PlatformPage):
     @cached_property
     def _nodes(self) -> list[Row]:
         """The page's linked data, [] where it has none or it is broken."""
-        body = self.response.text
-        if body.lstrip().startswith(("{", "[")):  # saved without its page
-            return linked_data([body])
+        if self._is_data_alone:
+            return linked_data([self.response.text])
         return linked_data(self._page.css('script[type="application/ld+json"]::text').getall())
 
     @cached_property

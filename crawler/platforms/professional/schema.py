@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from typing import ClassVar
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 
 from pydantic import Field, field_validator
 
+from crawler.platforms.links import split_link
 from crawler.platforms.model import Entity, Model, Params
 from crawler.platforms.professional import PLATFORM
 from crawler.platforms.professional.schema_rows import (
@@ -30,7 +31,7 @@ from crawler.platforms.professional.schema_rows import (
     Website,
 )
 
-DOMAIN = urlsplit(PLATFORM.origin).netloc.removeprefix("www.")
+DOMAIN = PLATFORM.domain
 # The site, and its editions by country: "uk.", "se.". No other host of the domain has profiles.
 HOST = re.compile(rf"(?:(?:www|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
 # A language may follow the name: "/de", "/en-us", "/zh_CN".
@@ -53,15 +54,10 @@ def slug_of_url(url: str) -> str:
     Raises:
         ValueError: any other host or kind of page.
     """
-    if not url.isprintable() or " " in url:  # urlsplit drops line breaks and tabs without a word
-        raise ValueError(_EXPECTED)
-    try:
-        parts = urlsplit(url if _SCHEME.match(url) else f"https://{url}")
-    except ValueError:  # an unclosed bracket, a host that is another one once it is normalised
-        raise ValueError(_EXPECTED) from None
-    profile = PROFILE_PATH.fullmatch(parts.path)
+    host, path = split_link(url if _SCHEME.match(url) else f"https://{url}", _EXPECTED)
+    profile = PROFILE_PATH.fullmatch(path)
     slug = _decoded(profile["slug"]) if profile else None
-    if not HOST.fullmatch(parts.netloc.lower()) or slug is None:
+    if not HOST.fullmatch(host) or slug is None:
         raise ValueError(_EXPECTED)
     return slug
 

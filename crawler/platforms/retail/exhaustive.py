@@ -20,9 +20,9 @@ from typing import Any
 
 import structlog
 
-logger = structlog.get_logger(__name__)
+from crawler.platforms.retail.schema import DEFAULT_SORT, SORTS
 
-SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
+logger = structlog.get_logger(__name__)
 
 SHOWN = 3
 """Slices that a line of progress names."""
@@ -35,16 +35,16 @@ class Slice:
     cat_id: str
     low: int | None = None
     high: int | None = None
-    sort: str = "best_match"
+    sort: str = DEFAULT_SORT
 
     @property
     def family(self) -> Slice:
         """The same part, whatever the order in which it is read."""
-        return replace(self, sort=SORTS[0])
+        return replace(self, sort=DEFAULT_SORT)
 
     def __str__(self) -> str:
         prices = "" if self.low is None and self.high is None else f" {_money(self.low)}..{_money(self.high)}"
-        order = "" if self.sort == SORTS[0] else f" by {self.sort}"
+        order = "" if self.sort == DEFAULT_SORT else f" by {self.sort}"
         return f"{self.cat_id}{prices}{order}"
 
 

@@ -11,12 +11,12 @@ from urllib.parse import urlencode, urlsplit
 import attrs
 from web_poet import field
 
-from crawler.errors import Detail, ExtractionFailed, TargetNotFound, UpstreamBlocked, UpstreamError
-from crawler.platforms.page import PlatformPage
+from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError
+from crawler.platforms.page import PlatformPage, missing, wrong_echo
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.product import product
 from crawler.platforms.retail.schema import CATEGORY_ID
-from crawler.reading.json import decode, dig, find_all, objects, script_block
+from crawler.reading.json import decode, dig, find_all, is_bare_json, objects, script_block
 from crawler.reading.values import absolute_url, count, number, text
 
 ORIGIN = PLATFORM.origin
@@ -183,9 +183,9 @@ class ListingPage(PlatformPage):
     @cached_property
     def _payload(self) -> Any:
         body = self.response.body
-        block = body if body[:100].lstrip().startswith((b"{", b"[")) else script_block(body, DATA_SCRIPT)
+        block = body if is_bare_json(body) else script_block(body, DATA_SCRIPT)
         if block is None:
-            raise _missing("The page has no data block.", [[f"script#{DATA_SCRIPT}"]], reason="no_data_block")
+            raise missing("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         return decode(block, what=DATA_SCRIPT)
 
     @cached_property
@@ -269,7 +269,7 @@ class ListingPage(PlatformPage):
             return
         initial = dig(self._payload, "props", "pageProps", "initialData")
         if not isinstance(initial, dict) or (route.startswith(LISTING_ROUTES) and "searchResult" not in initial):
-            raise _missing("The page's data has no listing.", [list(LISTING_PATHS[0])], reason="no_listing")
+            raise missing("The page's data has no listing.", LISTING_PATHS[0], reason="no_listing")
         raise TargetNotFound("The page is no listing.", upstream_status=status, reason="wrong_page_kind")
 
     def _refuse_reported_errors(self) -> None:
@@ -285,22 +285,17 @@ class ListingPage(PlatformPage):
             # A search for a department's name is led to its category, which echoes no words.
             if asked is not None and told not in (None, "") and _comparable(asked) != _comparable(told):
                 path: Path = [*LISTING_PATHS[0], "paginationV2", "pageProperties", name]
-                raise ExtractionFailed(
-                    f"The page is another one than asked for: {name} is {told!r}, asked was {asked!r}.",
-                    details=[{"loc": path, "msg": f"Input should be {str(asked)!r}", "type": "literal_error"}],
-                    reason="wrong_echo",
-                )
+                message = f"The page is another one than asked for: {name} is {told!r}, asked was {asked!r}."
+                raise wrong_echo(message, path, str(asked))
 
     def _refuse_blindness(self) -> None:
         """Rows that are seen and not understood are a failure: neither an empty page nor one with fewer products."""
         path: Path = [*LISTING_PATHS[0], "itemStacks"]
         if not isinstance(self.listing.get("itemStacks"), list):
-            raise _missing("The listing has no rows to read.", [path], reason="no_rows")
+            raise missing("The listing has no rows to read.", path, reason="no_rows")
         for index, stack in self._grids:
             if not isinstance(stack.get("items"), list) and not isinstance(stack.get("itemsV2"), list):
-                raise _missing(
-                    "A part of the listing has no rows to read.", [[*path, index, "items"]], reason="no_rows"
-                )
+                raise missing("A part of the listing has no rows to read.", [*path, index, "items"], reason="no_rows")
         unread = [
             [*path, *place, next((key for key in sorted(ROW_KEYS) if not text(row.get(key))), "__typename")]
             for place, row, is_product in self._rows
@@ -308,7 +303,7 @@ class ListingPage(PlatformPage):
             if row.get("__typename") == PRODUCT or (not self._products and ROW_KEYS & row.keys())
         ]
         if unread:
-            raise _missing("Rows that are products are not understood.", unread[:10], reason="blind")
+            raise missing("Rows that are products are not understood.", *unread[:10], reason="blind")
 
 
 @attrs.define(slots=False)
@@ -328,11 +323,6 @@ class SearchPage(ListingPage):
     @field
     def url(self) -> str:
         return f"{ORIGIN}/search?{urlencode({'q': self.query})}"
-
-
-def _missing(message: str, paths: list[Path], *, reason: str) -> ExtractionFailed:
-    details: list[Detail] = [{"loc": path, "msg": "Field required", "type": "missing"} for path in paths]
-    return ExtractionFailed(message, details=details, reason=reason)
 
 
 def _is_grid(stack: dict[str, Any]) -> bool:

@@ -6,6 +6,8 @@ from urllib.parse import urlencode
 
 from scrapy import Request
 
+from crawler.platforms.retail.schema import DEFAULT_SORT
+
 
 def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
     origin: str,
@@ -13,7 +15,7 @@ def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
     cat_id: str | None = None,
     query: str | None = None,
     page: int = 1,
-    sort: str = "best_match",
+    sort: str = DEFAULT_SORT,
     min_price: float | None = None,
     max_price: float | None = None,
 ) -> Request:
@@ -24,7 +26,7 @@ def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
     arguments: dict[str, str] = {} if query is None else {"q": query}
     if page != 1:
         arguments["page"] = str(page)
-    if sort != "best_match":
+    if sort != DEFAULT_SORT:
         arguments["sort"] = sort
     if min_price is not None:
         arguments["min_price"] = f"{min_price:.2f}"

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, ClassVar, Literal, Self
-from urllib.parse import urlsplit
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from crawler.platforms.links import split_link
 from crawler.platforms.model import Entity, Model, Params
 from crawler.platforms.retail import PLATFORM
 
 CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"
-HOSTS = frozenset({urlsplit(PLATFORM.origin).netloc, urlsplit(PLATFORM.origin).netloc.removeprefix("www.")})
+HOSTS = frozenset({f"www.{PLATFORM.domain}", PLATFORM.domain})
 # Names before the id do not matter, unless a server could read another path out of them: dots, slashes, backslashes.
 _NAME = r"(?!\.{1,2}/)(?:[^/\\%]|%(?!2[eEfF]|5[cC]|00)[0-9a-fA-F]{2})+/"
 CATEGORY_PATH = re.compile(rf"/(?:browse/(?:{_NAME})*|cp/(?:{_NAME})?)(?P<id>{CATEGORY_ID[1:-1]})/?")
 
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+"""The platform's words for the order of a listing, its own default first."""
+DEFAULT_SORT: Sort = SORTS[0]
 Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
 
@@ -31,14 +34,9 @@ def category_of_url(url: str) -> str:
         ValueError: any other host or kind of page.
     """
     expected = f"expected a category page of {' or '.join(sorted(HOSTS))}: /browse/<names>/<id> or /cp/<name>/<id>"
-    if not url.isprintable() or " " in url:  # urlsplit drops line breaks and tabs without a word
-        raise ValueError(expected)
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # an unclosed bracket, a host that is another one once it is normalised
-        raise ValueError(expected) from None
-    category = CATEGORY_PATH.fullmatch(parts.path)
-    if parts.scheme not in {"http", "https"} or parts.netloc.lower() not in HOSTS or not category:
+    host, path = split_link(url, expected)
+    category = CATEGORY_PATH.fullmatch(path)
+    if host not in HOSTS or not category:
         raise ValueError(expected)
     return category["id"]
 
@@ -48,7 +46,7 @@ class _ListingParams(Params):
 
     page: int = Field(default=1, ge=1, le=10_000)
     """Page of the listing, from 1. A page past the end is empty, and no error."""
-    sort: Sort = "best_match"
+    sort: Sort = DEFAULT_SORT
     """Order of the products, as the platform names it."""
     min_price: Amount = None
     """Lowest price in dollars, inclusive. Products without a price are left out by the platform."""

@@ -11,7 +11,7 @@ from crawler.platforms.shortvideo.image import (
     created,
     image,
     is_empty,
-    missing,
+    missing_part,
     photo_url,
     required,
     slide,
@@ -144,7 +144,7 @@ def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
         slides = [slide(url) for url in strings(item.get("images"))]  # flattened: the URLs alone
         where = [*path, "image_post_info" if item.get("images") is None else "images"]
     if not any(each["display_image"]["url_list"] for each in slides):
-        raise missing(where)
+        raise missing_part(where)
     found = dig(item, "image_post_info", "image_post_cover")
     cover = slide(dig(found, "display_image"), dig(found, "owner_watermark_image"))
     if not cover["display_image"]["url_list"]:

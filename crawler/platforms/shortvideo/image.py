@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from crawler.errors import ExtractionFailed
+from crawler.platforms.page import missing
 from crawler.platforms.shortvideo import PLATFORM
 from crawler.reading.json import dig, strings
 from crawler.reading.values import count, text
@@ -71,11 +72,9 @@ def slide(display: object, watermarked: object = None) -> dict[str, Any]:
     return {"display_image": image(display), "owner_watermark_image": image(watermarked)}
 
 
-def missing(path: Path, message: str = "A photo post lacks a part that every post has.") -> ExtractionFailed:
-    """The error of a part that must be there."""
-    return ExtractionFailed(
-        message, details=[{"loc": path, "msg": "Field required", "type": "missing"}], reason="missing_part"
-    )
+def missing_part(path: Path) -> ExtractionFailed:
+    """The error for a part that every photo post has."""
+    return missing("A photo post lacks a part that every post has.", path, reason="missing_part")
 
 
 def required(value: str, path: Path) -> str:
@@ -85,7 +84,7 @@ def required(value: str, path: Path) -> str:
         ExtractionFailed: it is not.
     """
     if not value:
-        raise missing(path)
+        raise missing_part(path)
     return value
 
 
@@ -107,7 +106,7 @@ def created(value: object, path: Path) -> tuple[int, str]:
         except (ValueError, OverflowError):
             seconds = None
     if not seconds or not 0 < seconds <= LATEST:
-        raise missing(path)
+        raise missing_part(path)
     return seconds, f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.000Z"
 
 

@@ -10,11 +10,11 @@ import attrs
 from web_poet import field
 
 from crawler.errors import ExtractionFailed, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamTimeout
-from crawler.platforms.page import PlatformPage
+from crawler.platforms.page import PlatformPage, missing
 from crawler.platforms.shortvideo import app as shortvideo_app
 from crawler.platforms.shortvideo import web as shortvideo_web
 from crawler.platforms.shortvideo.image import Path
-from crawler.reading.json import decode, dig, objects
+from crawler.reading.json import decode, dig, is_bare_json, objects
 from crawler.reading.values import count, text
 
 LOGIN_REQUIRED = 2483
@@ -156,7 +156,7 @@ class ResultsPage(PlatformPage):
     # The gate
 
     def _refuse_markup(self) -> None:
-        if self.response.body[:100].lstrip().startswith((b"{", b"[")):
+        if is_bare_json(self.response.body):
             return
         body = self.response.text
         if any(mark in body for mark in CAPTCHA_MARKS):
@@ -176,11 +176,7 @@ class ResultsPage(PlatformPage):
         if status:
             raise UpstreamBlocked(f"The platform refused the search with its status {status}.", reason="refused")
         if self._list[1] is None and status is None:
-            raise ExtractionFailed(
-                "The answer has no list of results.",
-                details=[{"loc": list(self.list_paths[0]), "msg": "Field required", "type": "missing"}],
-                reason="no_list",
-            )
+            raise missing("The answer has no list of results.", self.list_paths[0], reason="no_list")
 
     def _refuse_blindness(self) -> None:
         items = self._items
@@ -234,10 +230,7 @@ class SearchPage(PlatformPage):
 
     source: ClassVar[str] = "search page"
     received: dict[str, Any] | None = attrs.field(default=None, init=False)
-    """The item made of the results that the page received; None where it received none."""
-
-    async def to_item(self) -> dict[str, Any]:
-        return await super().to_item() if self.received is None else self.received
+    """The data of the results that the page received in the browser; None where it received none."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:

@@ -10,7 +10,7 @@ from crawler.platforms.shortvideo.image import (
     created,
     image,
     is_empty,
-    missing,
+    missing_part,
     photo_url,
     required,
     slide,
@@ -123,10 +123,10 @@ def _text_or_none(value: object) -> str | None:
 def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
     images = objects(dig(item, "imagePost", "images"))
     if not images:
-        raise missing([*path, "imagePost", "images"])
+        raise missing_part([*path, "imagePost", "images"])
     slides = [slide(each) for each in images]
     if not any(each["display_image"]["url_list"] for each in slides):
-        raise missing([*path, "imagePost", "images", 0, "imageURL", "urlList"])
+        raise missing_part([*path, "imagePost", "images", 0, "imageURL", "urlList"])
     cover = image(dig(item, "imagePost", "cover"))
     return {
         "image_post_cover": slide(None) | {"display_image": _or(cover, slides[0]["display_image"])},

@@ -10,18 +10,16 @@ import attrs
 from web_poet import field
 
 from crawler.errors import (
-    Detail,
-    ExtractionFailed,
     ScrapeError,
     TargetNotFound,
     UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.platforms.page import REFUSALS, PlatformPage
+from crawler.platforms.page import REFUSALS, PlatformPage, missing
 from crawler.platforms.videosite.item import Path, read_row, token_of
 from crawler.platforms.videosite.schema import TABS
-from crawler.reading.json import assigned_block, decode, dig
+from crawler.reading.json import assigned_block, decode, dig, is_bare_json
 from crawler.reading.values import text
 
 DATA = "ytInitialData"
@@ -35,12 +33,6 @@ CHANNEL_MARK = re.compile(
 CONSENT_MARKS = (b"consent.youtube.com/save", b"Before you continue to YouTube")
 TRAFFIC_MARKS = (b'id="captcha-form"', b"unusual traffic")
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
-
-
-def missing(message: str, *paths: Path, reason: str) -> ExtractionFailed:
-    """The error for parts that must be there."""
-    details: list[Detail] = [{"loc": list(path), "msg": "Field required", "type": "missing"} for path in paths]
-    return ExtractionFailed(message, details=details, reason=reason)
 
 
 @attrs.define(slots=False)
@@ -82,8 +74,7 @@ class VideositePage(PlatformPage):
     @cached_property
     def _block(self) -> bytes | None:
         """The data as they were sent: alone, or in the page."""
-        is_json = self._body[:100].lstrip().startswith((b"{", b"["))
-        return self._body if is_json else assigned_block(self._body, DATA)
+        return self._body if is_bare_json(self._body) else assigned_block(self._body, DATA)
 
     @property
     def _error_code(self) -> Any:

@@ -12,7 +12,8 @@ from parsel import Selector
 from web_poet import field
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
-from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage, missing
+from crawler.platforms.page import missing
+from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.item import VIEWS, is_video_id, node_text, post
 from crawler.platforms.videosite.profile import (
     about_of,
@@ -20,7 +21,6 @@ from crawler.platforms.videosite.profile import (
     creation,
     first,
     handle_in,
-    link_of,
     panel_of,
 )
 from crawler.platforms.videosite.schema import CHANNEL_ID
@@ -75,13 +75,7 @@ class AboutPage(VideositePage):
     def profile(self) -> dict[str, Any]:
         """The channel as far as the panel names it: for a panel that was saved without its page."""
         handle = handle_in(text(self._panel.get("canonicalChannelUrl")))
-        return {
-            **blank(),
-            "biography": node_text(self._panel.get("description")),
-            "profile_id": self.channel,
-            "profile_link": link_of(handle, self.channel),
-            "username": handle,
-        }
+        return {**blank(self.channel, handle=handle), "biography": node_text(self._panel.get("description"))}
 
     @cached_property
     def _panel(self) -> dict[str, Any]:
@@ -125,12 +119,7 @@ class FeedPage(VideositePage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        return {
-            **blank(),
-            "display_name": self._one("a:author/a:name") or self._one("a:title"),
-            "profile_id": self.channel,
-            "profile_link": link_of("", self.channel),
-        }
+        return blank(self.channel, name=self._one("a:author/a:name") or self._one("a:title"))
 
     @field
     def created(self) -> dict[str, Any]:
@@ -236,9 +225,7 @@ class VideoPage(VideositePage):
     def profile(self) -> dict[str, Any]:
         channel = text(self._micro.get("externalChannelId"))
         handle = handle_in(text(self._micro.get("ownerProfileUrl")))
-        name = text(self._micro.get("ownerChannelName"))
-        link = link_of(handle, channel)
-        return {**blank(), "display_name": name, "profile_id": channel, "profile_link": link, "username": handle}
+        return blank(channel, handle=handle, name=text(self._micro.get("ownerChannelName")))
 
     @cached_property
     def _block(self) -> bytes | None:
@@ -295,8 +282,7 @@ class CommentsPage(VideositePage):
         owner = dig(self._part("videoSecondaryInfoRenderer"), "owner", "videoOwnerRenderer")
         channel = text(next(find_all(dig(owner, "title"), "browseId"), ""))
         handle = handle_in(text(next(find_all(dig(owner, "title"), "canonicalBaseUrl"), "")))
-        name, link = node_text(dig(owner, "title")), link_of(handle, channel)
-        return {**blank(), "display_name": name, "profile_id": channel, "profile_link": link, "username": handle}
+        return blank(channel, handle=handle, name=node_text(dig(owner, "title")))
 
     @property
     def _comments(self) -> int | None:
@@ -348,4 +334,4 @@ class ResolvePage(VideositePage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        return {**blank(), "profile_id": self.channel, "profile_link": link_of("", self.channel)}
+        return blank(self.channel)

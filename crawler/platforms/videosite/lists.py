@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, UpstreamError
-from crawler.platforms.videosite.base import CONTENTS, ListPage, missing
+from crawler.errors import InvalidRequest, ScrapeError, UpstreamError
+from crawler.platforms.page import missing, wrong_echo
+from crawler.platforms.videosite.base import CONTENTS, ListPage
 from crawler.platforms.videosite.item import Path, node_text, read_row, rows_of
-from crawler.platforms.videosite.profile import blank, browse_id, link_of
+from crawler.platforms.videosite.profile import blank, browse_id
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import dig, find_all, objects
 from crawler.reading.values import text
@@ -52,11 +53,8 @@ class ContinuationPage(ListPage):
             raise missing("The answer has no list.", ("onResponseReceivedActions",), reason="no_list")
         asked = text(self.page_params.get("channel"))
         if asked and self.channel and self.channel != asked:
-            raise ExtractionFailed(
-                f"The page is another channel's: {self.channel}, asked was {asked}.",
-                details=[{"loc": ["responseContext"], "msg": f"Input should be {asked!r}", "type": "literal_error"}],
-                reason="wrong_echo",
-            )
+            message = f"The page is another channel's: {self.channel}, asked was {asked}."
+            raise wrong_echo(message, ["responseContext"], asked)
         self.refuse_blindness()
 
     @property
@@ -82,7 +80,7 @@ class ContinuationPage(ListPage):
     @field
     def profile(self) -> dict[str, Any]:
         """The channel as far as a list names it: for one that was saved without its first page."""
-        return {**blank(), "profile_id": self.channel, "profile_link": link_of("", self.channel)}
+        return blank(self.channel)
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:

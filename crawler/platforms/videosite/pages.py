@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted, UpstreamError
+from crawler.errors import TargetNotFound, TargetRestricted, UpstreamError
+from crawler.platforms.page import missing, wrong_echo
 from crawler.platforms.videosite.base import (
     CHANNEL_MARK,
     CONSENT_MARKS,
@@ -19,7 +20,6 @@ from crawler.platforms.videosite.base import (
     NOT_FOUND_MARK,
     TRAFFIC_MARKS,
     ListPage,
-    missing,
 )
 from crawler.platforms.videosite.item import Path, node_text, rows_of, token_of
 from crawler.platforms.videosite.lists import ContinuationPage
@@ -204,11 +204,7 @@ class ChannelPage(ListPage):
                 and _comparable(wanted, fold=asked == "handle") != _comparable(told, fold=asked == "handle")
             ):
                 path: Path = ("metadata", "channelMetadataRenderer", "externalId")
-                raise ExtractionFailed(
-                    f"The page is another channel's: {told}, asked was {wanted}.",
-                    details=[{"loc": list(path), "msg": f"Input should be {wanted!r}", "type": "literal_error"}],
-                    reason="wrong_echo",
-                )
+                raise wrong_echo(f"The page is another channel's: {told}, asked was {wanted}.", path, wanted)
 
     def _refuse_other_tabs(self) -> None:
         if self.wanted in self.tabs and self.wanted != self.tab:

@@ -11,17 +11,16 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from crawler.platforms.videosite.item import ORIGIN, VIEWS, node_text, rows_of
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import dig, find_all, objects, strings
-from crawler.reading.values import absolute_url, count, flag, stated_count, text
+from crawler.reading.values import MONTHS, absolute_url, count, flag, stated_count, text
 
 SUBSCRIBERS, VIDEOS = "subscribers?", "videos?"
 BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
 """Pictures behind a name that say "verified" and "artist". Their words are translated, their number varies."""
 BADGE_STYLES = {"BADGE_STYLE_TYPE_VERIFIED", "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
-def blank() -> dict[str, Any]:
-    """A channel of which nothing is known."""
+def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, Any]:
+    """A channel of which at most the id, the handle and the name are known."""
     return {
         "account_creation_date": None,
         "account_creation_date_text": "",
@@ -29,19 +28,19 @@ def blank() -> dict[str, Any]:
         "banner_image": "",
         "biography": "",
         "content_count": None,
-        "display_name": "",
+        "display_name": name,
         "external_links": [],
         "follower_count": None,
         "is_family_safe": None,
         "keywords": "",
         "location": "",
         "privacy_status": "public",
-        "profile_id": "",
+        "profile_id": channel,
         "profile_image": "",
-        "profile_link": "",
+        "profile_link": link_of(handle, channel),
         "subscriber_count_text": "",
         "total_views": None,
-        "username": "",
+        "username": handle,
         "verification_status": None,
     }
 
@@ -58,7 +57,7 @@ def profile_of(data: Any, person: Any) -> dict[str, Any]:
     safe = flag(dig(told, "isFamilySafe"))
     codes = strings(dig(told, "availableCountryCodes")) or strings(dig(micro, "availableCountries"))
     return {
-        **blank(),
+        **blank(channel, handle=name),
         "available_country_codes": sorted(set(codes)),
         "banner_image": absolute_url(ORIGIN, header["banner_image"]),
         "biography": text(dig(told, "description")) or header["biography"] or text(dig(person, "description")),
@@ -70,11 +69,8 @@ def profile_of(data: Any, person: Any) -> dict[str, Any]:
         ),
         "is_family_safe": flag(dig(micro, "familySafe")) if safe is None else safe,
         "keywords": text(dig(told, "keywords")),
-        "profile_id": channel,
         "profile_image": absolute_url(ORIGIN, _url(dig(told, "avatar")) or header["image"] or dig(person, "image")),
-        "profile_link": link_of(name, channel),
         "subscriber_count_text": subscribers,
-        "username": name,
         "verification_status": header["verified"],
     }
 
@@ -265,7 +261,7 @@ def joined_day(words: str) -> datetime | None:
         return None
     month, day, year = found.group(1, 2, 3) if found[1] else found.group(5, 4, 6)
     try:
-        joined = date(int(year), _MONTHS.index(month.lower()) + 1, int(day))
+        joined = date(int(year), MONTHS.index(month.capitalize()) + 1, int(day))
     except ValueError:
         return None
     return datetime(joined.year, joined.month, joined.day, tzinfo=UTC)

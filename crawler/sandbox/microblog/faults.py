@@ -3,65 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 import orjson
 
-from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
+from crawler.sandbox.faults import COMMON, Fault
+from crawler.sandbox.microblog.calls import as_json, cursor_to, error, page_of
 from crawler.sandbox.microblog.page import embed_page, other_page
-
-if TYPE_CHECKING:
-    from crawler.sandbox.microblog.site import World
+from crawler.sandbox.protocol import Answer, Ask, HonestAnswer
 
 PAGE, EMBED, USER, TIMELINE = "page", "embed", "user", "timeline"
 CALLS = (USER, TIMELINE)
 ALL = (PAGE, EMBED, USER, TIMELINE)
 
-FIRST_TOKEN = 2_107_302_643_823_767_876
 
-Play = Callable[["World", Ask], Answer]
+@dataclass(frozen=True)
+class Call:
+    """A request to a source for an account, and the honest answer to it."""
 
-
-class Token:
-    """The guest's token: given to whoever asks, and wanted with each call."""
-
-    def __init__(self) -> None:
-        self.given = 0
-        self.refusing = False
-        """Whether nobody gets one: switched by ``?refuse=1`` and ``?refuse=0``."""
-
-    def activate(self, ask: Ask) -> Answer:
-        """A new token, by POST with the client's own key."""
-        if "refuse" in ask.args:
-            self.refusing = ask.args["refuse"] == "1"
-            return as_json({"refusing": self.refusing})
-        if self.refusing or ask.method != "POST" or not ask.headers.get("authorization", "").startswith("Bearer "):
-            return 403, {"Content-Type": "text/plain"}, b"Forbidden." + b" " * 90
-        self.given += 1
-        return as_json({"guest_token": self.value})
-
-    @property
-    def value(self) -> str:
-        """The newest token."""
-        return str(FIRST_TOKEN + self.given)
-
-    def refusal(self, ask: Ask) -> Answer | None:
-        """The answer to a call without a token that was given."""
-        token = ask.headers.get("x-guest-token", "")
-        if token.isdecimal() and FIRST_TOKEN < int(token) <= FIRST_TOKEN + self.given:
-            return None
-        return error(239, "Bad guest token", 403)
+    ask: Ask
+    source: str
+    handle: str
+    honest: HonestAnswer
+    first_id: bool
+    """Whether the query id is the one that the account's call was first made with."""
 
 
-def as_json(data: Any, status: int = 200) -> Answer:
-    """An answer of the calls."""
-    return status, {"Content-Type": "application/json; charset=utf-8"}, orjson.dumps(data)
-
-
-def error(code: int, message: str, status: int = 200, **beside: Any) -> Answer:
-    """An error as the calls report it."""
-    kind = {"name": "GenericError", "source": "Server", "code": code, "kind": "NonFatal", "tracing": {"trace_id": "0"}}
-    return as_json({"errors": [{"message": message, "path": ["user"], "extensions": kind, **kind}], **beside}, status)
+Damage = Callable[[Call], Answer]
 
 
 def nobody(source: str) -> Answer:
@@ -72,57 +40,55 @@ def nobody(source: str) -> Answer:
     return 404, {}, other_page("X", "<h1>Hmm</h1>", f'<meta name="description" content="{about}"/>')
 
 
-def _refused(_world: World, _ask: Ask) -> Answer:
+def _refused(_: Call) -> Answer:
     return 403, {}, other_page("403", "Forbidden")
 
 
-def _nobody(world: World, ask: Ask) -> Answer:
-    return nobody(world.source_of(ask)[0])
+def _nobody(call: Call) -> Answer:
+    return nobody(call.source)
 
 
-def _no_entries(world: World, ask: Ask) -> Answer:
-    return 200, {}, embed_page(world.source_of(ask)[1], [])
+def _no_entries(call: Call) -> Answer:
+    return 200, {}, embed_page(call.handle, [])
 
 
-def _stale(_world: World, _ask: Ask) -> Answer:
+def _stale(_: Call) -> Answer:
     return 404, {"Content-Type": "text/plain"}, b" "
 
 
-def _stale_first(world: World, ask: Ask) -> Answer:
-    _, query_id, call = ask.path.strip("/").split("/")
-    key = f"{world.source_of(ask)[1]} {call}"
-    return _stale(world, ask) if world.asked_ids.setdefault(key, query_id) == query_id else world.page(ask)
+def _stale_first(call: Call) -> Answer:
+    return _stale(call) if call.first_id else call.honest()
 
 
-def _missing_flag(world: World, ask: Ask) -> Answer:
-    if "a_brand_new_flag_enabled" in ask.args.get("features", ""):
-        return world.page(ask)
+def _missing_flag(call: Call) -> Answer:
+    if "a_brand_new_flag_enabled" in call.ask.args.get("features", ""):
+        return call.honest()
     return error(336, "The following features cannot be null: a_brand_new_flag_enabled", 400)
 
 
-def _wrong_profile(world: World, ask: Ask) -> Answer:
-    source = world.source_of(ask)[0]
-    return getattr(world, f"_{source}")(world.account("iron_meadow"), ask)  # type: ignore[no-any-return]
+def _as_it_is(call: Call) -> Answer:
+    """Another account's answer is damage enough."""
+    return call.honest()
 
 
-def _cut(world: World, ask: Ask) -> Answer:
-    status, headers, body = world.page(ask)
-    if world.source_of(ask)[0] == PAGE:
+def _cut(call: Call) -> Answer:
+    status, headers, body = call.honest()
+    if call.source == PAGE:
         end = body.index(b'"client:root"') if b'"client:root"' in body else len(body) // 2
         return status, headers, body[: end + (len(body) - end) // 2] + b"</script></body></html>"
     return status, headers, body[: len(body) // 2]
 
 
-def _renamed(world: World, ask: Ask) -> Answer:
+def _renamed(call: Call) -> Answer:
     """Posts whose parts have new names."""
-    status, headers, body = world.page(ask)
+    status, headers, body = call.honest()
     for name in (b"full_text", b"created_at_ms", b"created_at", b"screen_name"):
         body = body.replace(name + b'"', name + b'3"').replace(name + b":", name + b"3:")
     return status, headers, body.replace(b"additionalName", b"additionalName3").replace(b"profile:username", b"p")
 
 
-def _cursors_only(world: World, ask: Ask) -> Answer:
-    status, _, body = world.page(ask)
+def _cursors_only(call: Call) -> Answer:
+    status, _, body = call.honest()
     data = orjson.loads(body)
     (added,) = (
         each
@@ -134,40 +100,39 @@ def _cursors_only(world: World, ask: Ask) -> Answer:
     return as_json(data, status)
 
 
-def _same_cursor(world: World, ask: Ask) -> Answer:
+def _same_cursor(call: Call) -> Answer:
     """From the second page on the cursor leads to where it came from."""
-    sent = orjson.loads(ask.args["variables"]).get("cursor")
-    status, headers, body = world.page(ask)
+    sent = orjson.loads(call.ask.args["variables"]).get("cursor")
+    status, headers, body = call.honest()
     if not sent:
         return status, headers, body
-    number = world.page_number(sent)
-    return status, headers, body.replace(world.cursor(number + 1).encode(), sent.encode())
+    return status, headers, body.replace(cursor_to(page_of(sent) + 1).encode(), sent.encode())
 
 
-def _stale_cursor(world: World, ask: Ask) -> Answer:
-    if orjson.loads(ask.args["variables"]).get("cursor"):
+def _stale_cursor(call: Call) -> Answer:
+    if orjson.loads(call.ask.args["variables"]).get("cursor"):
         return error(214, "BadRequest: cursor", 400)
-    return world.page(ask)
+    return call.honest()
 
 
-def _errors_beside(world: World, ask: Ask) -> Answer:
-    return error(131, "Internal", **orjson.loads(world.page(ask)[2]))
+def _errors_beside(call: Call) -> Answer:
+    return error(131, "Internal", **orjson.loads(call.honest()[2]))
 
 
-def _text(status: int, body: str, **headers: str) -> Play:
+def _text(status: int, body: str, **headers: str) -> Damage:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda _world, _ask: (status, {"Content-Type": "text/plain", **named}, body.encode())
+    return lambda _: (status, {"Content-Type": "text/plain", **named}, body.encode())
 
 
-def _page(status: int, title: str, body: str, **headers: str) -> Play:
-    return lambda _world, _ask: (status, headers, other_page(title, body))
+def _page(status: int, title: str, body: str, **headers: str) -> Damage:
+    return lambda _: (status, headers, other_page(title, body))
 
 
-def _error(code: int, message: str, status: int = 200) -> Play:
-    return lambda _world, _ask: error(code, message, status)
+def _error(code: int, message: str, status: int = 200) -> Damage:
+    return lambda _: error(code, message, status)
 
 
-def _unavailable(_world: World, _ask: Ask) -> Answer:
+def _unavailable(_: Call) -> Answer:
     gone = {"__typename": "UserUnavailable", "message": "User is suspended", "reason": "Suspended"}
     return as_json({"data": {"user": {"rest_id": "1", "result": gone}}})
 
@@ -177,7 +142,7 @@ _login = _page(302, "X", "", Location="/i/flow/login?redirect_after_login=%2Fx")
 _no_login = _error(37, "Not authorized.", 403)
 _empty_shell = _page(200, "X", '<div id="root"></div>')
 
-_OWN: dict[str, tuple[str, str, dict[str, Play]]] = {
+_OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     # Name: code, about, and which sources do what. A source that is not named answers honestly.
     "page-off": ("OK", "no public page", {PAGE: _refused}),
     "embed-off": ("OK", "no embed", {EMBED: _refused}),
@@ -215,8 +180,8 @@ _OWN: dict[str, tuple[str, str, dict[str, Play]]] = {
     "broken": ("EXTRACTION_FAILED", "data that ends in the middle", dict.fromkeys(ALL, _cut)),
     "broken-page": ("OK", "a page that ends in the middle of its data", {PAGE: _cut}),
     "blind": ("EXTRACTION_FAILED", "parts that have new names", dict.fromkeys(ALL, _renamed)),
-    "wrong-profile": ("EXTRACTION_FAILED", "another profile", dict.fromkeys((PAGE, EMBED, USER), _wrong_profile)),
-    "wrong-profile-once": ("OK", "the same, at first", dict.fromkeys((PAGE, EMBED, USER), _wrong_profile)),
+    "wrong-profile": ("EXTRACTION_FAILED", "another profile", dict.fromkeys((PAGE, EMBED, USER), _as_it_is)),
+    "wrong-profile-once": ("OK", "the same, at first", dict.fromkeys((PAGE, EMBED, USER), _as_it_is)),
     "stale-ids": ("OK", "the calls' ids are out of date", dict.fromkeys(CALLS, _stale)),
     "stale-first-id": ("OK", "the first of them is", dict.fromkeys(CALLS, _stale_first)),
     "missing-flag": ("OK", "the calls want a flag that is new", dict.fromkeys(CALLS, _missing_flag)),
@@ -242,6 +207,10 @@ _OWN: dict[str, tuple[str, str, dict[str, Play]]] = {
 FAULTS = COMMON | {name: Fault(code, about) for name, (code, about, _) in _OWN.items()}
 """What the microblog can do wrong, by name; the handles are those of ``World.faults``."""
 
+MISTAKEN = frozenset({"wrong-profile"})
+"""Faults that get the honest answer for ``OTHER_HANDLE`` in place of the one for their own account."""
+OTHER_HANDLE = "iron_meadow"
+
 _PASSING = {
     "errors-beside", "missing-flag", "same-cursor", "stale-cursor", "stale-first-id",
     "token-refused-once", "wrong-profile-once",
@@ -264,7 +233,6 @@ def ends(name: str, number: int) -> bool:
     return name == "only-cursors" or (name == "same-cursor" and number > 1)
 
 
-def damaged(world: World, name: str, ask: Ask) -> Answer:
+def damaged(name: str, call: Call) -> Answer:
     """The answer of a fault of the microblog's own."""
-    source = world.source_of(ask)[0]
-    return _OWN[name][2][source](world, ask)
+    return _OWN[name][2][call.source](call)

@@ -14,11 +14,12 @@ from crawler.sandbox.microblog import old as microblog_old
 from crawler.sandbox.microblog import page as microblog_page
 from crawler.sandbox.microblog import user as microblog_user
 from crawler.sandbox.microblog.account import NEWEST, Inventor, Post, User
-from crawler.sandbox.microblog.faults import FAULTS, Token, as_json
+from crawler.sandbox.microblog.calls import Token, as_json, cursor_to, page_of
+from crawler.sandbox.microblog.faults import FAULTS
 from crawler.sandbox.microblog.truth import Exposed, record
 
 if TYPE_CHECKING:
-    from crawler.sandbox.faults import Answer, Ask
+    from crawler.sandbox.protocol import Answer, Ask
 
 __all__ = ["FAULTS", "World"]
 
@@ -178,9 +179,18 @@ class World:
         if source in {"user", "timeline"} and (refusal := self.token.refusal(ask)):
             return refusal
         try:
-            return getattr(self, f"_{source or 'page'}")(self.account(handle), ask)  # type: ignore[no-any-return]
+            return self._served(source or "page", handle, ask)
         except KeyError:
             return microblog_faults.nobody(source)
+
+    def _served(self, source: str, handle: str, ask: Ask) -> Answer:
+        """What a source has of an account.
+
+        Raises:
+            KeyError: there is no such account.
+        """
+        sources = {"page": self._page, "embed": self._embed, "user": self._user, "timeline": self._timeline}
+        return sources[source](self.account(handle), ask)
 
     def _page(self, account: Account, ask: Ask) -> Answer:
         return 200, {}, microblog_page.profile_page(account.user, account.newest, flat=account.plan.flat)
@@ -204,11 +214,11 @@ class World:
 
     def _timeline(self, account: Account, ask: Ask) -> Answer:
         sent = str(orjson.loads(ask.args["variables"]).get("cursor") or "")
-        number = self.page_number(sent)
+        number = page_of(sent)
         if account.plan.protected:
             return as_json({"data": {"user": {"result": {}}}})
         posts = self._slice(account, number)
-        following = self.cursor(number + 1) if posts else sent
+        following = cursor_to(number + 1) if posts else sent
         pinned = account.pinned if number == 1 else None
         last = account.plan.terminated and not self._slice(account, number + 1)
         if account.plan.shape == "D":
@@ -241,16 +251,27 @@ class World:
 
     @staticmethod
     def cursor(number: int) -> str:
-        """The platform's cursor to a page, opaque as such things are."""
-        return "DAAHCgABHPEX6f6__-sLAAIAAAATM" + microblog_user.b64(f"page {number}").rstrip("=")
-
-    def page_number(self, cursor: str) -> int:
-        """The page that a cursor leads to; no cursor leads to the first."""
-        return next((n for n in range(2, 100) if self.cursor(n) == cursor), 1)
+        """The platform's cursor to a page."""
+        return cursor_to(number)
 
     def damaged(self, name: str, ask: Ask) -> Answer:
         """The microblog's own faults."""
-        return microblog_faults.damaged(self, name, ask)
+        source, handle = self.source_of(ask)
+        mistaken = name in microblog_faults.MISTAKEN
+        other = microblog_faults.OTHER_HANDLE
+        call = microblog_faults.Call(
+            ask=ask,
+            source=source,
+            handle=handle,
+            honest=lambda: self._served(source, other, ask) if mistaken else self.page(ask),
+            first_id=self._has_first_id(handle, ask),
+        )
+        return microblog_faults.damaged(name, call)
+
+    def _has_first_id(self, handle: str, ask: Ask) -> bool:
+        """Whether a call has the query id that it was first made with for this account."""
+        *_, query_id, call = "", *ask.path.strip("/").split("/")
+        return self.asked_ids.setdefault(f"{handle} {call}", query_id) == query_id
 
     def catalogue(self) -> dict[str, Any]:
         """What there is to ask for."""

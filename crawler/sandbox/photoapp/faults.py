@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
-from crawler.sandbox.photoapp import media as photoapp_media
+from crawler.sandbox.faults import COMMON, Fault
 from crawler.sandbox.photoapp import page as photoapp_page
 from crawler.sandbox.photoapp.page import ERROR_ROUTE, LOGIN_ROUTE, PROFILE_ROUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from crawler.sandbox.photoapp.people import Post
-    from crawler.sandbox.photoapp.site import World
+    from crawler.sandbox.protocol import Answer, HonestAnswer
 
 SHARE_FAULTS = {
     "share-gone": Fault("TARGET_NOT_FOUND", "a share link to nothing: the error page"),
@@ -76,19 +73,17 @@ FAULTS = (
 """What the app can do wrong, by target name; the shortcodes are in ``World.faults``."""
 
 
-def damaged(world: World, name: str, ask: Ask) -> Answer:
-    """The answer of a fault of the app's own."""
+def damaged(name: str, honest: HonestAnswer, wrong: HonestAnswer) -> Answer:
+    """The answer of a fault of the app's own. ``wrong`` renders another post's page."""
     if name in _ANSWERS:
         return _ANSWERS[name]
-    code = next(code for code, fault in world.faults.items() if code in ask.path)
-    post = world.posts[code]
+    if name in _WRONG_POST:
+        status, headers, page = wrong()
+        return status, headers, _WRONG_POST[name](page)
+    status, headers, page = honest()
     if name in _PAGES:
-        return 200, {}, _PAGES[name](world, post)
-    if name == "partial-error":
-        error = {"message": "execution error", "path": ["xig_polaris_media", "location"], "severity": "ERROR"}
-        return 200, {}, world.document(post, _block(world.data(post, "page"), errors=[error]))
-    data = world.data(post, "page")
-    return 200, {}, world.document(post, _block(_DAMAGES[name](data)))
+        return status, headers, _PAGES[name](page)
+    return status, headers, photoapp_page.with_result(page, _RESULTS[name])
 
 
 def other(path: str, *, light: bool) -> Answer:
@@ -100,10 +95,6 @@ def other(path: str, *, light: bool) -> Answer:
     if path.startswith("/challenge"):
         return 200, {}, photoapp_page.plain("Confirm that it is you")
     return 200, {}, photoapp_page.document(ERROR_ROUTE, (), light=light)
-
-
-def _block(data: dict[str, Any], **beside: Any) -> bytes:
-    return photoapp_page.prefetched("PolarisLoggedOutDesktopWWWPostRootContentQuery", data, **beside)
 
 
 def _json(status: int, **words: Any) -> Answer:
@@ -161,56 +152,76 @@ _ANSWERS: dict[str, Answer] = {
 # Pages of a post without what they should hold
 
 
-def _another(world: World, _post: Post) -> bytes:
-    found = world.posts[world.listed[1]]
-    return world.document(found, _block({"xig_polaris_media": photoapp_media.wrapper(found, ())}))
+def _only_previews(page: bytes) -> bytes:
+    return b"<!DOCTYPE html><html><head>" + photoapp_page.previews_of(page) + b"</head></html>"
 
 
-def _only_previews(_world: World, post: Post) -> bytes:
-    return f"<!DOCTYPE html><html><head>{photoapp_page.preview(post)}</head></html>".encode()
+def _broken(page: bytes) -> bytes:
+    return photoapp_page.with_block(page, lambda block: block[:-4_000])
 
 
-_PAGES: dict[str, Callable[[World, Post], bytes]] = {
-    "shell": lambda world, post: world.document(post),
-    "shell-to-plain": lambda world, post: world.document(post),
+def _deep(page: bytes) -> bytes:
+    return photoapp_page.with_block(page, lambda _: b'{"xig_polaris_media":' + b"[" * 10_000 + b"]" * 10_000 + b"}")
+
+
+_PAGES: dict[str, Callable[[bytes], bytes]] = {
+    "shell": photoapp_page.without_block,
+    "shell-to-plain": photoapp_page.without_block,
     "og-only": _only_previews,
-    "wrong-post": _another,
-    "wrong-shell": lambda world, _: world.document(world.posts[world.listed[1]]),
-    "broken-json": lambda world, post: world.document(post, world.block(post)[:-4_000]),
-    "deep-json": lambda world, post: world.document(
-        post, b'{"xig_polaris_media":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
-    ),
+    "broken-json": _broken,
+    "deep-json": _deep,
+}
+_WRONG_POST: dict[str, Callable[[bytes], bytes]] = {
+    "wrong-post": lambda page: page,
+    "wrong-shell": photoapp_page.without_block,
 }
 
 
 # Posts that say something else
 
+_Damage = Callable[[dict[str, Any]], None]
+"""Changes a query's result in place."""
 
-def _gated(kind: int, title: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def gate(data: dict[str, Any]) -> dict[str, Any]:
+
+def _gated(kind: int, title: str) -> _Damage:
+    def gate(result: dict[str, Any]) -> None:
         ruling = {"gating_type": kind, "title": title, "description": "It is withheld from you."}
-        wrapper = data["xig_polaris_media"] | {"if_not_gated_logged_out": None, "gating_ruling": ruling}
-        return {"xig_polaris_media": wrapper | {"comments_connection": {"edges": [], "page_info": None}}}
+        wrapper = result["data"]["xig_polaris_media"] | {"if_not_gated_logged_out": None, "gating_ruling": ruling}
+        wrapper |= {"comments_connection": {"edges": [], "page_info": None}}
+        result["data"] = {"xig_polaris_media": wrapper}
 
     return gate
 
 
-def _without(*keys: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def cut(data: dict[str, Any]) -> dict[str, Any]:
+def _without(*keys: str) -> _Damage:
+    def cut(result: dict[str, Any]) -> None:
         for key in keys:
-            del data["xig_polaris_media"]["if_not_gated_logged_out"][key]
-        return data
+            del result["data"]["xig_polaris_media"]["if_not_gated_logged_out"][key]
 
     return cut
 
 
-def _renamed(data: dict[str, Any]) -> dict[str, Any]:
-    return {"xig_polaris_media_v2": data["xig_polaris_media"]}
+def _null_post(result: dict[str, Any]) -> None:
+    result["data"]["xig_polaris_media"] = None
 
 
-_DAMAGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "null-post": lambda _: {"xig_polaris_media": None},
-    "private": lambda data: {"xig_polaris_media": data["xig_polaris_media"] | {"if_not_gated_logged_out": None}},
+def _private(result: dict[str, Any]) -> None:
+    result["data"]["xig_polaris_media"]["if_not_gated_logged_out"] = None
+
+
+def _renamed(result: dict[str, Any]) -> None:
+    result["data"] = {"xig_polaris_media_v2": result["data"]["xig_polaris_media"]}
+
+
+def _partial_error(result: dict[str, Any]) -> None:
+    error = {"message": "execution error", "path": ["xig_polaris_media", "location"], "severity": "ERROR"}
+    result["errors"] = [error]
+
+
+_RESULTS: dict[str, _Damage] = {
+    "partial-error": _partial_error,
+    "null-post": _null_post,
+    "private": _private,
     "age-gate": _gated(3, "Age-restricted content"),
     "region-gate": _gated(2, "Not available in your region"),
     "other-gate": _gated(9, "Unavailable"),

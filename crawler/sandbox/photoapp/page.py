@@ -12,7 +12,7 @@ import orjson
 from crawler.sandbox.photoapp.people import hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from crawler.sandbox.photoapp.people import Post
 
@@ -21,8 +21,10 @@ ERROR_ROUTE = "PolarisErrorRoute"
 LOGIN_ROUTE = "PolarisCAAIGLoginHomepageRoute"
 REELS_ROUTE = "PolarisLoggedOutDesktopWWWProfileReelsRoute"
 PROFILE_ROUTE = "PolarisLoggedOutDesktopWWWProfileRoute"
+POST_QUERY = "PolarisLoggedOutDesktopWWWPostRootContentQuery"
 PUBLIC = "https://www.instagram.com"
 
+_END = b"</body></html>"
 _WORDS = ("feed", "media", "clip", "pill", "overlay", "player", "caption", "sheet", "modal", "surface", "avatar", "row")
 
 
@@ -34,7 +36,7 @@ def document(
     scripts = b"".join(_script(block, attributes) for block in (name, *blocks))
     weight = b"" if light else _styles() + b"".join(_script(each, attributes) for each in _bootstrap())
     head = f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Photo app</title>{meta}</head><body>'
-    return head.encode() + weight + scripts + b"</body></html>"
+    return head.encode() + weight + scripts + _END
 
 
 def preview(post: Post) -> str:
@@ -76,6 +78,36 @@ def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
 def plain(title: str) -> bytes:
     """A page that is nothing but words."""
     return f"<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>".encode()
+
+
+def previews_of(page: bytes) -> bytes:
+    """The tags for link previews of a page that ``document`` made."""
+    return page[page.index(b"</title>") + len(b"</title>") : page.index(b"</head>")]
+
+
+def without_block(page: bytes) -> bytes:
+    """A page that ``document`` made with one data block, without it."""
+    return page[: page.rindex(b"<script ")] + _END
+
+
+def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """The same page with another data block in place of its own."""
+    start = page.index(b">", page.rindex(b"<script ")) + 1
+    end = page.rindex(b"</script>")
+    block = change(page[start:end].replace(b"<\\/", b"</"))
+    return page[:start] + block.replace(b"</", b"<\\/") + page[end:]
+
+
+def with_result(page: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
+    """The same page with another result in the data block that ``prefetched`` made."""
+
+    def changed(block: bytes) -> bytes:
+        data = orjson.loads(block)
+        _, _, call, _ = data["require"][0][3][0]["__bbox"]["require"]
+        change(call[3][1]["__bbox"]["result"])
+        return orjson.dumps(data)
+
+    return with_block(page, changed)
 
 
 def _script(block: bytes, attributes: str) -> bytes:

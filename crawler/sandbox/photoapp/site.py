@@ -17,9 +17,10 @@ from crawler.sandbox.photoapp import page as photoapp_page
 from crawler.sandbox.photoapp.faults import FAULTS, SHARE_FAULTS
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Account, Author, Post, code_of, id_of, people
 from crawler.sandbox.photoapp.truth import record
+from crawler.sandbox.protocol import Ask
 
 if TYPE_CHECKING:
-    from crawler.sandbox.faults import Answer, Ask
+    from crawler.sandbox.protocol import Answer
 
 __all__ = ["FAULTS", "World"]
 
@@ -126,7 +127,7 @@ class World:
         """The data block of a post's page."""
         if post.layout == "item":
             return photoapp_page.prefetched("PolarisPostRootQuery", self.data(post, "item"))
-        return photoapp_page.prefetched("PolarisLoggedOutDesktopWWWPostRootContentQuery", self.data(post, "page"))
+        return photoapp_page.prefetched(photoapp_page.POST_QUERY, self.data(post, "page"))
 
     def data(self, post: Post, form: str) -> dict[str, Any]:
         """A query's data, in one of the platform's forms: page, item, graph."""
@@ -154,8 +155,14 @@ class World:
         return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
 
     def damaged(self, name: str, ask: Ask) -> Answer:
-        """The app's own faults."""
-        return photoapp_faults.damaged(self, name, ask)
+        """The app's own faults. They damage the page that a browser gets, whatever sent the request."""
+        return photoapp_faults.damaged(name, lambda: self.page(Ask(ask.path)), self._other_page)
+
+    def _other_page(self) -> Answer:
+        """Another post's page."""
+        post = self.posts[self.listed[1]]
+        data = {"xig_polaris_media": photoapp_media.wrapper(post, ())}
+        return 200, {}, self.document(post, photoapp_page.prefetched(photoapp_page.POST_QUERY, data))
 
     def catalogue(self) -> dict[str, Any]:
         """What there is to ask for."""

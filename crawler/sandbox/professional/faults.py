@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
+from crawler.sandbox.faults import COMMON, Fault
 from crawler.sandbox.professional.page import document, page_key
 from crawler.sandbox.professional.words import PUBLIC
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from crawler.sandbox.professional.people import Member
-    from crawler.sandbox.professional.site import World
+    from crawler.sandbox.protocol import Answer, HonestAnswer
 
 FAULTS = COMMON | {
     "not-found": Fault(
@@ -51,14 +51,14 @@ WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data
 _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
 
 
-def damaged(world: World, name: str, ask: Ask) -> Answer:
+def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
     """The answer of a fault of the network's own."""
     if name in _REDIRECTS:
-        return 302, {"Location": _REDIRECTS[name].format(back=quote(PUBLIC + ask.path, safe=""))}, b""
+        return 302, {"Location": _REDIRECTS[name].format(back=quote(PUBLIC + path, safe=""))}, b""
     if name in _ANSWERS:
         return _ANSWERS[name]()
-    page = world.profile_page(world.members["mara-lindqvist"]).decode()
-    return 200, {}, _DAMAGES[name](page).encode()
+    status, headers, body = honest()
+    return status, headers, _DAMAGES[name](body.decode()).encode()
 
 
 def still_true(name: str, member: Member) -> Member:

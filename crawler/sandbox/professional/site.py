@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from crawler.sandbox.faults import Answer, Ask
 from crawler.sandbox.professional import faults as professional_faults
 from crawler.sandbox.professional import page as professional_page
 from crawler.sandbox.professional.faults import FAULTS
@@ -16,6 +15,7 @@ from crawler.sandbox.professional.truth import record
 
 if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
+    from crawler.sandbox.protocol import Answer, Ask
 
 __all__ = ["FAULTS", "World"]
 
@@ -75,7 +75,7 @@ class World:
 
     def damaged(self, name: str, ask: Ask) -> Answer:
         """The network's own faults."""
-        return professional_faults.damaged(self, name, ask)
+        return professional_faults.damaged(name, ask.path, lambda: self.page(ask))
 
     def catalogue(self) -> dict[str, Any]:
         """What there is to ask for."""

@@ -7,14 +7,14 @@ from urllib.parse import urlencode
 
 import orjson
 
-from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
-from crawler.sandbox.retail.page import challenge, document, next_data, not_found, other, title_of
+from crawler.sandbox.faults import COMMON, Fault
+from crawler.sandbox.retail.page import challenge, document, not_found, other, parts
 from crawler.sandbox.retail.row import no_prices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from crawler.sandbox.retail.site import World
+    from crawler.sandbox.protocol import Answer, HonestAnswer
 
 FAULTS = COMMON | {
     "challenge": Fault("UPSTREAM_BLOCKED", "200 with a page that asks whether a human is there"),
@@ -44,17 +44,16 @@ NAMELESS = 7
 """Every so many rows one has no name."""
 
 
-def damaged(world: World, name: str, ask: Ask) -> Answer:
+def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
     """The answer of a fault of the shop's own."""
     if name in _ANSWERS:
-        return _ANSWERS[name](ask.path)
-    cat_id = ask.path.rpartition("/")[2] if ask.path.startswith("/browse/") else None
-    view = world.view({**ask.args, "cat_id": cat_id, "query": ask.args.get("q")})
-    data = next_data(world, view)
+        return _ANSWERS[name](path)
+    title, block = parts(honest()[2])
     if name in _BLOCKS:
-        return 200, {}, document(title_of(view), _BLOCKS[name](orjson.dumps(data)))
+        return 200, {}, document(title, _BLOCKS[name](block))
+    data = orjson.loads(block)
     _DAMAGES[name](data["props"]["pageProps"]["initialData"])
-    return 200, {}, document(title_of(view), data)
+    return 200, {}, document(title, data)
 
 
 def still_true(name: str | None, record: dict[str, Any]) -> dict[str, Any]:
@@ -122,13 +121,15 @@ def _blind(initial: dict[str, Any]) -> None:
 
 
 def _missing_name(initial: dict[str, Any]) -> None:
-    for row in _products(initial)[::NAMELESS]:
-        row["name"] = None
+    for copies in _products(initial)[::NAMELESS]:
+        for row in copies:
+            row["name"] = None
 
 
 def _no_prices(initial: dict[str, Any]) -> None:
-    for row in _products(initial):
-        row.update(priceInfo=no_prices(), price=0, currencyCode=None)
+    for copies in _products(initial):
+        for row in copies:
+            row.update(priceInfo=no_prices(), price=0, currencyCode=None)
 
 
 def _echo(initial: dict[str, Any]) -> dict[str, Any]:
@@ -136,15 +137,14 @@ def _echo(initial: dict[str, Any]) -> dict[str, Any]:
     return echo
 
 
-def _products(initial: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of the listing's own grids that are products."""
-    return [
-        row
-        for stack in initial["searchResult"]["itemStacks"]
-        if stack["layoutEnum"] == "GRID"
-        for row in stack["items"] or stack["itemsV2"]
-        if row["__typename"] == "Product"
-    ]
+def _products(initial: dict[str, Any]) -> list[tuple[dict[str, Any], ...]]:
+    """The products of the listing's own grids: the row of each, and its copy in the carousel that shows the first."""
+    grid: list[dict[str, Any]] = []
+    carousel: list[dict[str, Any]] = []
+    for stack in initial["searchResult"]["itemStacks"]:
+        rows = grid if stack["layoutEnum"] == "GRID" else carousel
+        rows += [row for row in stack["items"] or stack["itemsV2"] if row["__typename"] == "Product"]
+    return [(row, *carousel[place : place + 1]) for place, row in enumerate(grid)]
 
 
 _DAMAGES: dict[str, Callable[[dict[str, Any]], None]] = {

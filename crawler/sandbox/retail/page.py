@@ -12,7 +12,7 @@ import orjson
 from crawler.sandbox.retail.row import row_of
 
 if TYPE_CHECKING:
-    from crawler.sandbox.retail.site import Category, View, World
+    from crawler.sandbox.retail.world import Category, Shop, View
 
 PUBLIC = "https://www.walmart.com"
 _WORDS = [
@@ -42,9 +42,9 @@ def search_url(query: str) -> str:
     return f"{PUBLIC}/search?{urlencode({'q': query})}"
 
 
-def listing(world: World, view: View) -> bytes:
+def listing(shop: Shop, view: View) -> bytes:
     """A page of a listing."""
-    return document(title_of(view), next_data(world, view), light=world.light)
+    return document(title_of(view), next_data(shop, view), light=shop.light)
 
 
 def document(title: str, data: Any, *, light: bool = False) -> bytes:
@@ -56,6 +56,13 @@ def document(title: str, data: Any, *, light: bool = False) -> bytes:
     return b"".join(
         (head, b"" if light else _styles(), b'</head><body><div id="__next">', _svg(), b"</div>", script, _END)
     )
+
+
+def parts(body: bytes) -> tuple[str, bytes]:
+    """The title and the data block of a page that ``document`` made."""
+    title = body[body.index(b"<title>") + len(b"<title>") : body.index(b"</title>")].decode()
+    start = body.index(b">", body.index(b'<script id="__NEXT_DATA__"')) + 1
+    return title.replace("&lt;", "<").replace("&amp;", "&"), body[start : body.rindex(b"</script>", 0, -len(_END))]
 
 
 def other(page: str, initial: dict[str, Any]) -> bytes:
@@ -85,13 +92,13 @@ def title_of(view: View) -> str:
     return f"{view.category.name if view.category else view.query} - Walmart.com"
 
 
-def next_data(world: World, view: View) -> dict[str, Any]:
+def next_data(shop: Shop, view: View) -> dict[str, Any]:
     """The data block of a listing's page."""
     initial: dict[str, Any] = {
         "headers": {},
-        "moduleDataByZone": {"topZone3": {"configs": {"allSortAndFilterFacets": _facets(world, view)}}},
+        "moduleDataByZone": {"topZone3": {"configs": {"allSortAndFilterFacets": _facets(shop, view)}}},
         "layoutContainerData": None,
-        "searchResult": _listing(world, view),
+        "searchResult": _listing(shop, view),
         "pageMetadata": {"location": {"postalCode": "95829", "storeId": "3081", "intent": "SHIPPING"}},
         "contentLayout": {"modules": []},
     }
@@ -102,7 +109,7 @@ def next_data(world: World, view: View) -> dict[str, Any]:
             "h1": view.category.name,
         }
     page = "/browse/[...browseParams]" if view.category else "/search"
-    runtime = {} if world.light else _runtime()
+    runtime = {} if shop.light else _runtime()
     return {
         "props": {"pageProps": {"initialData": initial, "isBot": False}, **runtime},
         "page": page,
@@ -111,9 +118,9 @@ def next_data(world: World, view: View) -> dict[str, Any]:
     }
 
 
-def _facets(world: World, view: View) -> list[dict[str, Any]]:
-    children = [world.categories[c] for c in view.category.children] if view.category else []
-    values = [_facet_value(world, child) for child in children]
+def _facets(shop: Shop, view: View) -> list[dict[str, Any]]:
+    children = [shop.categories[c] for c in view.category.children] if view.category else []
+    values = [_facet_value(shop, child) for child in children]
     return [
         _facet("sort", "Sort by", [{"id": sort, "name": sort, "type": "sort"} for sort in ("best_match", "price_low")]),
         _facet("cat_id", "Departments", values),
@@ -137,8 +144,8 @@ def _facet(kind: str, name: str, values: list[dict[str, Any]] | None) -> dict[st
     }
 
 
-def _facet_value(world: World, category: Category) -> dict[str, Any]:
-    priced, unpriced = world.products_of(category.id)
+def _facet_value(shop: Shop, category: Category) -> dict[str, Any]:
+    priced, unpriced = shop.products_of(category.id)
     return {
         "id": category.id,
         "title": category.name,
@@ -153,7 +160,7 @@ def _facet_value(world: World, category: Category) -> dict[str, Any]:
     }
 
 
-def _listing(world: World, view: View) -> dict[str, Any]:
+def _listing(shop: Shop, view: View) -> dict[str, Any]:
     """The listing's object. The layout of its prices changes from page to page, as the real one's does."""
     category = view.category
     name = category.name if category else view.query
@@ -167,9 +174,9 @@ def _listing(world: World, view: View) -> dict[str, Any]:
     half = len(rows) // 2 if view.page % 2 else len(rows)
     grids = [rows[:half], rows[half:]] if rows else []
     stacks = [_stack(view, number * 2, grid, layout) for number, grid in enumerate(grids) if grid]
-    if carousel and not world.light:
+    if carousel and not shop.light:
         stacks.insert(1, _stack(view, 1, carousel, layout, carousel=True))
-    crumbs = [*world.crumbs(category), category] if category else []
+    crumbs = [*shop.crumbs(category), category] if category else []
     return {
         "title": title,
         "aggregatedCount": view.total,

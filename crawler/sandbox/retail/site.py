@@ -1,272 +1,30 @@
-"""The simulated shop: an invented category tree and its products, the listings that it serves, and their truth."""
+"""The simulated shop: the listings that it serves, and their truth."""
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
 
 from crawler.sandbox.retail import faults as retail_faults
 from crawler.sandbox.retail import page as retail_page
 from crawler.sandbox.retail.faults import FAULTS
+from crawler.sandbox.retail.page import PUBLIC
+from crawler.sandbox.retail.world import FAULTS_DEPARTMENT, Shop
 
 if TYPE_CHECKING:
-    from crawler.sandbox.faults import Answer, Ask
+    from crawler.sandbox.protocol import Answer, Ask
+    from crawler.sandbox.retail.world import Row
 
 __all__ = ["FAULTS", "World"]
 
-PUBLIC = "https://www.walmart.com"
-"""The origin that records name, wherever the pages really came from."""
 
-# Specification, section 8: measured on one category.
-ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
-"""Rows of the pages of a listing that is longer than what is served."""
-CAPPED_MAX_PAGE = 25
-BIG_TOTAL = 6446
-REPEATS = 4
-"""Sponsored rows of a full page that repeat another row of it."""
-ONE_PRICE, ONE_PRICE_COUNT = 1999, 700
-UNPRICED_SHARE = 0.04
-
-FAULTS_DEPARTMENT = "990000"
-BIG_DEPARTMENT = "4044"
-
-_DEPARTMENTS = {
-    "976759": ("Food", ["Condiments", "Breakfast", "Snacks"], ["Mustard", "Honey", "Crackers", "Tea"]),
-    BIG_DEPARTMENT: ("Home", ["Kitchen", "Bedding", "Decor", "Storage"], ["Kettle", "Pillow", "Lamp", "Basket"]),
-    "3944": ("Electronics", ["Computers", "Audio", "Phones"], ["Laptop", "Headphones", "Charger", "Tablet"]),
-    "4171": ("Toys", ["Pretend Play", "Puzzles"], ["Robot", "Puzzle", "Kite"]),
-}
-_LEAVES = ("Basics", "Favorites", "Premium", "For Two", "Outlet", "New In")
-_BRANDS = ("Nordwald", "Tío Pepe’s", "Brindle & Co", "Häuser™", 'Quarter "4"', "Miyabi", "Œuvre", "Plainsong")
-_ADJECTIVES = ("Classic", "Organic", "Compact", "Foldable", "Extra Large", "Cordless", "Gluten-Free", "Hand-Made")
-_SELLERS = (
-    ("F55CDC31AB754BB68FE0B39041159D63", "Walmart.com"),
-    ("0A11B2C3D4E5F60718293A4B5C6D7E8F", "Harbor\xa0Goods LLC"),
-)
-_CONDITIONS = ((1, False), (1, False), (1, False), (None, False), (4, True), (5, True), (11, True))
-_FLAGS = ("", "", "", "Best seller", "Rollback", "Popular pick", "100+ bought since yesterday")
-
-
-@dataclass(frozen=True, slots=True)
-class Category:
-    """A node of the tree."""
-
-    id: str
-    name: str
-    children: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """What the shop knows of a product; pages and truth are both made from it."""
-
-    number: int
-    item_id: str
-    product_id: str
-    offer_id: str
-    name: str
-    category: str
-    cents: int | None
-    low: int | None
-    high: int | None
-    status: str
-    condition: int | None
-    preowned: bool
-    stars: float | None
-    reviews: int | None
-    seller: tuple[str, str]
-    fulfillment: str
-    flag: str
-    icon: bool
-    description: str
-    variants: int | None
-    """How many are listed; None where the row says that there are some and lists none."""
-
-    @property
-    def path(self) -> str:
-        """The product page's path."""
-        slug = "".join(c if c.isalnum() and c.isascii() else "-" for c in self.name).strip("-")
-        return f"/ip/{slug}/{self.item_id}"
-
-    @property
-    def image(self) -> str:
-        """URL of the image."""
-        return f"https://i5.walmartimages.com/seo/{self.product_id}.jpeg?odnHeight=180&odnWidth=180&odnBg=FFFFFF"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a page: a product, and whether somebody paid for its place."""
-
-    product: Product
-    sponsored: bool
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One page of one listing, as the shop composed it."""
-
-    category: Category | None
-    query: str | None
-    page: int
-    sort: str
-    total: int
-    max_page: int
-    rows: tuple[Row, ...]
-
-
-class World:
-    """The shop. The same seed gives the same shop everywhere."""
+class World(Shop):
+    """The shop's site."""
 
     fault_ids: ClassVar[dict[str, str]] = {f"{FAULTS_DEPARTMENT}_{n}": name for n, name in enumerate(sorted(FAULTS), 1)}
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
-        self.seed = seed
-        self.light = light
-        self.faults = self.fault_ids
-        self.big_category = BIG_DEPARTMENT
-        self.categories: dict[str, Category] = {}
-        self.products: list[Product] = []
-        self._build()
-
-    # The world
-
-    def _build(self) -> None:
-        rng = random.Random(self.seed)  # noqa: S311  # an invented world, no secret
-        for department, (name, groups, nouns) in _DEPARTMENTS.items():
-            leaves = self._grow(department, name, groups)
-            size = BIG_TOTAL if department == BIG_DEPARTMENT else 120 * len(leaves)
-            for number in range(size):
-                leaf = leaves[number % len(leaves)]
-                same = department == BIG_DEPARTMENT and number < ONE_PRICE_COUNT
-                self.products.append(self._product(rng, leaf, nouns, ONE_PRICE if same else None))
-        for fault_id, fault in self.fault_ids.items():
-            self.categories[fault_id] = Category(fault_id, fault, ())
-
-    def _grow(self, department: str, name: str, groups: list[str]) -> list[str]:
-        leaves: list[str] = []
-        group_ids = []
-        for g, group in enumerate(groups, 1):
-            group_id = f"{department}_{int(department) * 7 + g}"
-            group_ids.append(group_id)
-            leaf_ids = tuple(f"{group_id}_{int(department) * 31 + g * 10 + n}" for n in range(len(_LEAVES)))
-            self.categories[group_id] = Category(group_id, group, leaf_ids)
-            for leaf_id, leaf in zip(leaf_ids, _LEAVES, strict=True):
-                self.categories[leaf_id] = Category(leaf_id, f"{group} {leaf}", ())
-            leaves += leaf_ids
-        self.categories[department] = Category(department, name, tuple(group_ids))
-        return leaves
-
-    def _product(self, rng: random.Random, leaf: str, nouns: list[str], cents: int | None) -> Product:
-        number = len(self.products)
-        priced = cents is not None or rng.random() >= UNPRICED_SHARE
-        price = (cents or round(100 * rng.lognormvariate(3.2, 0.9)) + 49) if priced else None
-        ranged = price is not None and price != ONE_PRICE and rng.random() < 0.15
-        condition, preowned = rng.choice(_CONDITIONS)
-        rated = rng.random() < 0.9
-        seller = rng.choice(_SELLERS)
-        noun = rng.choice(nouns)
-        return Product(
-            number=number,
-            item_id=str(17_000_000_000 + number * 7 if number % 9 else 10_000 + number),
-            product_id=f"{number:04X}{rng.getrandbits(32):08X}",
-            offer_id=f"{rng.getrandbits(128):032X}" if priced else "",
-            name=f"{rng.choice(_BRANDS)} {rng.choice(_ADJECTIVES)} {noun}, {rng.randint(1, 24)} ct",
-            category=leaf,
-            cents=price,
-            # A range shows both ends from the current price, or only a lower "from".
-            low=None if not ranged else price if number % 2 else round((price or 0) * 0.8),
-            high=round((price or 0) * 1.7) if ranged and number % 2 else None,
-            status=rng.choices(("IN_STOCK", "OUT_OF_STOCK", "UNKNOWN"), (90, 8, 2))[0],
-            condition=condition if priced else None,
-            preowned=preowned and priced,
-            stars=round(rng.uniform(1.5, 5), 1) if rated else None,
-            reviews=rng.randint(1, 9_000) if rated else None,
-            seller=seller if priced else ("", ""),
-            fulfillment=("STORE" if seller == _SELLERS[0] else rng.choice(("FC", "MARKETPLACE"))) if priced else "",
-            flag=rng.choice(_FLAGS),
-            icon=rng.random() < 0.3,
-            description=rng.choice(
-                ("", "<li>Made of wood</li><li>Easy to clean</li>", f"The {noun.lower()} you need 🙂")
-            ),
-            variants=rng.choice((0, 0, 0, 3, None)),
-        )
-
-    # The listings
-
-    @cached_property
-    def _keys(self) -> dict[str, dict[int, Any]]:
-        """Sort orders as keys by product: every one differs from the others, and the unpriced come last by price."""
-        late = 10**12
-
-        def shuffled(name: str) -> dict[int, Any]:
-            rng = random.Random(f"{self.seed}{name}")  # noqa: S311  # an invented world, no secret
-            return {p.number: rng.random() for p in self.products}
-
-        return {
-            "best_match": shuffled("match"),
-            "best_seller": shuffled("seller"),
-            "price_low": {p.number: (late if p.cents is None else p.cents, p.number) for p in self.products},
-            "price_high": {p.number: (late if p.cents is None else -p.cents, p.number) for p in self.products},
-            "rating_high": {p.number: (-(p.stars or 0), p.number) for p in self.products},
-            "new": {p.number: -p.number for p in self.products},
-        }
-
-    def _matching(self, cat_id: str | None, query: str | None) -> list[Product]:
-        if cat_id is not None:
-            return [p for p in self.products if p.category == cat_id or p.category.startswith(cat_id + "_")]
-        words = (query or "").lower().split()
-        return [p for p in self.products if all(word in p.name.lower() for word in words)]
-
-    def products_of(self, cat_id: str) -> tuple[set[str], set[str]]:
-        """Item ids of a category: those with a price, and those without."""
-        found = self._matching(cat_id, None)
-        return {p.item_id for p in found if p.cents is not None}, {p.item_id for p in found if p.cents is None}
-
-    def view(self, params: dict[str, Any]) -> View:
-        """The page of a listing that the params ask for.
-
-        Raises:
-            KeyError: no such category or sort order, or neither a category nor words to search for.
-            ValueError: no such page.
-        """
-        cat_id, query = params.get("cat_id"), params.get("query")
-        if params.get("url"):
-            cat_id = urlsplit(params["url"]).path.rpartition("/")[2]
-        if cat_id is None and query is None:
-            raise KeyError("cat_id, url or query")
-        page, sort = int(params.get("page") or 1), str(params.get("sort") or "best_match")
-        if page < 1:
-            raise ValueError(page)
-        category = self.categories[cat_id] if cat_id is not None else None
-        wanted = "3944" if cat_id in self.faults else cat_id
-        found = self._matching(wanted, None if query in FAULTS else query)
-        low, high = params.get("min_price"), params.get("max_price")
-        if low is not None or high is not None:
-            lowest = round(float(low or 0) * 100)
-            highest = round(float(high) * 100) if high is not None else 10**12
-            found = [p for p in found if p.cents is not None and lowest <= p.cents <= highest]
-        keys = self._keys[sort]
-        found.sort(key=lambda p: keys[p.number])
-        start = 0
-        chunks: list[list[Product]] = []
-        while start < len(found) and len(chunks) < len(ROWS):
-            chunk = found[start : start + ROWS[len(chunks)] - REPEATS]
-            chunks.append(chunk)
-            start += len(chunk)
-        max_page = CAPPED_MAX_PAGE if start < len(found) else max(len(chunks), 1)
-        rows = self._rows(chunks[page - 1], ROWS[page - 1]) if page <= len(chunks) else ()
-        return View(category, query, page, sort, len(found), max_page, rows)
-
-    def _rows(self, products: list[Product], size: int) -> tuple[Row, ...]:
-        """The page's products, some of them paid for, and on a full page some repeated as advertisements."""
-        rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # one in eight
-        if len(products) == size - REPEATS:
-            rows[2:2] = [Row(p, sponsored=True) for p in products[-REPEATS:]]
-        return tuple(rows[:6] if self.light else rows)
+        super().__init__(seed, self.fault_ids, light=light)
 
     # The site
 
@@ -300,23 +58,17 @@ class World:
 
     def damaged(self, name: str, ask: Ask) -> Answer:
         """The shop's own faults."""
-        return retail_faults.damaged(self, name, ask)
+        return retail_faults.damaged(name, ask.path, lambda: self.page(ask))
 
     def catalogue(self) -> dict[str, Any]:
         """What there is to ask for."""
         return {
             "big_category": self.big_category,
             "categories": {
-                c.id: {"name": c.name, "total": len(self._matching(c.id, None))} for c in self.categories.values()
+                c.id: {"name": c.name, "total": len(self.matching(c.id, None))} for c in self.categories.values()
             },
             "faults": {cat_id: {"name": name, "code": FAULTS[name].code} for cat_id, name in self.faults.items()},
         }
-
-    def crumbs(self, category: Category) -> list[Category]:
-        """The levels above a category, the broadest first."""
-        ids = category.id.split("_")
-        above = ["_".join(ids[:n]) for n in range(1, len(ids))]
-        return [self.categories[cat_id] for cat_id in above if cat_id in self.categories]
 
     # The truth
 

@@ -9,7 +9,7 @@ from crawler.sandbox.shortvideo.record import NOTHING, PUBLIC, picture
 from crawler.sandbox.shortvideo.web import CDN, avatar, show_url, sound_cover, sound_url, urls
 
 if TYPE_CHECKING:
-    from crawler.sandbox.shortvideo.site import Person, Post, Sound
+    from crawler.sandbox.shortvideo.world import Person, Post, Sound
 
 PHOTO_POST, VIDEO_POST = 150, 0
 LOG_EXTRA = '{"req_id":"20261121080000AB"}'

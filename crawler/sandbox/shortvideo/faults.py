@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
+from crawler.sandbox.faults import COMMON, Fault
 from crawler.sandbox.shortvideo import page as shortvideo_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from crawler.sandbox.shortvideo.site import Post, World
+    from crawler.sandbox.protocol import Answer, Ask, HonestAnswer
+    from crawler.sandbox.shortvideo.world import Post
 
 FAULTS = COMMON | {
     # The page
@@ -70,7 +71,13 @@ CUT_SHORT = frozenset(
 )
 """Faults that leave the first answer: the page's own script stumbles over raw controls too."""
 
-_PAGE = COMMON.keys() | {"browser-only", "login-redirect", "waiting-room", "waiting-room-closed"}
+ON_PAGE = frozenset({"login-redirect", "waiting-room", "waiting-room-closed"})
+"""The site's own faults of the page; its others are faults of the page's call."""
+FIRST_AGAIN = frozenset({"repeated-page"})
+"""Faults that damage the first answer, whichever the call is for."""
+JSON = {"Content-Type": "application/json; charset=utf-8"}
+
+_PAGE = COMMON.keys() | ON_PAGE
 _CALL = {
     "results-empty-body": "empty-body",
     "results-server-error": "server-error",
@@ -104,21 +111,23 @@ def readable(words: str, posts: Sequence[Post], first: int) -> Sequence[Post]:
     return posts[:first] if words in CUT_SHORT else posts
 
 
-def damaged(world: World, name: str, ask: Ask) -> Answer:
-    """The answer of a fault of the site's own."""
+def damaged_page(name: str, ask: Ask, honest: HonestAnswer) -> Answer:
+    """The answer of a fault of the search page."""
     if name == "login-redirect":
         return 302, {"Location": "/login?redirect_url=%2Fsearch"}, b""
     if name == "waiting-room" and "_wafchallengeid=42" in ask.headers.get("cookie", ""):
-        return world.page(ask)
-    if name.startswith("waiting-room"):
-        return 200, {}, shortvideo_page.waiting_room(opens=name == "waiting-room")
-    kind = {"Content-Type": "application/json; charset=utf-8"}
+        return honest()
+    return 200, {}, shortvideo_page.waiting_room(opens=name == "waiting-room")
+
+
+def damaged_results(name: str, honest: HonestAnswer) -> Answer:
+    """The answer of a fault of the page's call."""
     if name in _ANSWERS:
-        return 200, kind, _ANSWERS[name]
-    offset = 0 if name == "repeated-page" else int(ask.args["offset"])
-    answer = world.answer(ask.args["keyword"], offset)
+        return 200, JSON, _ANSWERS[name]
+    status, headers, body = honest()
+    answer = orjson.loads(body)
     found = _DAMAGES[name](answer)
-    return 200, kind, found if isinstance(found, bytes) else orjson.dumps(answer)
+    return status, headers, found if isinstance(found, bytes) else orjson.dumps(answer)
 
 
 def _empty(**more: Any) -> bytes:

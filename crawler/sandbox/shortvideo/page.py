@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 if TYPE_CHECKING:
-    from crawler.sandbox.faults import Ask
+    from crawler.sandbox.protocol import Ask
 
 SCRIPT = "/static/search.js"
 TRACKER = "https://www.google-analytics.com/analytics.js"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from crawler.sandbox.shortvideo.web import CDN, FIGURES, anchors, avatar, show_url, sound_cover, sound_url, urls
 
 if TYPE_CHECKING:
-    from crawler.sandbox.shortvideo.site import Person, Post, Sound
+    from crawler.sandbox.shortvideo.world import Person, Post, Sound
 
 PUBLIC = "https://www.tiktok.com"
 """The origin that records name, wherever the pages really came from."""

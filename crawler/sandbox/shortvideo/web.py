@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crawler.sandbox.shortvideo.site import Person, Post, Sound
+    from crawler.sandbox.shortvideo.world import Person, Post, Sound
 
 CDN = "https://p16-sign.tiktokcdn.example"
 MIRROR = "https://p19-sign.tiktokcdn.example"

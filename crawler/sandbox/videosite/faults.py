@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
 
-from crawler.sandbox.faults import COMMON, Answer, Ask, Fault
+from crawler.sandbox.faults import COMMON, Fault
+from crawler.sandbox.protocol import Answer
 from crawler.sandbox.videosite import extra
+from crawler.sandbox.videosite.lists import tab_data
 from crawler.sandbox.videosite.page import answer_context, document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from crawler.sandbox.videosite.parts import Node
-    from crawler.sandbox.videosite.site import World
+    from crawler.sandbox.videosite.world import Channel, Channels
 
 FAULTS = COMMON | {
     "consent": Fault("UPSTREAM_BLOCKED", "the page that asks for consent, and calls that are refused"),
@@ -61,82 +63,78 @@ FAULTS = COMMON | {
 """What the site can do wrong, by the channel's handle. The code is that of the first page."""
 
 PAGES = frozenset({"page", "browse"})
+RENDERED = frozenset({"page", "about-page"})
 SOMEBODY = "harborlights"
 
 
-def damaged(world: World, name: str, ask: Ask) -> Answer:
-    """The answer of a fault, where it concerns this kind of request."""
-    kind = world.kind(ask)
-    kinds, answer = _FAULTS[name]
-    if kind not in kinds:
-        return world.page(ask)
-    return answer(world, ask, rendered=kind in {"page", "about-page"})
+@dataclass(frozen=True)
+class Call:
+    """A request that a fault concerns, and the honest data of the site's channels."""
+
+    channels: Channels
+    channel: Channel
+    rendered: bool
+    """Whether a page with the data answers, not the data alone."""
+
+    def data(self, tab: str, name: str = "") -> Node:
+        """The honest data of a channel with a tab open: of the request's own channel, or of another."""
+        return tab_data(self.channels.named(name) if name else self.channel, tab, heavy=self.channels.heavy)
+
+    def respond(self, data: Node | bytes) -> Answer:
+        """The answer that contains data."""
+        if self.rendered:
+            return 200, {}, document("A channel", data)
+        return 200, {"Content-Type": "application/json"}, data if isinstance(data, bytes) else orjson.dumps(data)
 
 
-def _sent(data: Node, *, rendered: bool) -> Answer:
-    if rendered:
-        return 200, {}, document("A channel", data)
-    return 200, {"Content-Type": "application/json"}, orjson.dumps(data)
+Damage = Callable[[Call], Answer]
 
 
-def _fixed(*answers: Answer) -> Callable[..., Answer]:
-    def give(_world: World, _ask: Ask, *, rendered: bool) -> Answer:
-        return answers[0] if rendered else answers[-1]
+def applies_to(name: str, kind: str) -> bool:
+    """Whether a fault concerns a kind of request."""
+    return kind in _FAULTS[name][0]
 
-    return give
+
+def damaged(name: str, call: Call) -> Answer:
+    """The answer of a fault to a request that it concerns."""
+    return _FAULTS[name][1](call)
+
+
+def _fixed(*answers: Answer) -> Damage:
+    return lambda call: answers[0] if call.rendered else answers[-1]
 
 
 def _error(code: int, status: str) -> Answer:
     return code, {"Content-Type": "application/json"}, orjson.dumps(extra.refused(code, status, status))
 
 
-def _alert(words: str) -> Callable[..., Answer]:
-    def give(world: World, ask: Ask, *, rendered: bool) -> Answer:
-        channel = world.target(ask)
-        return _sent(extra.alert(channel.id if channel else "", words), rendered=rendered)
-
-    return give
+def _alert(words: str) -> Damage:
+    return lambda call: call.respond(extra.alert(call.channel.id, words))
 
 
-def _changed(change: Callable[[Node], None]) -> Callable[..., Answer]:
-    def give(world: World, ask: Ask, *, rendered: bool) -> Answer:
-        channel = world.target(ask)
-        assert channel is not None
-        data = world.data(channel, "videos")
+def _changed(change: Callable[[Node], None]) -> Damage:
+    def give(call: Call) -> Answer:
+        data = call.data("videos")
         change(data)
-        return _sent(data, rendered=rendered)
+        return call.respond(data)
 
     return give
 
 
-def _block(damage: Callable[[bytes], bytes]) -> Callable[..., Answer]:
-    def give(world: World, ask: Ask, *, rendered: bool) -> Answer:
-        channel = world.target(ask)
-        assert channel is not None
-        block = damage(orjson.dumps(world.data(channel, "videos")))
-        return (
-            (200, {}, document("A channel", block)) if rendered else (200, {"Content-Type": "application/json"}, block)
-        )
-
-    return give
+def _block(damage: Callable[[bytes], bytes]) -> Damage:
+    return lambda call: call.respond(damage(orjson.dumps(call.data("videos"))))
 
 
-def _other(tab: str, name: str = "") -> Callable[..., Answer]:
-    def give(world: World, ask: Ask, *, rendered: bool) -> Answer:
-        channel = world.named(name) if name else world.target(ask)
-        assert channel is not None
-        return _sent(world.data(channel, tab), rendered=rendered)
-
-    return give
+def _other(tab: str, name: str = "") -> Damage:
+    return lambda call: call.respond(call.data(tab, name))
 
 
-def _moved(name: str) -> Callable[..., Answer]:
-    def give(world: World, ask: Ask, *, rendered: bool) -> Answer:
-        channel = world.named(name) if name else world.target(ask)
-        assert channel is not None
+def _moved(name: str) -> Damage:
+    def give(call: Call) -> Answer:
+        channel = call.channels.named(name) if name else call.channel
         action = {"navigateAction": {"endpoint": {"browseEndpoint": {"browseId": channel.id}}}}
         data = {"responseContext": answer_context(channel.id, heavy=False), "onResponseReceivedActions": [action]}
-        return _sent(data, rendered=rendered)
+        return call.respond(data)
 
     return give
 
@@ -151,14 +149,14 @@ def _without_name(data: Node) -> None:
     del data["header"]["pageHeaderRenderer"]["content"]["pageHeaderViewModel"]["title"]
 
 
-def _video_page(_world: World, _ask: Ask, *, rendered: bool) -> Answer:
+def _video_page(call: Call) -> Answer:
     results = {
         "results": {
             "results": {"contents": [{"videoPrimaryInfoRenderer": {"title": {"runs": [{"text": "One video"}]}}}]}
         }
     }
     data = {"responseContext": {}, "contents": {"twoColumnWatchNextResults": results}}
-    return _sent(data, rendered=rendered)
+    return call.respond(data)
 
 
 _CONSENT: Answer = (200, {}, extra.CONSENT)
@@ -175,7 +173,7 @@ _COPYRIGHT = (
     "This account has been terminated because we received multiple third-party claims of copyright infringement."
 )
 
-_FAULTS: dict[str, tuple[frozenset[str], Callable[..., Answer]]] = {
+_FAULTS: dict[str, tuple[frozenset[str], Damage]] = {
     "consent": (_EVERYTHING, _fixed(_CONSENT, _REFUSED)),
     "captcha": (_EVERYTHING, _fixed(_TRAFFIC)),
     "captcha-200": (_EVERYTHING, _fixed((200, {}, extra.TRAFFIC))),
@@ -199,8 +197,8 @@ _FAULTS: dict[str, tuple[frozenset[str], Callable[..., Answer]]] = {
     "missing-name": (PAGES, _changed(_without_name)),
     "moved": (PAGES, _moved("saltmill")),
     "moved-in-circles": (PAGES, _moved("")),
-    "no-page": (frozenset({"page", "about-page"}), _fixed(_CONSENT)),
-    "no-page-here": (frozenset({"page", "about-page"}), _fixed((302, {"Location": "http://127.0.0.9:9/"}, b""))),
+    "no-page": (RENDERED, _fixed(_CONSENT)),
+    "no-page-here": (RENDERED, _fixed((302, {"Location": "http://127.0.0.9:9/"}, b""))),
     "no-page-data": (frozenset({"page"}), _fixed(_NO_DATA)),
     "no-feed": (frozenset({"feed"}), _fixed(_GONE)),
     "no-player": (frozenset({"player"}), _fixed(_REFUSED)),

@@ -29,12 +29,10 @@ from crawler.sandbox.videosite.parts import (
     watch,
 )
 from crawler.sandbox.videosite.short import reel, short
+from crawler.sandbox.videosite.world import NOW
 
 if TYPE_CHECKING:
     from crawler.sandbox.videosite.world import Channel, Item
-
-NOW = 1_790_000_000
-"""The moment in which all pages are rendered."""
 
 
 def row(channel: Channel, item: Item, *, heavy: bool) -> Node:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import orjson
 
 from crawler.sandbox.videosite import extra, truth
 from crawler.sandbox.videosite.about import about_panel
-from crawler.sandbox.videosite.faults import FAULTS, damaged
-from crawler.sandbox.videosite.item import continuation, playlist_video, row
-from crawler.sandbox.videosite.page import TABS, answer_context, channel_data, document, grid, home, nothing, rich_grid
-from crawler.sandbox.videosite.parts import Node, mark
-from crawler.sandbox.videosite.short import short
-from crawler.sandbox.videosite.world import PAGE, Channel, Item, channels
+from crawler.sandbox.videosite.faults import FAULTS, RENDERED, Call, applies_to, damaged
+from crawler.sandbox.videosite.lists import items_of, read_token, rows_of, tab_data, token_after
+from crawler.sandbox.videosite.page import TABS, answer_context, document
+from crawler.sandbox.videosite.world import PAGE, Channels
 
 if TYPE_CHECKING:
-    from crawler.sandbox.faults import Answer, Ask
+    from crawler.sandbox.protocol import Answer, Ask
+    from crawler.sandbox.videosite.parts import Node
+    from crawler.sandbox.videosite.world import Channel, Item
 
 __all__ = ["FAULTS", "World"]
 
@@ -29,32 +28,16 @@ KINDS = {"video": "videos", "short": "shorts", "live": "streams"}
 _TRUE = {"true", "1", True}
 
 
-class World:
-    """The video site of a seed. ``light``: its pages without what nobody reads."""
+class World(Channels):
+    """The video site of a seed."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
-        self.heavy = not light
-        self.channels = channels(seed, sorted(FAULTS))
-        self._by_id = {channel.id: channel for channel in self.channels}
-        self._by_handle = {channel.handle.lower(): channel for channel in self.channels if channel.handle}
-        self._by_legacy = {channel.legacy.lower(): channel for channel in self.channels if channel.legacy}
+        super().__init__(seed, sorted(FAULTS), light=light)
 
     @cached_property
     def _videos(self) -> dict[str, tuple[Channel, Item]]:
         listed = ((each, item) for each in self.channels for items in each.items.values() for item in items)
         return {item.id: (each, item) for each, item in listed}
-
-    def named(self, name: str) -> Channel:
-        """The channel of a handle, an id or a legacy name.
-
-        Raises:
-            KeyError: there is none.
-        """
-        bare = name.removeprefix("@")
-        found = self._by_id.get(bare) or self._by_handle.get(bare.lower()) or self._by_legacy.get(bare.lower())
-        if found is None:
-            raise KeyError(name)
-        return found
 
     # Requests
 
@@ -82,17 +65,17 @@ class World:
         if kind == "player":
             return self._videos.get(str(asked.get("videoId")), (None, None))[0]
         if kind == "continuation":
-            return self._by_id.get(str(read_token(asked["continuation"]).get("c")))
+            return self.by_id.get(str(read_token(asked["continuation"]).get("c")))
         if kind == "about":
-            return self._by_id.get(str(asked["continuation"]).removeprefix("about-"))
+            return self.by_id.get(str(asked["continuation"]).removeprefix("about-"))
         named = ask.args.get("channel_id") or ask.args.get("playlist_id") or str(asked.get("browseId"))
-        return self._by_id.get("UC" + re.sub(r"^(VL)?(UU(LF|SH|LV)|UC)", "", named))
+        return self.by_id.get("UC" + re.sub(r"^(VL)?(UU(LF|SH|LV)|UC)", "", named))
 
     def _addressed(self, path: str) -> Channel | None:
         words = unquote(path, encoding="utf-8").encode("utf-8", "ignore").decode().strip("/").split("/")
         if words[0].startswith("@"):
-            return self._by_handle.get(words[0][1:].lower())
-        known = {"channel": self._by_id, "c": self._by_legacy, "user": self._by_legacy}.get(words[0], {})
+            return self.by_handle.get(words[0][1:].lower())
+        known = {"channel": self.by_id, "c": self.by_legacy, "user": self.by_legacy}.get(words[0], {})
         name = words[1] if len(words) > 1 else ""
         return known.get(name if words[0] == "channel" else name.lower())
 
@@ -103,7 +86,10 @@ class World:
 
     def damaged(self, name: str, ask: Ask) -> Answer:
         """The answer of a fault of the site's own; an honest one where it concerns another kind of request."""
-        return damaged(self, name, ask)
+        kind, channel = self.kind(ask), self.target(ask)
+        if channel is None or not applies_to(name, kind):
+            return self.page(ask)
+        return damaged(name, Call(self, channel, rendered=kind in RENDERED))
 
     def page(self, ask: Ask) -> Answer:
         """An honest answer."""
@@ -139,11 +125,11 @@ class World:
     def _browse(self, channel: Channel, ask: Ask) -> Answer:
         params = unquote(str(_body(ask).get("params")))
         tab = next((name for name, (_, own) in TABS.items() if unquote(own) == params), "featured")
-        return _json(self.data(channel, tab))
+        return _json(tab_data(channel, tab, heavy=self.heavy))
 
     def _continuation(self, channel: Channel, ask: Ask) -> Answer:
         asked = read_token(_body(ask)["continuation"])
-        rows = self._rows(channel, str(asked["t"]), int(asked["p"]))
+        rows = rows_of(channel, str(asked["t"]), int(asked["p"]), heavy=self.heavy)
         return _json(extra.appended(channel.id, rows, heavy=self.heavy))
 
     def _unknown(self, kind: str, ask: Ask) -> Answer:
@@ -160,7 +146,7 @@ class World:
 
     def _rendered(self, channel: Channel, ask: Ask) -> Answer:
         tab = ask.path.rpartition("/")[2]
-        data = self.data(channel, tab if tab in TABS else "featured")
+        data = tab_data(channel, tab if tab in TABS else "featured", heavy=self.heavy)
         if tab == "about" and channel.kind in {"normal", "topic"}:
             data["onResponseReceivedEndpoints"] = [extra.opened_about(channel)]
         described = extra.person(channel) if channel.kind in {"normal", "topic"} else None
@@ -173,64 +159,13 @@ class World:
             return 404, {}, extra.NOT_FOUND
         return 200, {"Content-Type": "text/xml; charset=UTF-8"}, extra.feed(channel, tab)
 
-    # Lists
-
-    def data(self, channel: Channel, tab: str) -> Node:
-        """The data of a channel's page with one tab open, as far as it shows it."""
-        if channel.kind == "gated":
-            return extra.age_gate(channel)
-        if channel.kind in {"game", "sport"}:
-            return extra.topic(channel, home(channel))
-        selected = tab if tab in channel.tabs else channel.tabs[0]
-        if selected not in PAGE:
-            content = home(channel)
-        elif not channel.items[selected]:
-            content = nothing("This channel has no videos.", channel)
-        else:
-            listed = grid if channel.shape == "grid" and selected != "shorts" else rich_grid
-            content = listed(channel, selected, self._rows(channel, selected, 0), heavy=self.heavy)
-        return channel_data(channel, selected, content, heavy=self.heavy)
-
-    def listed(self, channel: Channel, tab: str, number: int) -> list[Item]:
-        """The items of a page of a list, counted from 0."""
-        sizes = channel.sizes(tab)
-        start = sum(sizes[:number])
-        return channel.items.get(tab, [])[start : start + sizes[number]] if number < len(sizes) else []
-
-    def following(self, channel: Channel, tab: str, number: int) -> str:
-        """The token of the page after this one, "" after the last."""
-        if number + 1 >= len(channel.sizes(tab)):
-            return ""
-        return token(channel, tab, 1 if channel.fault == "loop" else number + 1, heavy=self.heavy)
-
-    def _rows(self, channel: Channel, tab: str, number: int) -> list[Node]:
-        listed = self.listed(channel, tab, number)
-        if channel.kind in {"gated", "topic"}:
-            rows = [self._playlist_row(channel, item) for item in listed]
-        else:
-            rows = [row(channel, item, heavy=self.heavy) for item in listed]
-        if channel.repeats and len(rows) > 3:
-            rows.insert(3, rows[0])
-        if channel.shape != "grid" and not number and self.heavy:
-            rows.insert(
-                1,
-                {"richSectionRenderer": {"content": {"richShelfRenderer": {"contents": []}}, "trackingParams": mark()}},
-            )
-        following = self.following(channel, tab, number)
-        return rows + ([continuation(following, channel.ending)] if following else [])
-
-    def _playlist_row(self, channel: Channel, item: Item) -> Node:
-        if item.tab == "shorts":
-            return {"richItemRenderer": {"content": short(item, heavy=self.heavy, playlist=True)}}
-        return playlist_video(channel, item)
-
     def _playlist(self, channel: Channel, ask: Ask) -> Answer:
         browse = str(_body(ask)["browseId"])
         prefix = browse.removeprefix("VL")[:4]
         tab = next((tab for tab, own in extra.PLAYLISTS.items() if own == prefix), "")
         if tab not in channel.items:
             return _json(extra.alert("", "The playlist does not exist.") | {"header": {}})
-        rows = self._rows(channel, tab, 0)
+        rows = rows_of(channel, tab, 0, heavy=self.heavy)
         inner = (
             {"richGridRenderer": {"contents": rows}}
             if tab == "shorts"
@@ -265,7 +200,7 @@ class World:
         tab, place, listed = pages[number]
         more = number + 1 < len(pages)
         told = truth.sources_of(channel, listed, first=place == 0)
-        following = self.following(channel, tab, place) if more else ""
+        following = token_after(channel, tab, place, heavy=self.heavy) if more else ""
         return {
             "pagination": {"cursor": following, "has_more": more},
             "posts": [truth.post(channel, item, told.get(item.id, "")) for item in listed],
@@ -290,7 +225,7 @@ class World:
                 newest = extra.in_feed(channel.items.get(tab, []))
                 found.append((tab, 0, newest))
             else:
-                found += [(tab, number, self.listed(channel, tab, number)) for number in range(numbers)]
+                found += [(tab, number, items_of(channel, tab, number)) for number in range(numbers)]
         return found
 
     def catalogue(self) -> dict[str, Any]:
@@ -305,23 +240,6 @@ class World:
                 f"@{name}": {"name": name, "code": fault.code, "about": fault.about} for name, fault in FAULTS.items()
             },
         }
-
-
-def token(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
-    """The site's token of a page: opaque to everybody else, and as long as the real ones."""
-    body = urlsafe_b64encode(orjson.dumps({"c": channel.id, "t": tab, "p": number})).decode().rstrip("=")
-    padding = mark(channel.id, tab, number, size=64) * (40 if tab == "shorts" else 24) if heavy else ""
-    return quote(f"4qmFsg{body}=={padding}")
-
-
-def read_token(text: object) -> dict[str, Any]:
-    """What a token says, {} for one of somebody else."""
-    body = unquote(str(text)).removeprefix("4qmFsg").partition("==")[0]
-    try:
-        found = orjson.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _body(ask: Ask) -> dict[str, Any]:

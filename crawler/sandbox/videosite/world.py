@@ -6,8 +6,8 @@ import random
 import string
 from dataclasses import dataclass, field
 
-from crawler.sandbox.videosite.item import NOW
-
+NOW = 1_790_000_000
+"""The moment in which all pages are rendered."""
 _IDS = string.ascii_letters + string.digits + "-_"
 _SUBJECTS = (
     "Ferry",
@@ -244,3 +244,26 @@ def channels(seed: int, faults: list[str]) -> list[Channel]:
         shown: dict[str, object] = {"kind": "gated"} if fault == "no-playlist" else {}
         made.append(channel(seed, fault, (70 if long else 20, 3, 0), fault=fault, **shown))
     return made
+
+
+class Channels:
+    """The channels of a seed. ``light``: the site's pages omit what nothing reads."""
+
+    def __init__(self, seed: int, faults: list[str], *, light: bool) -> None:
+        self.heavy = not light
+        self.channels = channels(seed, faults)
+        self.by_id = {channel.id: channel for channel in self.channels}
+        self.by_handle = {channel.handle.lower(): channel for channel in self.channels if channel.handle}
+        self.by_legacy = {channel.legacy.lower(): channel for channel in self.channels if channel.legacy}
+
+    def named(self, name: str) -> Channel:
+        """The channel of a handle, an id or a legacy name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        bare = name.removeprefix("@")
+        found = self.by_id.get(bare) or self.by_handle.get(bare.lower()) or self.by_legacy.get(bare.lower())
+        if found is None:
+            raise KeyError(name)
+        return found

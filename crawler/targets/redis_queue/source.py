@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,18 +14,11 @@ from redis.exceptions import RedisError, ResponseError
 
 from crawler.errors import InvalidRequest, ScrapeError, ServiceError
 from crawler.targets.redis_queue.stream import Entry, Settled, TargetStream, as_json
-from crawler.targets.target import (
-    Admission,
-    Rejected,
-    Target,
-    TargetSource,
-    TargetsUnavailableError,
-    check_params,
-    new_id,
-)
+from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.target import Admission, Rejected, Target, check_params, new_id
 
 if TYPE_CHECKING:
-    from crawler.targets.tracker import Outcome
+    from crawler.targets.target import Outcome
 
 logger = structlog.get_logger(__name__)
 
@@ -53,41 +47,49 @@ class Written(BaseModel):
     line: int | None = None
 
 
+def clock() -> float:
+    """Seconds that also pass while the machine sleeps, as those of a lease do."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 @dataclass
 class StreamSource(TargetSource):
     """Takes targets until the queue is finished; with ``wait`` it stays for more.
 
-    A target's entry is settled when its line cannot be lost any more. ``stored_in`` is asked where an outcome's line
-    is: the files that must be closed first, none where it is safe already; None where it was not written at all.
-    Whatever has no settled outcome when the worker goes is done by another one.
+    A target's entry is settled when its outcome is stored. Entries that have none when the worker exits are released
+    to other workers. A worker that was frozen for longer than its lease may have lost its entries while it was:
+    before it reports another outcome, it looks up which entries are still its own.
     """
 
     stream: TargetStream
     admission: Admission
     tries: int
-    stored_in: Callable[[Outcome], set[str] | None]
     wait: bool = False
     keeps_further: ClassVar[bool] = True
     taken: int = 0
     _mine: dict[str, int] = field(default_factory=dict)
     """Entries that are this worker's, with how often they were taken."""
     _out: dict[int, str] = field(default_factory=dict)
-    """Row to entry, of targets without an outcome."""
+    """Row to entry, of targets that are not stored."""
     _dead: set[int] = field(default_factory=set)
     """Rows of targets that are given up."""
-    _filed: dict[str, tuple[Settled, set[str]]] = field(default_factory=dict)
+    _filed: dict[str, Settled] = field(default_factory=dict)
     """Entries whose outcome is in files that must be closed first."""
     _settled: list[Settled] = field(default_factory=list)
     """What Redis is still to be told."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _claim_from: float = 0.0
+    _leased_at: float = field(default_factory=clock)
+    """When the heartbeat was sent that Redis answered last."""
+    _beating: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def open(self) -> None:
         try:
             await self.stream.open()
         except RedisError as error:
             raise TargetsUnavailableError(f"the queue cannot be used: {error}") from error
+        self._leased_at = clock()
         self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._keep())]
 
     async def close(self) -> None:
@@ -98,9 +100,9 @@ class StreamSource(TargetSource):
             async with asyncio.timeout(CLOSING):
                 while self._settled:
                     await self._tell_some()
-                await self.stream.give_back(self._mine)
+                await self.stream.release(self._mine)
         except (RedisError, TimeoutError) as error:
-            logger.warning("queue_left", error=str(error), not_told=len(self._settled), not_given_back=len(self._mine))
+            logger.warning("queue_left", error=str(error), not_told=len(self._settled), not_released=len(self._mine))
         await self.stream.close()
 
     # Targets come
@@ -128,8 +130,10 @@ class StreamSource(TargetSource):
                 continue
             away_since = None
             self._mine |= {each.id: each.tries for each in entries}
+            out = set(self._out.values())  # lost, and come back before its outcome was known
             for each in entries:
-                yield self._target(each)
+                if each.id not in out and each.id in self._mine:  # a heartbeat may have found it lost by now
+                    yield self._target(each)
 
     def _be_patient(self, error: RedisError, seconds: float) -> None:
         """Lets Redis be away for a while. Workers that could not give a sign of life meanwhile are not dead.
@@ -168,30 +172,49 @@ class StreamSource(TargetSource):
 
     # Outcomes go
 
-    def settled(self, outcome: Outcome) -> None:
-        row = outcome.target.row
-        assert row is not None, "further targets come back through the queue"
-        entry = self._out.pop(row)
-        files = self.stored_in(outcome)
-        if files is None:
-            return
-        dead = outcome.error.message if outcome.error and row in self._dead else ""
-        self._dead.discard(row)
-        told = Settled(entry, outcome.code, dead, tuple(map(as_json, outcome.further)))
-        if files:
-            self._filed[entry] = (told, files)
-        else:
-            self._settled.append(told)
+    @property
+    def lease_valid(self) -> bool:
+        return clock() - self._leased_at < self.stream.idle / 1_000
+
+    async def confirm(self, target: Target | Rejected) -> bool:
+        asked = clock()
+        while not self.lease_valid:
+            try:
+                await self._heartbeat()
+            except RedisError as error:
+                try:
+                    self._be_patient(error, clock() - asked)
+                except TargetsUnavailableError:
+                    return False  # the source says so, too, and ends the run
+                await asyncio.sleep(AWAY)
+        assert target.row is not None
+        if self._out[target.row] in self._mine:
+            return True
+        del self._out[target.row]
+        self._dead.discard(target.row)
+        return False
+
+    def buffered(self, outcome: Outcome) -> None:
+        """The outcome's line is in files that are not closed yet."""
+        assert outcome.target.row is not None
+        self._filed[self._out[outcome.target.row]] = self._told(outcome)
         self._changed.set()
 
-    def closed(self, file: str) -> None:
-        """A file is complete, and where it belongs: the outcomes that waited for it are safe."""
-        for entry, (told, files) in list(self._filed.items()):
-            files.discard(file)
-            if not files:
-                del self._filed[entry]
-                self._settled.append(told)
+    def stored(self, outcome: Outcome) -> None:
+        """The outcome's line cannot be lost any more: its entry is finished."""
+        assert outcome.target.row is not None, "further targets come back through the queue"
+        told = self._told(outcome)
+        del self._out[outcome.target.row]
+        self._dead.discard(outcome.target.row)
+        self._filed.pop(told.entry, None)
+        self._settled.append(told)
         self._changed.set()
+
+    def _told(self, outcome: Outcome) -> Settled:
+        row = outcome.target.row
+        assert row is not None
+        dead = outcome.error.message if outcome.error and row in self._dead else ""
+        return Settled(self._out[row], outcome.code, dead, tuple(map(as_json, outcome.further)))
 
     async def _tell(self) -> None:
         known: set[str] = set()
@@ -201,7 +224,7 @@ class StreamSource(TargetSource):
             try:
                 while self._settled:
                     await self._tell_some()
-                fresh = {entry: told for entry, (told, _) in self._filed.items() if entry not in known}
+                fresh = {entry: told for entry, told in self._filed.items() if entry not in known}
                 if fresh:
                     await self.stream.file(fresh.values())
                 known = (known | fresh.keys()) & self._filed.keys()
@@ -215,7 +238,7 @@ class StreamSource(TargetSource):
         await self.stream.settle(batch)
         del self._settled[: len(batch)]
         for each in batch:
-            del self._mine[each.entry]
+            self._mine.pop(each.entry, None)
 
     @property
     def _beat(self) -> float:
@@ -226,7 +249,17 @@ class StreamSource(TargetSource):
         while True:
             await asyncio.sleep(self._beat)
             try:
-                await self.stream.keep([entry for entry in self._mine if entry not in self._filed])
-                await self.stream.keep(list(self._filed), filed=True)
+                await self._heartbeat()
             except RedisError as error:
                 logger.warning("queue_away", error=str(error), kept=len(self._mine))
+
+    async def _heartbeat(self) -> None:
+        async with self._beating:
+            at = clock()
+            lost = await self.stream.heartbeat([entry for entry in self._mine if entry not in self._filed])
+            lost += await self.stream.heartbeat(list(self._filed), filed=True)
+            finished = {each.entry for each in self._settled}  # by the task that tells Redis, meanwhile
+            for entry in set(lost) - finished:
+                if self._mine.pop(entry, None) is not None:
+                    logger.warning("entry_lost", entry=entry)
+            self._leased_at = at

@@ -63,6 +63,28 @@ end
 return 1
 """
 
+# KEYS: stream. ARGV: group, worker, "" or FILED, entries. Returns the entries that are no longer the worker's.
+HEARTBEAT = """
+local lost = {}
+for i = 4, #ARGV do
+  local found = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1)[1]
+  if found and (found[2] == ARGV[2] or found[2] == ARGV[2] .. ':filed') then
+    redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2] .. ARGV[3], 0, ARGV[i], 'JUSTID')
+  else
+    lost[#lost + 1] = ARGV[i]
+  end
+end
+return lost
+"""
+
+# KEYS: stream. ARGV: group, worker, name of what is free, idle time, entry, how often it was taken.
+RELEASE = """
+local found = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[5], ARGV[5], 1)[1]
+if found and (found[2] == ARGV[2] or found[2] == ARGV[2] .. ':filed') then
+  redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[3], 0, ARGV[5], 'IDLE', ARGV[4], 'RETRYCOUNT', ARGV[6])
+end
+"""
+
 # Removing a worker's name drops what it has pending, so that looking and removing must be one.
 TIDY = """
 for _, worker in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
@@ -144,6 +166,8 @@ class TargetStream:
         self.pushes = f"{self.key}:pushes"
         self._settle = self.redis.register_script(SETTLE)
         self._file = self.redis.register_script(FILE)
+        self._heartbeat = self.redis.register_script(HEARTBEAT)
+        self._release = self.redis.register_script(RELEASE)
         self._tidy = self.redis.register_script(TIDY)
         self._cursor = "0-0"
 
@@ -199,12 +223,17 @@ class TargetStream:
             taken += [Entry(each.id, each.text, found["times_delivered"]) for found in pending]
         return taken
 
-    async def keep(self, entries: list[str], *, filed: bool = False) -> None:
-        """A sign of life for entries that were taken; ``filed``: they have outcomes, in files that are not closed."""
-        name = self.me + FILED if filed else self.me
+    async def heartbeat(self, entries: list[str], *, filed: bool = False) -> list[str]:
+        """Keep the entries of this worker, and return those that are another worker's by now, or finished.
+
+        ``filed``: they have outcomes, in files that are not closed.
+        """
+        lost: list[str] = []
         for start in range(0, len(entries), 1_000):
-            part: list[Any] = entries[start : start + 1_000]
-            await self.redis.xclaim(self.key, GROUP, name, 0, part, justid=True)
+            part = entries[start : start + 1_000]
+            answer = await self._heartbeat([self.key], [GROUP, self.me, FILED if filed else "", *part])
+            lost += [each.decode() for each in answer]
+        return lost
 
     async def file(self, outcomes: Iterable[Settled]) -> None:
         """The entries have outcomes, in files that are not closed; what they led to is in the queue."""
@@ -222,11 +251,12 @@ class TargetStream:
                 await self._settle(keys, [GROUP, each.entry, each.code, each.dead, *each.further], client=pipe)
             await pipe.execute()
 
-    async def give_back(self, tries: dict[str, int]) -> None:
+    async def release(self, tries: dict[str, int]) -> None:
         """Entries without an outcome, each with how often it was taken: others may have them at once, at no charge."""
         async with self.redis.pipeline(transaction=False) as pipe:
             for entry, count in tries.items():
-                pipe.xclaim(self.key, GROUP, FREE, 0, [entry], idle=self.idle * 2, retrycount=count - 1)
+                args: list[str | int] = [GROUP, self.me, FREE, self.idle * 2, entry, count - 1]
+                await self._release([self.key], args, client=pipe)
             await pipe.execute()
 
     async def finished(self) -> bool:

@@ -12,9 +12,9 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ScrapeError
 from crawler.platforms.photoapp.blocks import witnessed_shortcode
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.photoapp.page import document, embed
 from crawler.sandbox.photoapp.site import FAULTS, World
+from crawler.sandbox.protocol import Ask
 
 WORLD = World(light=True)
 CODE = "DaSandbox01"

@@ -18,9 +18,9 @@ from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
 from crawler.platforms.photoapp.schema import Post
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.photoapp.page import embed
 from crawler.sandbox.photoapp.site import World
+from crawler.sandbox.protocol import Ask
 
 WORLD = World(light=True)
 FORMS: dict[str, type[PostPage]] = {"page": PostPage, "item": WebInfoPage, "graph": GraphPage, "embed": EmbedPage}

@@ -19,8 +19,8 @@ from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.schema import Profile
-from crawler.sandbox.faults import Ask
 from crawler.sandbox.professional.site import FAULTS, World
+from crawler.sandbox.protocol import Ask
 
 SITE = "https://www.linkedin.com"
 LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)

@@ -18,7 +18,7 @@ from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.retail.pages import ListingPage
 from crawler.platforms.retail.schema import Listing
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.retail.site import World
 
 WORLD = World(light=True)

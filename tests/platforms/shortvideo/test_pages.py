@@ -17,7 +17,7 @@ from crawler.errors import ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.shortvideo.site import PAGE_SIZE, World
 from crawler.spiders.shortvideo import SearchVisit
 

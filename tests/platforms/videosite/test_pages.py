@@ -25,9 +25,10 @@ from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.profile import joined_day, unwrapped
 from crawler.platforms.videosite.record import joined
 from crawler.platforms.videosite.schema import ChannelRecord
-from crawler.sandbox.faults import Ask
+from crawler.sandbox.protocol import Ask
 from crawler.sandbox.videosite import extra
-from crawler.sandbox.videosite.site import World, token
+from crawler.sandbox.videosite.lists import token
+from crawler.sandbox.videosite.site import World
 from tests.videosite import ORIGIN, SCRAPER
 
 

@@ -22,8 +22,7 @@ from crawler.commands.targets import push, status_table
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.redis_queue.source import StreamSource
 from crawler.targets.redis_queue.stream import Settled, Status, TargetStream
-from crawler.targets.target import Admission, Target
-from crawler.targets.tracker import Outcome
+from crawler.targets.target import Admission, Outcome, Target
 from tests.crawls import lines
 from tests.targets.redis_queue.conftest import Shop, expected, start, targets, tell
 
@@ -90,9 +89,9 @@ def test_who_gives_a_sign_of_life_keeps_its_targets(redis_url: str) -> None:
         (entry,) = await one.read()
         assert not await two.claim()
         await one.redis.xclaim(one.key, "workers", one.me, 0, [entry.id], idle=60_000, justid=True)
-        await one.keep([entry.id])
+        await one.heartbeat([entry.id])
         assert not await two.claim()
-        await one.give_back({entry.id: entry.tries})
+        await one.release({entry.id: entry.tries})
         (given,) = await two.claim()
         assert (given.id, given.tries) == (entry.id, 1), "a worker that was stopped is no try"
 
@@ -122,12 +121,12 @@ def test_an_entry_that_is_no_target_is_a_failed_target(redis_url: str, written: 
 
 async def outcomes_of(stream: TargetStream, tries: int = 2) -> list[str]:
     """What becomes of all targets, where those that are none fail, and the rest has data."""
-    source = StreamSource(stream, Admission(RetailSpider.scrapers), tries, lambda _: set())
+    source = StreamSource(stream, Admission(RetailSpider.scrapers), tries)
     await source.open()
     codes = []
     async for each in source:
         outcome = Outcome(each, None, getattr(each, "error", None), 0)
-        source.settled(outcome)
+        source.stored(outcome)
         codes.append(outcome.code)
     await source.close()
     return codes
@@ -276,10 +275,10 @@ def test_redis_may_be_away_for_a_while(tmp_path: Path, shop: Shop, processes: Ex
 
 
 def test_a_queue_that_vanished_ends_the_run(redis_url: str) -> None:
-    from crawler.targets.target import TargetsUnavailableError  # noqa: PLC0415
+    from crawler.targets.sources import TargetsUnavailableError  # noqa: PLC0415
 
     async def scenario(one: TargetStream, _: TargetStream) -> None:
-        source = StreamSource(one, Admission(RetailSpider.scrapers), 2, lambda _: set())
+        source = StreamSource(one, Admission(RetailSpider.scrapers), 2)
         await source.open()
         await one.push([TARGET])
         found = aiter(source)

@@ -1,0 +1,71 @@
+"""The feed formats that differ from Scrapy's own, and the rows of ``-a explode=``. Parquet is in ``parquet.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import orjson
+from itemadapter import ItemAdapter
+from scrapy.exporters import BaseItemExporter, CsvItemExporter
+
+from crawler.outputs.columns import Fields, Place, shape_of_models
+from crawler.outputs.failures import Failure
+from crawler.targets.target import Record
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from crawler.spiders.base import PlatformSpider
+
+
+class JsonLinesExporter(BaseItemExporter):
+    """JSON Lines as UTF-8, the same bytes for ``data`` as the endpoint's (Scrapy's own escapes what is not ASCII)."""
+
+    def __init__(self, file: IO[bytes], **kwargs: Any) -> None:
+        super().__init__(dont_fail=True, **kwargs)
+        self.file = file
+
+    def export_item(self, item: Any) -> None:
+        line = item if isinstance(item, dict) else ItemAdapter(item).asdict()
+        self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+class CsvExporter(CsvItemExporter):
+    """CSV whose columns come from the data model, not from the first item; lists and objects are cells of JSON."""
+
+    def __init__(self, file: Any, *, fields: Fields | None = None, **kwargs: Any) -> None:
+        super().__init__(file, **kwargs)
+        self.fields = fields
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> CsvExporter:
+        spider = cast("PlatformSpider", crawler.spider)
+        place = spider.exploded
+        fields = place.fields if place else shape_of_models([scraper.data for scraper in spider.scrapers])
+        return cls(file, fields=fields, **kwargs)
+
+    def export_item(self, item: Any) -> None:
+        line = isinstance(item, Failure) or (isinstance(item, Record) and item.is_line)
+        if not self.fields_to_export and self.fields and not line:
+            self.fields_to_export = list(dict.fromkeys([*item, *self.fields.of]))
+        super().export_item(item)
+
+    def serialize_field(self, field: Any, name: str, value: Any) -> Any:
+        if isinstance(value, dict | list | bool):
+            return orjson.dumps(value).decode()
+        return super().serialize_field(field, name, value)
+
+
+def exploded_rows(record: Record, place: Place) -> Iterator[dict[str, Any]]:
+    """One row for each row of a list in the record's data, with what joins it to its target."""
+    target = record.target.as_dict()
+    for position, row in enumerate(place.rows(record.data)):
+        yield {
+            "target_id": target["id"],
+            "scraper": target["scraper"],
+            "params": target["params"],
+            "fetched_at": record.fetched_at.isoformat(),
+            "position": position,
+            **row,
+        }

@@ -1,0 +1,53 @@
+"""The lines of targets without data, and the feeds that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scrapy.extensions.feedexport import ItemFilter
+from scrapy.utils.misc import load_object
+
+from crawler.targets.target import Outcome, Rejected
+
+
+class Failure(dict[str, Any]):
+    """The line of a target without data. It reaches only the feeds whose ``item_classes`` name this class."""
+
+
+def failures_feed(uri: str) -> dict[str, dict[str, Any]]:
+    """The entry of ``FEEDS`` for ``FAILURES_FEED``."""
+    options = {"format": "jsonlines", "store_empty": False, "batch_item_count": 0}
+    return {uri: {**options, "item_classes": [f"{__name__}.{Failure.__name__}"]}}
+
+
+def is_for_failures(options: Mapping[str, Any]) -> bool:
+    """Whether the options of a feed name ``Failure`` among its item classes."""
+    return any(load_object(each) is Failure for each in options.get("item_classes") or ())
+
+
+class WithoutFailures(ItemFilter):
+    """The filter of a feed that does not name ``Failure``: what the feed's own filter accepts, but no failures."""
+
+    def __init__(self, own: ItemFilter) -> None:
+        super().__init__(None)
+        self.own = own
+
+    def accepts(self, item: Any) -> bool:
+        return not isinstance(item, Failure) and self.own.accepts(item)
+
+
+def failure_line(outcome: Outcome) -> dict[str, Any]:
+    """What is known of a failed target, so that it can be understood, mended and sent again."""
+    target, error = outcome.target, outcome.error
+    assert error is not None
+    return {
+        **target.as_dict(),
+        "parent": None if isinstance(target, Rejected) else target.parent,
+        "line": target.line,
+        "code": error.code,
+        "message": error.message,
+        "retryable": error.retryable,
+        "details": error.details,
+        "upstream": error.as_dict()["upstream"],
+    }

@@ -1,0 +1,91 @@
+"""The simulated video site's lists: a channel's tabs, the pages of each, and the tokens of further pages."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+import orjson
+
+from crawler.sandbox.videosite import extra
+from crawler.sandbox.videosite.item import continuation, playlist_video, row
+from crawler.sandbox.videosite.page import channel_data, grid, home, nothing, rich_grid
+from crawler.sandbox.videosite.parts import Node, mark
+from crawler.sandbox.videosite.short import short
+from crawler.sandbox.videosite.world import PAGE
+
+if TYPE_CHECKING:
+    from crawler.sandbox.videosite.world import Channel, Item
+
+
+def tab_data(channel: Channel, tab: str, *, heavy: bool) -> Node:
+    """The data of a channel's page with one tab open, as far as it shows it."""
+    if channel.kind == "gated":
+        return extra.age_gate(channel)
+    if channel.kind in {"game", "sport"}:
+        return extra.topic(channel, home(channel))
+    selected = tab if tab in channel.tabs else channel.tabs[0]
+    if selected not in PAGE:
+        content = home(channel)
+    elif not channel.items[selected]:
+        content = nothing("This channel has no videos.", channel)
+    else:
+        listed = grid if channel.shape == "grid" and selected != "shorts" else rich_grid
+        content = listed(channel, selected, rows_of(channel, selected, 0, heavy=heavy), heavy=heavy)
+    return channel_data(channel, selected, content, heavy=heavy)
+
+
+def items_of(channel: Channel, tab: str, number: int) -> list[Item]:
+    """The items of a page of a list, counted from 0."""
+    sizes = channel.sizes(tab)
+    start = sum(sizes[:number])
+    return channel.items.get(tab, [])[start : start + sizes[number]] if number < len(sizes) else []
+
+
+def token_after(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
+    """The token of the page after this one, "" after the last."""
+    if number + 1 >= len(channel.sizes(tab)):
+        return ""
+    return token(channel, tab, 1 if channel.fault == "loop" else number + 1, heavy=heavy)
+
+
+def rows_of(channel: Channel, tab: str, number: int, *, heavy: bool) -> list[Node]:
+    """The rows of a page of a list, and the row that leads to the next page."""
+    listed = items_of(channel, tab, number)
+    if channel.kind in {"gated", "topic"}:
+        rows = [_playlist_row(channel, item, heavy=heavy) for item in listed]
+    else:
+        rows = [row(channel, item, heavy=heavy) for item in listed]
+    if channel.repeats and len(rows) > 3:
+        rows.insert(3, rows[0])
+    if channel.shape != "grid" and not number and heavy:
+        rows.insert(
+            1,
+            {"richSectionRenderer": {"content": {"richShelfRenderer": {"contents": []}}, "trackingParams": mark()}},
+        )
+    following = token_after(channel, tab, number, heavy=heavy)
+    return rows + ([continuation(following, channel.ending)] if following else [])
+
+
+def _playlist_row(channel: Channel, item: Item, *, heavy: bool) -> Node:
+    if item.tab == "shorts":
+        return {"richItemRenderer": {"content": short(item, heavy=heavy, playlist=True)}}
+    return playlist_video(channel, item)
+
+
+def token(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
+    """The site's token of a page: opaque to everybody else, and as long as the real ones."""
+    body = urlsafe_b64encode(orjson.dumps({"c": channel.id, "t": tab, "p": number})).decode().rstrip("=")
+    padding = mark(channel.id, tab, number, size=64) * (40 if tab == "shorts" else 24) if heavy else ""
+    return quote(f"4qmFsg{body}=={padding}")
+
+
+def read_token(text: object) -> dict[str, Any]:
+    """What a token says, {} for one of somebody else."""
+    body = unquote(str(text)).removeprefix("4qmFsg").partition("==")[0]
+    try:
+        found = orjson.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,103 @@
+"""Bound the time that a crawler takes to close: Scrapy waits for every download in progress, however long it takes.
+
+Scrapy has no signal for the beginning of closing: ``spider_closed`` is sent when all downloads have ended. The only
+step that every way of closing passes (CLOSESPIDER settings, memory limit, ``CloseSpider``, a failing feed, SIGTERM, the
+end of the targets) is the engine's documented ``close_spider_async()``. ``AnnounceClosing`` therefore sends a signal of
+our own from there. Polling ``engine.needs_backout()`` is no alternative: it is also true while CONCURRENT_REQUESTS
+downloads are in progress, and hanging downloads are exactly what has to be ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+
+from crawler.errors import ShuttingDown
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+crawler_closing = object()
+"""Signal: the crawler begins to close. Argument: ``reason``."""
+
+
+class AnnounceClosing:
+    """Extension that sends ``crawler_closing``, once."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._announced = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> AnnounceClosing:
+        extension = cls(crawler)
+        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
+        return extension
+
+    def spider_opened(self, spider: Spider) -> None:
+        """Wrap the method with which this crawler's engine closes."""
+        engine = self.crawler.engine
+        assert engine is not None
+        close = engine.close_spider_async
+
+        async def close_spider_async(*, reason: str = "cancelled") -> None:
+            self._announce(reason)
+            await close(reason=reason)
+
+        engine.close_spider_async = close_spider_async  # type: ignore[method-assign]
+
+    def _announce(self, reason: str) -> None:
+        if not self._announced:
+            self._announced = True
+            self.crawler.signals.send_catch_log(crawler_closing, reason=reason)
+
+
+class Closing:
+    """End what a component of a crawler waits for, ``grace`` seconds after the crawler has begun to close."""
+
+    def __init__(self, crawler: Crawler, grace: float = 0.0) -> None:
+        self.grace = grace
+        self.begun = False
+        self._end: float | None = None
+        self._limits: set[asyncio.Timeout] = set()
+        crawler.signals.connect(self._begin, crawler_closing)
+
+    def check(self) -> None:
+        """Do nothing until the grace is over.
+
+        Raises:
+            ShuttingDown: the crawler closes, and the grace is over.
+        """
+        if self._end is not None and asyncio.get_running_loop().time() >= self._end:
+            raise ShuttingDown("The crawl ended before the target was done.")
+
+    @asynccontextmanager
+    async def limit(self) -> AsyncIterator[None]:
+        """Run a block until the grace is over.
+
+        Raises:
+            ShuttingDown: the block was cancelled, or not entered, because the crawler closes.
+        """
+        self.check()
+        limit = asyncio.timeout_at(self._end)
+        self._limits.add(limit)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if limit.expired():
+                raise ShuttingDown("The crawl ended before the target was done.") from None
+            raise
+        finally:
+            self._limits.remove(limit)
+
+    def _begin(self) -> None:
+        self.begun = True
+        self._end = asyncio.get_running_loop().time() + self.grace
+        for limit in self._limits:
+            limit.reschedule(self._end)

@@ -1,0 +1,58 @@
+"""What Scrapy, Twisted and item pipelines raise, as this project's typed errors."""
+
+from __future__ import annotations
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    DropItem,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
+from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
+
+from crawler.errors import (
+    BlockedByPolicy,
+    ItemDropped,
+    ScrapeError,
+    ServiceError,
+    UpstreamError,
+    UpstreamTimeout,
+)
+
+DOWNLOAD_FAILURES = (
+    CannotResolveHostError,
+    ConnectError,
+    ConnectionDone,
+    ConnectionLost,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    OSError,
+    ResponseDataLossError,
+)
+"""What a download raises where the platform, or the way to it, is at fault."""
+
+
+def as_scrape_error(error: BaseException | None) -> ScrapeError:
+    """Any exception as a typed one: downloads that failed are the platform's, the rest is a bug of ours."""
+    if isinstance(error, ScrapeError):
+        return error
+    if isinstance(error, DropItem):
+        return ItemDropped(f"The item was dropped: {error}", reason="dropped")
+    if isinstance(error, (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES)):
+        return _download_error(error)
+    return ServiceError("Something broke on our side; the log has it under this request's id.")
+
+
+def _download_error(error: Exception) -> ScrapeError:
+    if isinstance(error, DownloadTimeoutError):
+        return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
+    if not isinstance(error, IgnoreRequest):
+        return UpstreamError(f"The download failed: {type(error).__name__}.", reason="connection")
+    if "robots.txt" in str(error):  # all that Scrapy tells of it
+        return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
+    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirects in a circle, a bomb

@@ -1,0 +1,105 @@
+"""What a project adds to a crawl for the tests of closing: a slow pipeline, broken targets, and a count of signals."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider, IgnoreRequest
+from scrapy.http import HtmlResponse, Response
+
+from crawler.errors import ScrapeError
+from crawler.platforms.retail.pages import SearchPage
+from crawler.platforms.retail.requests import listing_request
+from crawler.spiders.base import First, PlatformSpider
+from crawler.targets.target import Target
+
+
+class SlowPipeline:
+    """Takes a second for each item."""
+
+    async def process_item(self, item: Any) -> Any:
+        await asyncio.sleep(1)
+        return item
+
+
+class Events:
+    """Writes a line into the file ``EVENTS_FILE`` for each scheduled target and each ``spider_closed``."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Events:
+        extension = cls(Path(crawler.settings["EVENTS_FILE"]))
+        crawler.signals.connect(extension.request_scheduled, signals.request_scheduled)
+        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
+        return extension
+
+    def request_scheduled(self, request: Request) -> None:
+        self._write("scheduled", request.meta["target"].id)
+
+    def spider_closed(self, reason: str) -> None:
+        self._write("closed", reason)
+
+    def _write(self, event: str, what: str) -> None:
+        with self.file.open("a") as out:
+            out.write(f"{event} {what}\n")
+
+
+class BrokenTargets:
+    """Makes ``scrape()`` do, by the target's query, what a spider may do at its worst."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> BrokenTargets:
+        extension = cls(crawler)
+        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
+        return extension
+
+    def spider_opened(self, spider: PlatformSpider) -> None:
+        scrape = spider.scrape
+
+        async def broken(target: Target, first: First) -> dict[str, Any]:
+            query = target.params.model_dump().get("query")
+            if query == "raise":
+                raise ValueError("a bug of ours")
+            if query == "close":
+                raise CloseSpider("enough")
+            data = await scrape(target, first)
+            if query == "followups":
+                for number in range(3):
+                    try:
+                        request = listing_request(spider.origin(), query=f"hang {number}")
+                        await spider.get(SearchPage, request, target)
+                    except ScrapeError:
+                        pass  # a platform may go on with its other sources
+            return data
+
+        spider.scrape = broken  # type: ignore[method-assign]
+
+
+class Meddler:
+    """A downloader middleware behind the throttle, which does all that a middleware may do with a request."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def process_request(self, request: Request) -> Request | Response | None:
+        query = dict(parse_qsl(urlsplit(request.url).query)).get("q", "")
+        if query in self.seen:
+            return None
+        self.seen.add(query)
+        if query == "refused":
+            raise IgnoreRequest("refused")
+        if query == "answered":
+            return HtmlResponse(request.url, status=404, request=request)
+        if query == "replaced":
+            return request.replace(priority=1)
+        return None

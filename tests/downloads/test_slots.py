@@ -1,0 +1,86 @@
+"""Download slots: taken before a request reaches the network, and released when its transfer has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+
+import pytest
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.settings import Settings
+
+from crawler.downloads import throttle
+from crawler.errors import ShuttingDown
+from crawler.middlewares import Turns
+from crawler.targets.closing import crawler_closing
+
+URL = "https://shop.example/"
+
+
+@pytest.fixture
+def crawler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Crawler]:
+    """A crawler of a platform with one slot."""
+    state = throttle.Platform(throttle.Budget(1), throttle.CircuitBreaker(0, 0))
+    monkeypatch.setattr("crawler.middlewares.platform_state", lambda *_: state)
+    made = Crawler(Spider, Settings())
+    made.spider = Spider.from_crawler(made, "retail")
+    return made
+
+
+def left_downloader(crawler: Crawler, request: Request) -> None:
+    crawler.signals.send_catch_log(signals.request_left_downloader, request=request, spider=crawler.spider)
+
+
+async def is_free(turns: Turns) -> bool:
+    """Whether a further request has the slot at once."""
+    probe = Request(URL)
+    try:
+        async with asyncio.timeout(0.01):
+            await turns.process_request(probe)
+    except TimeoutError:
+        return False
+    turns.release(probe)
+    return True
+
+
+async def test_the_slot_is_released_when_the_request_has_left_the_downloader(crawler: Crawler) -> None:
+    turns, request = Turns.from_crawler(crawler), Request(URL)
+    await turns.process_request(request)
+    assert not await is_free(turns)
+    left_downloader(crawler, request)
+    assert await is_free(turns)
+
+
+async def test_a_slot_is_released_once(crawler: Crawler) -> None:
+    turns, first, second = Turns.from_crawler(crawler), Request(URL), Request(URL)
+    await turns.process_request(first)
+    left_downloader(crawler, first)
+    await turns.process_request(second)
+    turns.process_response(first, Response(URL))
+    turns.process_exception(first, ValueError())
+    assert not await is_free(turns)
+
+
+async def test_a_request_that_is_discarded_releases_its_slot(crawler: Crawler) -> None:
+    turns, request = Turns.from_crawler(crawler), Request(URL)
+    await turns.process_request(request)
+    del request
+    gc.collect()
+    assert await is_free(turns)
+
+
+async def test_a_request_that_waits_for_a_slot_gives_up_when_the_crawler_closes(crawler: Crawler) -> None:
+    turns = Turns.from_crawler(crawler)
+    holding = Request(URL)
+    await turns.process_request(holding)
+    waiting = asyncio.ensure_future(turns.process_request(Request(URL)))
+    await asyncio.sleep(0)
+    crawler.signals.send_catch_log(crawler_closing, reason="shutdown")
+    with pytest.raises(ShuttingDown):
+        await waiting
+    with pytest.raises(ShuttingDown):
+        await turns.process_request(Request(URL))
+    left_downloader(crawler, holding)

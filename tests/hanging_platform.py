@@ -1,0 +1,133 @@
+"""A shop on loopback that leaves chosen requests without an answer, and counts its open connections."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlsplit
+
+from crawler.sandbox.faults import Answer, Ask
+from crawler.sandbox.retail.site import World
+
+Respond = Callable[[str, dict[str, str]], Answer | None]
+"""From a path and its query to an answer; None: there is none, ever."""
+PATIENCE = 240.0
+"""Seconds after which a test gives up waiting for something that it is sure of."""
+
+
+@dataclass
+class HangingPlatform:
+    """What the server has seen. Read from the test's thread while the server's own thread writes it."""
+
+    world: World
+    respond: Respond | None
+    port: int = 0
+    robots: bytes | None = None
+    """Its robots.txt."""
+    release: threading.Event = field(default_factory=threading.Event)
+    """When it is set, requests that were left without an answer have one after all."""
+    asked: list[str] = field(default_factory=list)
+    """Path and query of each request."""
+    open_connections: int = 0
+    most_connections: int = 0
+    unanswered: int = 0
+    """How many requests are waiting for an answer that does not come."""
+
+    @property
+    def origin(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def page(self, path: str, args: dict[str, str]) -> Answer:
+        """An honest page."""
+        if path == "/robots.txt":
+            return (404, {}, b"") if self.robots is None else (200, {"Content-Type": "text/plain"}, self.robots)
+        return self.world.page(Ask(path, args))
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        self.open_connections += 1
+        self.most_connections = max(self.most_connections, self.open_connections)
+        try:
+            while await self._request(reader, writer):
+                pass
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the client is gone
+        finally:
+            self.open_connections -= 1
+            writer.close()
+
+    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = await reader.readuntil(b"\r\n\r\n")
+        url = head.split(b" ", 2)[1].decode("latin-1")
+        self.asked.append(url)
+        parts = urlsplit(url)
+        args = dict(parse_qsl(parts.query))
+        answer = self.respond(parts.path, args) if self.respond else self.page(parts.path, args)
+        if answer is None:
+            self.unanswered += 1
+            gone = asyncio.ensure_future(reader.read(1))
+            try:
+                while not gone.done() and not self.release.is_set():
+                    await asyncio.wait([gone], timeout=0.02)
+            finally:
+                self.unanswered -= 1
+            if gone.done():
+                await gone
+                return False
+            gone.cancel()
+            answer = self.page(parts.path, args)
+        status, headers, body = answer
+        lines = [f"HTTP/1.1 {status} OK", f"Content-Length: {len(body)}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        await writer.drain()
+        return True
+
+    def wait_until(self, condition: Callable[[HangingPlatform], bool]) -> None:
+        """Wait for something that will be so; fail where it is not."""
+        end = time.monotonic() + PATIENCE
+        while not condition(self):
+            assert time.monotonic() < end, (self.open_connections, self.unanswered, self.asked)
+            time.sleep(0.01)
+
+
+@contextmanager
+def hanging_platform(respond: Respond | None = None, *, light: bool = True) -> Iterator[HangingPlatform]:
+    """Serves in a thread of its own. Without ``respond``, queries that begin with ``hang`` have no answer."""
+    platform = HangingPlatform(World(light=light), respond)
+    if respond is None:
+        platform.respond = lambda path, args: (
+            None if args.get("q", "").startswith("hang") else platform.page(path, args)
+        )
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+    started = threading.Event()
+
+    async def main() -> None:
+        server = await asyncio.start_server(platform.serve, "127.0.0.1", 0)
+        platform.port = server.sockets[0].getsockname()[1]
+        started.set()
+        await stop.wait()
+        server.close()
+
+    def run() -> None:
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(main())
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    started.wait()
+    try:
+        yield platform
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()

@@ -1,0 +1,94 @@
+"""What all page objects have from their base."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+from web_poet import HttpResponse, PageParams, field
+
+import crawler.platforms
+from crawler.errors import UpstreamBlocked
+from crawler.platforms.page import PlatformPage
+
+
+@attrs.define(slots=False)
+class WordPage(PlatformPage):
+    """A page with one field, and a count of how often its gate and its field are run."""
+
+    source: ClassVar[str] = "word"
+
+    def __attrs_post_init__(self) -> None:
+        self.runs: list[str] = []
+
+    def validate_input(self) -> None:
+        """Runs as every gate does."""
+        self.runs.append("gate")
+        self.refuse_failures()
+
+    @field
+    def word(self) -> str:
+        self.runs.append("field")
+        return str(self.response.text)
+
+
+def page_of(body: bytes = b"word") -> WordPage:
+    return WordPage(response=HttpResponse("https://platform.example/", body), page_params=PageParams())
+
+
+def page_classes() -> list[type[PlatformPage]]:
+    """Every page class of the package."""
+    for module in walk_packages(crawler.platforms.__path__, "crawler.platforms."):
+        import_module(module.name)
+    found, waiting = [], [PlatformPage]
+    while waiting:
+        below = [kind for kind in waiting.pop().__subclasses__() if kind.__module__.startswith("crawler.platforms.")]
+        found += below
+        waiting += below
+    return found
+
+
+def test_co_16_page_classes_add_fields_only() -> None:
+    classes = page_classes()
+    assert len(classes) > 20
+    assert {kind for kind in classes if vars(kind).keys() & {"to_item", "_validate_input"}} == set()
+
+
+def test_co_16_an_item_is_read_once() -> None:
+    page = page_of()
+    assert asyncio.run(page.to_item()) is asyncio.run(page.to_item())
+    assert asyncio.run(page.to_item()) == {"word": "word"}
+    assert page.runs == ["gate", "field"]
+
+
+def test_a_field_alone_passes_the_gate_once() -> None:
+    page = page_of()
+    assert (page.word, page.word) == ("word", "word")
+    assert page.runs == ["gate", "field", "field"]
+
+
+def test_a_page_that_was_refused_stays_refused() -> None:
+    page = page_of(b"")
+    for read in (lambda: asyncio.run(page.to_item()), lambda: page.word):
+        with pytest.raises(UpstreamBlocked):
+            read()
+    assert page.runs == ["gate", "gate"]
+
+
+def test_a_page_that_was_read_is_freed_at_once() -> None:
+    """Not when the garbage collector comes by: pages are megabytes."""
+    page: Any = page_of()
+    asyncio.run(page.to_item())
+    freed = weakref.ref(page)
+    gc.disable()
+    try:
+        del page
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,150 @@
+"""A run of ten targets in this process, without downloads: the real feeds, journal and accounting, on any disk."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider
+from scrapy.settings import Settings
+from scrapy.statscollectors import MemoryStatsCollector
+
+from crawler.commands.crawl import exit_code
+from crawler.errors import TargetNotFound
+from crawler.outputs.feeds import Feeds
+from crawler.spiders.retail import RetailSpider
+from crawler.targets.checkpoint import Resume
+from crawler.targets.sources import TargetsUnavailableError
+from crawler.targets.target import Record, Target
+from crawler.targets.tracker import Accounting
+
+COUNT = 10
+
+
+def targets_file(folder: Path) -> Path:
+    """Ten targets: every third has no data, every fourth has a second page."""
+    file = folder / "targets.jsonl"
+    file.write_text("".join(f'{{"id": "t{n}", "cat_id": "1_{n}"}}\n' for n in range(COUNT)))
+    return file
+
+
+def has_data(number: int) -> bool:
+    return number % 3 != 2
+
+
+def has_more(number: int) -> bool:
+    return has_data(number) and number % 4 == 0
+
+
+EXPECTED = (
+    Counter(
+        [(f"1_{n}", 1) for n in range(COUNT) if has_data(n)] + [(f"1_{n}", 2) for n in range(COUNT) if has_more(n)]
+    ),
+    Counter((f"1_{n}", 1) for n in range(COUNT) if not has_data(n)),
+)
+"""What is in the feeds of data and of failures in the end: categories and pages."""
+
+
+def outputs(folder: Path) -> tuple[Counter[tuple[str, int]], Counter[tuple[str, int]]]:
+    """What is in the feeds. A line that is not whole raises an exception."""
+    found: list[Counter[tuple[str, int]]] = []
+    for name in ("out", "failed"):
+        counts: Counter[tuple[str, int]] = Counter()
+        for file in folder.glob(f"{name}*"):
+            text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+            assert not text or text.endswith(b"\n")
+            for line in text.splitlines():
+                params = json.loads(line)["params"]
+                counts[params["cat_id"], params["page"]] += 1
+        found.append(counts)
+    return found[0], found[1]
+
+
+class _Engine:
+    """As much of Scrapy's engine as the components use."""
+
+    def __init__(self, spider: RetailSpider, accounting: Accounting) -> None:
+        self.spider = spider
+        self.scraper = SimpleNamespace(spidermw=SimpleNamespace(middlewares=(accounting,)))
+        self.reason = ""
+
+    async def close_spider_async(self, *, reason: str) -> None:
+        self.reason = self.reason or reason
+
+
+class SmallRun:
+    """One start. ``stop_after``: as a Ctrl-C does after so many targets."""
+
+    def __init__(self, folder: Path, targets: Path, feed: str = "out.jsonl", *, resume: bool = True) -> None:
+        self.folder = folder
+        self.reason = ""
+        settings = Settings()
+        settings.setmodule("crawler.settings", priority="project")
+        settings.set("FEEDS", {str(folder / feed): {"format": "jsonlines"}}, priority="cmdline")
+        settings.set("FAILURES_FEED", str(folder / "failed.jsonl"), priority="cmdline")
+        self.crawler = Crawler(RetailSpider, settings)
+        self.crawler.stats = MemoryStatsCollector(self.crawler)
+        arguments = {"targets": str(targets)} | ({"resume": str(folder / "state")} if resume else {})
+        self.spider = cast("RetailSpider", RetailSpider.from_crawler(self.crawler, **arguments))
+        self.crawler.spider = self.spider
+
+    def start(self) -> int:
+        """Run. Returns the exit code of the command."""
+        return asyncio.run(self._start())
+
+    async def _start(self) -> int:
+        self.feeds = Feeds.from_crawler(self.crawler)
+        resume = Resume.from_crawler(self.crawler)
+        accounting = Accounting.from_crawler(self.crawler)
+        self.crawler.extensions = cast("Any", SimpleNamespace(middlewares=(self.feeds, resume)))
+        self.engine = _Engine(self.spider, accounting)
+        self.crawler.engine = cast("Any", self.engine)
+        try:
+            self.reason = await self._crawl(accounting)
+            await self.crawler.signals.send_catch_log_async(
+                signals.spider_closed, spider=self.spider, reason=self.reason
+            )
+            assert self.crawler.stats is not None
+            self.crawler.stats.set_value("finish_reason", self.reason)
+            await self.crawler.signals.send_catch_log_async(signals.engine_stopped)
+        finally:
+            if resume.journal is not None:
+                resume.journal.close()  # a process that is killed releases its locks
+        return exit_code(self.crawler)
+
+    async def _crawl(self, accounting: Accounting) -> str:
+        opened = await self.crawler.signals.send_catch_log_async(
+            signals.spider_opened, spider=self.spider, dont_log=CloseSpider
+        )
+        for _, result in opened:
+            if isinstance(result, CloseSpider):
+                return result.reason
+        try:
+            async for target in accounting.release(self.spider.source):
+                self._scrape(accounting, target)
+                await asyncio.sleep(0)
+                if self.engine.reason:
+                    return self.engine.reason
+        except TargetsUnavailableError as error:
+            return str(error)
+        return self.engine.reason or "finished"
+
+    @staticmethod
+    def _scrape(accounting: Accounting, target: Target) -> None:
+        params = cast("Any", target.params)
+        number = int(params.cat_id.removeprefix("1_"))
+        if not has_data(number):
+            accounting.settle(target, error=TargetNotFound("gone"))
+            return
+        if has_more(number) and params.page == 1:
+            accounting.push(target.further(page=2))
+        record = Record({"text": "invented " * (number + 1)}, target, datetime.now(UTC))
+        accounting.settle(target, record=record.as_line())

@@ -1,0 +1,261 @@
+"""Crawls that close early, while their targets wait for a platform that never answers.
+
+Each run must end within its grace and the time of its pipelines. ``TOO_LONG`` is not a measurement: it ends a run that
+waits for its platform instead, for the hour that a download may take here.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from crawler import settings as project_settings
+from crawler.sandbox.faults import Answer
+from tests.crawls import ROOT, command, lines
+from tests.hanging_platform import HangingPlatform, hanging_platform
+
+GRACE = 1
+TOO_LONG = 240
+"""Seconds after which a run is taken for one that waits for its platform. Most of them end within five."""
+COMPONENTS = "tests.closing_components"
+PIPELINES = {"crawler.pipelines.ValidationPipeline": 300, f"{COMPONENTS}.SlowPipeline": 400}
+PIPELINES["crawler.pipelines.BatchLinePipeline"] = 900
+EXTENSIONS = {f"{COMPONENTS}.Events": 600, f"{COMPONENTS}.BrokenTargets": 600}
+
+
+class Closed(NamedTuple):
+    """A crawl that has ended."""
+
+    code: int
+    outcomes: Counter[str]
+    """Lines of the feed and of the failures feed, by target."""
+    codes: dict[str, str]
+    scheduled: set[str]
+    closings: list[str]
+    """The reason of each ``spider_closed``."""
+    log: str
+
+
+class Crawl:
+    """A crawl of the targets of these queries, in a folder."""
+
+    def __init__(self, folder: Path, origin: str, queries: list[str], settings: dict[str, Any], feed: str = "") -> None:
+        self.folder = folder
+        targets = folder / "targets.jsonl"
+        targets.write_text("".join(json.dumps({"id": q, "query": q}) + "\n" for q in queries))
+        given = {
+            "PLATFORM_ORIGINS": json.dumps({"retail": origin}),
+            "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 3, "delay": 0}}),
+            "CLOSE_GRACE": GRACE,
+            "DOWNLOAD_TIMEOUT": 3_600,
+            "FAILURES_FEED": folder / "failures.jsonl",
+            "ITEM_PIPELINES": json.dumps(PIPELINES),
+            "EXTENSIONS": json.dumps({**project("EXTENSIONS"), **EXTENSIONS}),
+            "EVENTS_FILE": folder / "events",
+            **settings,
+        }
+        self.start = command("retail", {"targets": targets}, given, "-O", feed or str(folder / "out.jsonl"))
+
+    def run(self, *arguments: str, stop: threading.Event | None = None) -> Closed:
+        """Run it, with a SIGTERM when ``stop`` is set."""
+        with (self.folder / "log").open("w") as log:
+            process = subprocess.Popen([*self.start, *arguments], cwd=ROOT, stderr=log)
+            try:
+                if stop is not None:
+                    assert stop.wait(TOO_LONG)
+                    process.send_signal(signal.SIGTERM)
+                code = process.wait(TOO_LONG)
+            finally:
+                process.kill()
+                process.wait()
+        data, failures = lines(self.folder / "out.jsonl"), lines(self.folder / "failures.jsonl")
+        events = [line.split(" ", 1) for line in (self.folder / "events").read_text().splitlines()]
+        return Closed(
+            code,
+            Counter(line["id"] for line in [*data, *failures]),
+            {line["id"]: line.get("code", "OK") for line in [*data, *failures]},
+            {what for event, what in events if event == "scheduled"},
+            [what for event, what in events if event == "closed"],
+            (self.folder / "log").read_text(),
+        )
+
+
+def project(setting: str) -> dict[str, int | None]:
+    """The components that the project's settings name."""
+    found: dict[str, int | None] = getattr(project_settings, setting)
+    return found
+
+
+HANGING = [f"hang {number}" for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "queries", "reason"),
+    [
+        pytest.param({"CLOSESPIDER_TIMEOUT": 2}, ["mustard"], "closespider_timeout", id="timeout"),
+        pytest.param({"CLOSESPIDER_ITEMCOUNT": 1}, ["mustard"], "closespider_itemcount", id="itemcount"),
+        pytest.param({"CLOSESPIDER_ERRORCOUNT": 1}, ["raise", "mustard"], "closespider_errorcount", id="errorcount"),
+        pytest.param(
+            {"MEMUSAGE_LIMIT_MB": 1, "MEMUSAGE_CHECK_INTERVAL_SECONDS": 1},
+            ["mustard"],
+            "memusage_exceeded",
+            id="memusage",
+        ),
+        pytest.param({}, ["close", "mustard"], "enough", id="CloseSpider in a target"),
+        pytest.param(
+            {"CLOSESPIDER_ITEMCOUNT": 1, "CONCURRENT_REQUESTS": 3},
+            ["mustard"],
+            "closespider_itemcount",
+            id="all of Scrapy's places taken",
+        ),
+    ],
+)
+def test_a_crawl_that_closes_waits_no_longer_than_its_grace(
+    tmp_path: Path, settings: dict[str, Any], queries: list[str], reason: str
+) -> None:
+    with hanging_platform() as platform:
+        closed = Crawl(tmp_path, platform.origin, [*queries, *HANGING], settings).run()
+        platform.wait_until(lambda seen: seen.unanswered == 0)
+    assert closed.closings == [reason], closed.log
+    assert_one_outcome_each(closed)
+    assert {closed.codes[query] for query in HANGING if query in closed.scheduled} == {"SHUTTING_DOWN"}
+    assert closed.code == 1
+
+
+def assert_one_outcome_each(closed: Closed) -> None:
+    assert set(closed.outcomes.values()) == {1}, closed.outcomes
+    assert closed.scheduled <= set(closed.outcomes), closed.log
+
+
+def test_a_feed_that_cannot_be_written_ends_the_crawl_within_its_grace(tmp_path: Path) -> None:
+    with hanging_platform(light=False) as platform:  # a page of which the line is longer than a file's buffer
+        closed = Crawl(tmp_path, platform.origin, ["mustard", *HANGING], {}, "/dev/full:jsonl").run()
+    assert len(closed.closings) == 1, closed.log
+    assert "No space left" in closed.closings[0]
+    assert closed.outcomes - Counter(["mustard"]) == Counter(closed.scheduled - {"mustard"})
+    assert closed.code == 1
+
+
+def test_sigterm_ends_a_crawl_within_its_grace(tmp_path: Path) -> None:
+    with hanging_platform() as platform:
+        crawl = Crawl(tmp_path, platform.origin, ["mustard", *HANGING], {})
+        closed = crawl.run(stop=when(platform, lambda seen: seen.unanswered == 3))
+    assert closed.closings == ["shutdown"], closed.log
+    assert_one_outcome_each(closed)
+    assert closed.codes == {"mustard": "OK", **dict.fromkeys(HANGING, "SHUTTING_DOWN")}
+    assert closed.code == 1
+
+
+def when(platform: HangingPlatform, condition: Any) -> threading.Event:
+    """An event that is set when something is so."""
+    event = threading.Event()
+
+    def watch() -> None:
+        platform.wait_until(condition)
+        event.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    return event
+
+
+def test_transfers_that_end_within_the_grace_have_their_data(tmp_path: Path) -> None:
+    """The grace is longer than the test waits: only the answer can end the run."""
+    with hanging_platform() as platform:
+        crawl = Crawl(tmp_path, platform.origin, ["hang"], {"CLOSE_GRACE": 3_600})
+        stop = when(platform, lambda seen: seen.unanswered == 1)
+        closing = when(platform, lambda _: "Closing spider" in text(tmp_path / "log"))
+        threading.Thread(target=lambda: closing.wait(TOO_LONG) and platform.release.set(), daemon=True).start()
+        closed = crawl.run(stop=stop)
+    assert closed.codes == {"hang": "OK"}, closed.log
+
+
+def text(file: Path) -> str:
+    """What a file has so far."""
+    return file.read_text() if file.exists() else ""
+
+
+def test_a_target_whose_follow_ups_closing_has_ended_is_not_half_a_record(tmp_path: Path) -> None:
+    with hanging_platform() as platform:
+        crawl = Crawl(tmp_path, platform.origin, ["followups"], {})
+        closed = crawl.run(stop=when(platform, lambda seen: seen.unanswered == 1))
+    assert closed.codes == {"followups": "SHUTTING_DOWN"}, closed.log
+    assert closed.closings == ["shutdown"]
+    assert len(platform.asked) == 2, "nothing is requested once the crawl closes"
+    assert "Traceback" not in closed.log
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer"),
+    [
+        pytest.param({"BREAKER_THRESHOLD": 1}, (403, {"Retry-After": "600"}, b"no"), id="for the circuit breaker"),
+        pytest.param({"RETRY_BACKOFF_MAX": 90}, (503, {"Retry-After": "60"}, b"later"), id="for a retry"),
+        pytest.param({"TARGETS_IN_FLIGHT": 1}, None, id="for the window"),
+    ],
+)
+def test_targets_that_wait_give_up_at_once(tmp_path: Path, settings: dict[str, Any], answer: Answer | None) -> None:
+    with hanging_platform(lambda _path, _args: answer) as platform:
+        queries = [f"query {number}" for number in range(8)]
+        crawl = Crawl(tmp_path, platform.origin, queries, {**settings, "CLOSESPIDER_TIMEOUT": 3})
+        closed = crawl.run()
+    assert closed.closings == ["closespider_timeout"], closed.log
+    assert_one_outcome_each(closed)
+    assert "SHUTTING_DOWN" in closed.codes.values()
+
+
+def test_a_crawl_that_is_resumed_leaves_unfinished_targets_without_outcome(tmp_path: Path) -> None:
+    with hanging_platform() as platform:
+        crawl = Crawl(tmp_path, platform.origin, ["mustard", *HANGING], {})
+        first = crawl.run("-a", f"resume={tmp_path / 'state'}", stop=when(platform, lambda seen: seen.unanswered == 3))
+        assert first.codes == {"mustard": "OK"}, first.log
+        assert f"out={len(HANGING)}" in first.log
+        platform.respond = platform.page
+        second = crawl.run("-a", f"resume={tmp_path / 'state'}")
+    assert second.outcomes == Counter(["mustard", *HANGING])
+    assert set(second.codes.values()) == {"OK"}
+    assert second.code == 0
+
+
+# Downloads that nothing waits for any more
+
+
+def test_robots_txt_that_comes_after_the_first_deadline_is_obeyed(tmp_path: Path) -> None:
+    with hanging_platform(lambda path, args: None if path == "/robots.txt" else platform.page(path, args)) as platform:
+        platform.robots = b"User-agent: *\nDisallow: /search"
+        settings = {"ROBOTSTXT_OBEY": 1, "TARGET_TIMEOUT": 3, "TARGETS_IN_FLIGHT": 1}
+        crawl = Crawl(tmp_path, platform.origin, ["first", "second"], settings)
+        with (tmp_path / "targets.jsonl").open("a") as targets:
+            targets.write('{"id": "allowed", "cat_id": "976759"}\n')
+        second = when(platform, lambda _: "scheduled second" in text(tmp_path / "events"))
+        threading.Thread(target=lambda: second.wait(TOO_LONG) and platform.release.set(), daemon=True).start()
+        closed = crawl.run()
+    assert closed.codes == {"first": "UPSTREAM_TIMEOUT", "second": "BLOCKED_BY_POLICY", "allowed": "OK"}, closed.log
+    assert [url.partition("?")[0] for url in platform.asked if url.startswith("/search")] == []
+    assert platform.asked.count("/robots.txt") == 1
+
+
+def test_no_request_keeps_its_download_slot(tmp_path: Path) -> None:
+    """Whatever happens to a request after it has taken the only slot, the next one has it."""
+    settings = {
+        "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": 0}}),
+        "DOWNLOADER_MIDDLEWARES": json.dumps({**project("DOWNLOADER_MIDDLEWARES"), f"{COMPONENTS}.Meddler": 995}),
+        "HTTPCACHE_ENABLED": 1,
+        "HTTPCACHE_DIR": tmp_path / "cache",
+        "ROBOTSTXT_OBEY": 1,
+        "TARGETS_IN_FLIGHT": 1,
+    }
+    queries = ["refused", "answered", "replaced", "mustard"]
+    with hanging_platform() as platform:
+        crawl = Crawl(tmp_path, platform.origin, queries, settings)
+        with (tmp_path / "targets.jsonl").open("a") as targets:
+            targets.write('{"id": "cached", "query": "mustard"}\n')
+        closed = crawl.run()
+    failed = {"refused": "UPSTREAM_ERROR", "answered": "TARGET_NOT_FOUND"}
+    assert closed.codes == {**dict.fromkeys([*queries, "cached"], "OK"), **failed}, closed.log
+    assert len(platform.asked) == 3, "robots.txt, and one for each of two targets"

@@ -1,0 +1,134 @@
+"""Feeds and journal on disks that fail: after a resume every target is there once, or the run says that it cannot."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.disk import Disk, KilledError, faulty
+from tests.small_run import EXPECTED, SmallRun, outputs, targets_file
+
+FEEDS = ["out.jsonl", "out.jsonl.gz"]
+
+
+def operations(folder: Path, targets: Path, feed: str) -> int:
+    """How often a whole run touches the disk."""
+    folder.mkdir()
+    with faulty(Disk(folder)) as disk:
+        assert SmallRun(folder, targets, feed).start() == 4
+    assert outputs(folder) == EXPECTED
+    return disk.operations
+
+
+def some(count: int, most: int) -> list[int]:
+    """All numbers below ``count``, or ``most`` of them, evenly."""
+    return sorted({number * count // most for number in range(most)}) if count > most else list(range(count))
+
+
+def resumes(folder: Path, targets: Path, feed: str, said: str) -> None:
+    """Two more starts on a disk that works: the second one finds all done."""
+    for start in range(2):
+        run = SmallRun(folder, targets, feed)
+        assert run.start() == 4, f"{said}, start {start}: {run.reason}"
+        assert outputs(folder) == EXPECTED, f"{said}, start {start}"
+
+
+@pytest.mark.parametrize("most", [6, pytest.param(100_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("kind", [{}, {"torn": True}, {"full": True}, {"full": True, "torn": True}], ids=str)
+def test_rb_1_rb_2_an_error_of_the_disk_loses_nothing(
+    tmp_path: Path, kind: dict[str, bool], feed: str, most: int
+) -> None:
+    targets = targets_file(tmp_path)
+    for number in some(operations(tmp_path / "whole", targets, feed), most):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with faulty(Disk(folder, fail_at=number, **kind)) as disk:
+            run = SmallRun(folder, targets, feed)
+            code = run.start()
+        said = f"{disk.failed} as operation {number}"
+        assert disk.failed
+        assert code == 1, said
+        assert "No space left" in run.reason or run.reason == "finished", said
+        resumes(folder, targets, feed, said)
+
+
+@pytest.mark.parametrize("most", [6, pytest.param(100_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_kill_at_any_operation_loses_nothing(tmp_path: Path, feed: str, most: int) -> None:
+    targets = targets_file(tmp_path)
+    for number in some(operations(tmp_path / "whole", targets, feed), most):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with faulty(Disk(folder, kill_at=number)) as disk:
+            with suppress(KilledError):
+                SmallRun(folder, targets, feed).start()
+            assert disk.killed
+        with faulty(Disk(folder, kill_at=number // 2)), suppress(KilledError):
+            SmallRun(folder, targets, feed).start()
+        resumes(folder, targets, feed, f"killed at {number}")
+
+
+def lose(file: Path, size: int, *, zeros: bool) -> None:
+    """What a power cut leaves of a file of which so much had reached the disk."""
+    length = file.stat().st_size
+    with file.open("rb+") as opened:
+        opened.truncate(size)
+        if zeros:
+            opened.truncate(length)
+
+
+@pytest.mark.parametrize(
+    ("kills", "lengths"), [(3, 4), pytest.param(100_000, 8, marks=pytest.mark.soak)], ids=["some", "all"]
+)
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("zeros", [False, True], ids=["cut", "zeros"])
+def test_a_power_cut_loses_nothing(  # cases
+    tmp_path: Path,
+    feed: str,
+    zeros: bool,  # noqa: FBT001
+    kills: int,
+    lengths: int,
+) -> None:
+    """Each file, and all of them at once, is cut to what was flushed since its last sync, and to lengths between."""
+    targets = targets_file(tmp_path)
+    count = operations(tmp_path / "whole", targets, feed)
+    chance = random.Random(count)  # noqa: S311  # no secret
+    for number in [*some(count, kills), count]:
+        left = tmp_path / "left"
+        left.mkdir()
+        with faulty(Disk(left, kill_at=number)) as disk, suppress(KilledError):
+            SmallRun(left, targets, feed).start()
+        cases: list[dict[Path, int]] = []
+        for file, flushed in disk.lengths.items():
+            if not file.exists():
+                continue
+            first, last = disk.synced.get(file, 0), file.stat().st_size
+            between = range(first, last)
+            sizes = {*flushed, first, *chance.sample(between, min(lengths, len(between)))}
+            cases += [{file: size} for size in sorted(sizes) if size <= last]
+        for _ in range(lengths):
+            each = [case for case in cases if chance.random() < len(disk.lengths) / max(1, len(cases))]
+            cases.append({file: size for case in each for file, size in case.items()})
+        for case in cases:
+            folder = tmp_path / "copy"
+            shutil.copytree(left, folder)
+            for file, size in case.items():
+                lose(folder / file.relative_to(left), size, zeros=zeros)
+            with_moved_paths(folder, left)
+            named = {file.name: size for file, size in case.items()}
+            resumes(folder, targets, feed, f"killed at {number}, left: {named}")
+            shutil.rmtree(folder)
+        shutil.rmtree(left)
+
+
+def with_moved_paths(folder: Path, former: Path) -> None:
+    """Lets the journal name the files of the copy."""
+    journal = folder / "state/ledger.jsonl"
+    if journal.exists():
+        # Both names are equally long, so that what is left of a cut line stays as it is.
+        journal.write_bytes(journal.read_bytes().replace(str(former).encode(), str(folder).encode()))

@@ -1,0 +1,108 @@
+"""Which private names of libraries the code touches: each is listed here with its reason, and there are few."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "crawler"
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "commands" not in path.parts or path.stem != "__init__")
+PRIVATE = re.compile(r"_(?!_)\w+")
+
+REASONS = {
+    (
+        "crawler.outputs.feeds",
+        "_close_slot",
+    ): "Scrapy counts what a storage refuses, not what an exporter cannot finish",
+    ("crawler.service.edge", "_send100Continue"): "Twisted answers 'Expect' before the headers are checked",
+    ("crawler.service.resources", "_disconnected"): "Twisted has no other way to ask whether the client is gone",
+    ("crawler.platforms.page", "_validate_input"): "web-poet's own keeps a cycle of megabytes alive",
+    ("crawler.middlewares", "_engine_started"): "Scrapy's Redirect complains where no middleware sets a Referer",
+    (
+        "crawler.browser.handler",
+        "_crawler",
+    ): "the base of scrapy-playwright's handler keeps the crawler under this name",
+}
+"""Module and name -> why there is no public way."""
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def own_names() -> set[str]:
+    """Private names that the project itself defines: functions, classes, attributes and variables."""
+    found: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                    found.add(name)
+                case ast.Attribute(attr=name, ctx=ast.Store(), value=ast.Name(id="self" | "cls")):
+                    found.add(name)
+                case ast.Name(id=name, ctx=ast.Store()):
+                    found.add(name)
+    return {name for name in found if PRIVATE.fullmatch(name)}
+
+
+def foreign_accesses(path: Path, own: set[str]) -> Iterator[str]:
+    """Private names that a module reads and the project does not define, also through ``getattr``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Attribute(attr=name) if PRIVATE.fullmatch(name) and name not in own:
+                yield name
+            case ast.ImportFrom(module=str(module), names=names) if not module.startswith("crawler"):
+                yield from (alias.name for alias in names if PRIVATE.fullmatch(alias.name))
+            case ast.Call(
+                func=ast.Name(id="getattr" | "setattr" | "hasattr"), args=[_, ast.Constant(value=str(name)), *_]
+            ):
+                if PRIVATE.fullmatch(name) and name not in own:
+                    yield name
+
+
+def inherited(module: str) -> Iterator[str]:
+    """Private names of libraries' classes that classes of a module override or use through ``self``."""
+    for value in vars(importlib.import_module(module)).values():
+        if not inspect.isclass(value) or value.__module__ != module:
+            continue
+        bases = [
+            base for base in value.__mro__[1:] if not base.__module__.startswith(("crawler", "builtins", "typing"))
+        ]
+        theirs = {name for base in bases for name in vars(base)} | {
+            name for base in bases for name in re.findall(r"self\.(_\w+)\s*(?::[^=\n]+)?=", _source(base))
+        }
+        used = set(re.findall(r"(?:self\.|super\(\)\.|def )(_\w+)", _source(value)))
+        yield from (name for name in used & theirs if PRIVATE.fullmatch(name))
+
+
+def _source(kind: type) -> str:
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):
+        return ""
+
+
+@pytest.fixture(scope="module")
+def touched() -> set[tuple[str, str]]:
+    own = own_names()
+    found: set[tuple[str, str]] = set()
+    for path in MODULES:
+        module = name_of(path)
+        found |= {(module, name) for name in foreign_accesses(path, own)}
+        found |= {(module, name) for name in inherited(module)}
+    return found
+
+
+def test_private_names_of_libraries_are_listed_with_a_reason(touched: set[tuple[str, str]]) -> None:
+    assert touched == set(REASONS)
+
+
+def test_they_are_few() -> None:
+    assert len(REASONS) <= 8
