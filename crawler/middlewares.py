@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import weakref
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -15,7 +15,7 @@ from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.exceptions import DownloadTimeoutError
 from scrapy.utils.response import response_status_message
 
-from crawler.downloads.throttle import platform_state
+from crawler.downloads.shared import platform_state
 from crawler.errors import UpstreamBlocked, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
 from crawler.targets.closing import Closing
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
+
+    from crawler.spiders.base import PlatformSpider
 
 logger = structlog.get_logger(__name__)
 
@@ -71,8 +73,8 @@ class Turns:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        assert crawler.spider is not None
-        self.budget = platform_state(crawler.spider.name, crawler.settings).budget
+        spider = cast("PlatformSpider", crawler.spider)
+        self.budget = platform_state(spider.shared, spider.name, crawler.settings).budget
         self.closing = Closing(crawler)
 
     @classmethod

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import async_playwright
 
-from crawler.browser.handler import HOW_TO_GET_ONE, executable
+from crawler.browser.chromium import HOW_TO_GET_ONE, executable
 from crawler.errors import ServiceError
 
 KILOBYTE = 1024

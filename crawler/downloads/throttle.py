@@ -1,8 +1,4 @@
-"""What a platform can be asked of by this process: its turns, and whether it refuses us.
-
-Both live outside the crawlers: a crawler that is recycled, or a second one beside it, must neither double the load on
-the platform nor forget that the platform has just turned us away.
-"""
+"""Per-platform rate limiting and circuit breaking, of this process. ``redis_throttle.py`` shares it."""
 
 from __future__ import annotations
 
@@ -12,14 +8,9 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from crawler import platforms
 from crawler.errors import CircuitOpen, Overloaded, ScrapeError, TargetError, UpstreamBlocked, UpstreamTimeout
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
 
 EndTurn = Callable[[], None]
 
@@ -141,37 +132,3 @@ class CircuitBreaker:
                 self._until = time.monotonic() + max(min(self.cooldown * 2**doublings, self.longest), lasts)
         elif error is None or isinstance(error, TargetError):
             self._walls = 0
-
-
-@dataclass(frozen=True)
-class Platform:
-    """What all crawlers of one platform in this process share."""
-
-    budget: Turns
-    breaker: CircuitBreaker
-
-
-_platforms: dict[str, Platform] = {}
-
-
-def platform_state(name: str, settings: BaseSettings) -> Platform:
-    """The one shared state of a platform, made from the settings when it is first asked for."""
-    if name not in _platforms:
-        budget = _budget(name, settings)
-        breaker = CircuitBreaker(settings.getint("BREAKER_THRESHOLD"), settings.getfloat("BREAKER_COOLDOWN"))
-        _platforms[name] = Platform(budget, breaker)
-    return _platforms[name]
-
-
-def _budget(name: str, settings: BaseSettings) -> Turns:
-    if settings.getbool("SANDBOX"):
-        return Budget(concurrency=16)  # nobody is there to be polite to
-    whole = Budget(**platforms.budget(name, settings))
-    alone = whole.share(settings.getint("PROCESSES"))
-    url = settings.get("REDIS_URL")
-    if not url:
-        return alone
-    from crawler.downloads.redis_throttle import SharedTurns  # noqa: PLC0415  # needs the extra "redis"
-
-    longest = settings.getfloat("DOWNLOAD_TIMEOUT")
-    return SharedTurns(url, f"turns:{name}", whole.concurrency, whole.delay, longest=longest, alone=alone)

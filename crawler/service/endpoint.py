@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from crawler.downloads.shared import SharedState
 from crawler.service import idempotency, metrics, usage
 from crawler.service.cache import Cache
 from crawler.service.edge import EdgeSite
@@ -43,7 +44,7 @@ class Endpoint:
         self.store = Store(store_of(self.settings), usage.SCHEMA + idempotency.SCHEMA)
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
-        self.crawlers = OpenCrawlers(self.settings)
+        self.crawlers = OpenCrawlers(self.settings, SharedState())
         self.cache = Cache(
             self.crawlers.call,
             ttls={name: float(ttl) for name, ttl in self.settings.getdict("RESPONSE_CACHE").items()},

@@ -22,7 +22,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
-from crawler.downloads.throttle import platform_state
+from crawler.downloads.shared import platform_state
 from crawler.registry import spiders
 from crawler.service.nulls import emptiness
 from crawler.targets.target import Outcome, Rejected
@@ -155,7 +155,7 @@ def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> Non
         WAITING.labels(platform).set(waiting)
         IN_FLIGHT.labels(platform).set(in_flight)
         PAGES.labels(platform).set(pages[platform])
-        BREAKER.labels(platform).set(bool(platform_state(platform, settings).breaker.remaining))
+        BREAKER.labels(platform).set(bool(platform_state(crawlers.shared, platform, settings).breaker.remaining))
     CONNECTIONS.set(connections)
 
 

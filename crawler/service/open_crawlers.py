@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from scrapy.crawler import AsyncCrawlerRunner
 
-from crawler.downloads.throttle import platform_state
+from crawler.downloads.shared import SharedState, platform_state
 from crawler.errors import Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
 from crawler.targets.sources import QueueSource
@@ -57,10 +57,11 @@ DEATHS = 2
 class OpenCrawler:
     """A spider's crawler, opened again whenever it ends, and the calls that wait for its outcomes."""
 
-    def __init__(self, spider: type[PlatformSpider], settings: Settings) -> None:
+    def __init__(self, spider: type[PlatformSpider], settings: Settings, shared: SharedState) -> None:
+        self.shared = shared
         self.spider = spider
         self.settings = settings.copy()
-        self.budget = platform_state(spider.name, settings).budget
+        self.budget = platform_state(shared, spider.name, settings).budget
         # Those that wait do so in line, where they can be counted and called off, and not inside the crawler; there
         # a target's next request would have to queue behind the first ones of all others.
         in_flight = max(MIN_IN_FLIGHT, 2 * self.budget.concurrency)
@@ -147,7 +148,7 @@ class OpenCrawler:
         while True:
             self._served = 0
             runner = AsyncCrawlerRunner(self.settings)
-            crawl = runner.crawl(self.spider, source=self.source)
+            crawl = runner.crawl(self.spider, source=self.source, shared=self.shared)
             timer = asyncio.get_running_loop().call_later(self.recycle_minutes * 60, self.source.renew)
             (result,) = await asyncio.gather(crawl, return_exceptions=True)
             timer.cancel()
@@ -174,8 +175,9 @@ def _broken(platform: str) -> ServiceError:
 class OpenCrawlers:
     """The open crawlers of all platforms."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._crawlers = {name: OpenCrawler(spider, settings) for name, spider in spiders().items()}
+    def __init__(self, settings: Settings, shared: SharedState) -> None:
+        self.shared = shared
+        self._crawlers = {name: OpenCrawler(spider, settings, shared) for name, spider in spiders().items()}
         self.limit = settings.getint("SERVICE_MAX_CALLS")
         self.draining = False
 

@@ -16,7 +16,7 @@ from twisted.internet.defer import AlreadyCalledError
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser, in_browser
-from crawler.downloads.throttle import platform_state
+from crawler.downloads.shared import SharedState, platform_state
 from crawler.errors import (
     ExtractionFailed,
     InvalidRequest,
@@ -49,7 +49,7 @@ Data = dict[str, Any]
 P = TypeVar("P", bound=PlatformPage)
 
 # Given by those who run spiders, not by those who ask for targets: Scrapyd's job id, the endpoint's queue.
-RUNNER_ARGUMENTS = frozenset({"_job", "source"})
+RUNNER_ARGUMENTS = frozenset({"_job", "source", "shared"})
 
 
 ABOVE_THE_COMMAND_LINE = 50
@@ -136,8 +136,12 @@ class PlatformSpider(Spider):
     needs_browser: ClassVar[bool] = False
     """Whether its targets are always read in the browser."""
 
-    def __init__(self, *args: Any, source: TargetSource | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.shared = shared or SharedState()
+        """What the crawlers of this process share."""
         unknown = kwargs.keys() - type(self.args).model_fields.keys() - RUNNER_ARGUMENTS
         if unknown:
             logger.warning("unknown_arguments", names=sorted(unknown), known=sorted(type(self.args).model_fields))
@@ -213,7 +217,7 @@ class PlatformSpider(Spider):
                 self.exploded = rows_named(shape_of_models([s.data for s in self.scrapers]), self.args.explode)
             except ValueError as error:
                 raise CloseSpider(str(error)) from None
-        breaker = platform_state(self.name, self.settings).breaker
+        breaker = platform_state(self.shared, self.name, self.settings).breaker
         if self.args.since and not any(scraper.entries for scraper in self.scrapers):
             raise CloseSpider(f"since=last needs a listing with the newest first: {self.name} has none")
         try:
@@ -406,7 +410,7 @@ class PlatformSpider(Spider):
             self.seen.settled(outcome)
         if outcome.error and isinstance(self.source, ArgumentSource):
             logger.error("target_failed", code=outcome.code, message=outcome.error.message)  # else only in the feed
-        platform_state(self.name, self.settings).breaker.record(outcome.error)
+        platform_state(self.shared, self.name, self.settings).breaker.record(outcome.error)
 
     def closed(self, reason: str) -> None:
         """The closing line: the counts by code."""

@@ -21,7 +21,7 @@ from crawler.platforms.microblog.api import (
     UserPage,
 )
 from crawler.platforms.microblog.embed import EmbedPage
-from crawler.platforms.microblog.guest_token import SharedToken, shared_token
+from crawler.platforms.microblog.guest_token import SharedToken
 from crawler.platforms.microblog.merge import Part, failure, profile_of, record, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import (
@@ -270,11 +270,9 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
     @property
     def _token(self) -> SharedToken:
         """The token of this platform, shared by all crawlers of the process."""
-        return shared_token(
-            self.origin("api"),
-            lifetime=self.settings.getfloat("GUEST_TOKEN_LIFETIME"),
-            pause=self.settings.getfloat("GUEST_TOKEN_PAUSE"),
-        )
+        lifetime = self.settings.getfloat("GUEST_TOKEN_LIFETIME")
+        pause = self.settings.getfloat("GUEST_TOKEN_PAUSE")
+        return self.shared.get(SharedToken, self.origin("api"), lambda: SharedToken(lifetime, pause))
 
     async def _new_token(self, target: Target) -> str:
         page = await self.get(GuestTokenPage, self._bounded(token_request(self.origin("api"))), target, retry=False)

@@ -53,11 +53,3 @@ class SharedToken:
         """Forgets a token that the platform no longer takes; not the newer one of another target."""
         if token == self._value and self._refusal is None:
             self._until = 0.0
-
-
-_tokens: dict[str, SharedToken] = {}
-
-
-def shared_token(origin: str, *, lifetime: float, pause: float) -> SharedToken:
-    """The one token of an origin, in this process."""
-    return _tokens.setdefault(origin, SharedToken(lifetime, pause))

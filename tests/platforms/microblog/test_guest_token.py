@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from crawler.downloads.shared import SharedState
 from crawler.errors import UpstreamBlocked, UpstreamTimeout
-from crawler.platforms.microblog.guest_token import SharedToken, shared_token
+from crawler.platforms.microblog.guest_token import SharedToken
 
 
 class Platform:
@@ -74,6 +75,7 @@ def test_a_refusal_is_believed_for_a_while_and_an_accident_is_not(error: Excepti
 
 
 def test_one_for_each_origin() -> None:
-    one = shared_token("http://one.test", lifetime=1, pause=1)
-    assert one is shared_token("http://one.test", lifetime=1, pause=1)
-    assert one is not shared_token("http://two.test", lifetime=1, pause=1)
+    shared = SharedState()
+    one = shared.get(SharedToken, "http://one.test", lambda: SharedToken(1))
+    assert one is shared.get(SharedToken, "http://one.test", lambda: SharedToken(1))
+    assert one is not shared.get(SharedToken, "http://two.test", lambda: SharedToken(1))

@@ -1,0 +1,69 @@
+"""What the crawlers of a process share, and the throttle and circuit breaker of each platform among it.
+
+Shared, because a crawler that is recycled, or a second one beside it, must neither double the load on a platform nor
+forget that the platform has just refused a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from crawler import platforms
+from crawler.downloads.throttle import Budget, CircuitBreaker, Turns
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+T = TypeVar("T")
+
+
+class SharedState:
+    """Throttles, circuit breakers, guest tokens and the browser of a process.
+
+    A command that runs several crawlers makes one and gives it to each spider (the argument ``shared``). A crawl of its
+    own makes its own.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[type, str], Any] = {}
+
+    def get(self, kind: type[T], name: str, make: Callable[[], T]) -> T:
+        """Return the part of this class and name, made when it is first asked for."""
+        key = (kind, name)
+        if key not in self._parts:
+            self._parts[key] = make()
+        return cast("T", self._parts[key])
+
+
+@dataclass(frozen=True)
+class PlatformState:
+    """What all crawlers of one platform share."""
+
+    budget: Turns
+    breaker: CircuitBreaker
+
+
+def platform_state(shared: SharedState, name: str, settings: BaseSettings) -> PlatformState:
+    """Return the throttle and the circuit breaker of a platform, made from the settings when first asked for."""
+
+    def make() -> PlatformState:
+        breaker = CircuitBreaker(settings.getint("BREAKER_THRESHOLD"), settings.getfloat("BREAKER_COOLDOWN"))
+        return PlatformState(_throttle(name, settings), breaker)
+
+    return shared.get(PlatformState, name, make)
+
+
+def _throttle(name: str, settings: BaseSettings) -> Turns:
+    if settings.getbool("SANDBOX"):
+        return Budget(concurrency=16)  # simulated platforms need no politeness
+    whole = Budget(**platforms.budget(name, settings))
+    local = whole.share(settings.getint("PROCESSES"))
+    url = settings.get("REDIS_URL")
+    if not url:
+        return local
+    from crawler.downloads.redis_throttle import SharedTurns  # noqa: PLC0415  # needs the extra "redis"
+
+    longest = settings.getfloat("DOWNLOAD_TIMEOUT")
+    return SharedTurns(url, f"turns:{name}", whole.concurrency, whole.delay, longest=longest, alone=local)
