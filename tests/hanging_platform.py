@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
-from crawler.sandbox.faults import Answer, Ask
+from crawler.sandbox.protocol import Answer, Ask
 from crawler.sandbox.retail.site import World
 
 Respond = Callable[[str, dict[str, str]], Answer | None]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from crawler import settings as project_settings
-from crawler.sandbox.faults import Answer
+from crawler.sandbox.protocol import Answer
 from tests.crawls import ROOT, command, lines
 from tests.hanging_platform import HangingPlatform, hanging_platform
 

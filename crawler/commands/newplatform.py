@@ -1,0 +1,90 @@
+"""``scrapy newplatform``: write a platform that works against its sandbox, as a start for a real one."""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+from typing import Any, ClassVar
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+import crawler
+
+NAME = re.compile(r"[a-z][a-z0-9]{0,19}")  # also a host name's label, and short enough for the lines of the templates
+ROOMS = ("platforms", "spiders", "sandbox")
+CHECKOUT = ("pyproject.toml", "docs/platforms", "tests/platforms")
+OWN_IMPORTS = re.compile(r"(?:^from crawler\..*\n)+", re.MULTILINE)
+
+
+class Command(ScrapyCommand):
+    """Exits 0 when all files are written. A wrong use exits 2 and writes none."""
+
+    requires_project = True
+    requires_crawler_process = False
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "<name>"
+
+    def short_desc(self) -> str:
+        return "Write a new platform: package, spider, sandbox, tests and documentation"
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise UsageError("Name one platform: scrapy newplatform <name>")
+        (name,) = args
+        root = Path(crawler.__file__).parents[1]
+        if not all((root / path).exists() for path in CHECKOUT):
+            raise UsageError(f"The project in {root} is an installed package: run this command in a checkout of it.")
+        if not NAME.fullmatch(name) or keyword.iskeyword(name):
+            raise UsageError(
+                f"{name!r} is not a platform's name: use 1 to 20 lower-case letters and digits, a letter first."
+            )
+        new = platform_files(name)
+        taken = [str(root / path) for path in new if (root / path).exists()] + list(_modules(name))
+        if taken:
+            raise UsageError(f"{name!r} is taken: {taken[0]} exists. Choose another name.")
+        for path, text in new.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            with (root / path).open("x", encoding="utf-8") as file:
+                file.write(text)
+            print(path)
+        print(f"\nTry it: scripts/test -k {name}; scrapy crawl {name} -a item_id=item-1 -s SANDBOX=1 -O -:jsonlines")
+
+
+def platform_files(name: str) -> dict[str, str]:
+    """The text of each file of a new platform, by its path in the project."""
+    words = {"name": name, "Name": name.capitalize()}
+    return {
+        path.removesuffix(".tmpl").replace("NAME", name): _sorted_imports(Template(text).substitute(words))
+        for path, text in _templates(files("crawler.commands") / "templates")
+    }
+
+
+def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _templates(entry, f"{above}{entry.name}/")
+        elif entry.name.endswith(".tmpl"):
+            yield above + entry.name, entry.read_text(encoding="utf-8")
+
+
+def _sorted_imports(text: str) -> str:
+    """The text with the imports of the project in the order that ruff wants: it depends on the platform's name."""
+    return OWN_IMPORTS.sub(lambda block: "".join(sorted(block[0].splitlines(keepends=True))), text)
+
+
+def _modules(name: str) -> Iterator[str]:
+    """The files of the modules of this name: ``page`` is one in ``platforms``, ``base`` in ``spiders``."""
+    for room in ROOMS:
+        found = find_spec(f"crawler.{room}.{name}")
+        if found is not None and found.origin is not None:  # without an origin: a folder with nothing but a cache
+            yield found.origin

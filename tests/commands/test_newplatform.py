@@ -1,0 +1,207 @@
+"""``scrapy newplatform`` in a copy of the project: what it writes works, is tested, and changes no other file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from scrapy.exceptions import UsageError
+
+import crawler
+from crawler.commands.newplatform import Command, platform_files
+from tests.crawls import ROOT
+
+NAME = "seventh"
+PAGES = f"crawler/platforms/{NAME}/pages.py"
+CACHES = shutil.ignore_patterns("__pycache__", "captures")
+BUILD = "import setuptools; setuptools.setup()"
+
+
+def copy_of_the_project(folder: Path) -> Path:
+    for room in ("crawler", "docs", "tests"):
+        shutil.copytree(ROOT / room, folder / room, ignore=CACHES)
+    for file in ("LICENSE", "README.md", "pyproject.toml", "requirements.txt", "scrapy.cfg"):
+        shutil.copy(ROOT / file, folder)
+    return folder
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a Python module on the copy, not on the project of the tests."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=project,
+        env={**environment, "PYTHONPATH": str(project)},
+    )
+
+
+def content(project: Path) -> dict[str, bytes]:
+    """The files of the copy, as git compares them: without caches."""
+    return {
+        str(path.relative_to(project)): path.read_bytes()
+        for path in project.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def failed(tested: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in tested.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_the_project(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture(scope="module")
+def written(project: Path) -> list[str]:
+    """The files that the command has written."""
+    before = content(project)
+    done = run(project, "scrapy", "newplatform", NAME)
+    assert done.returncode == 0, done.stderr
+    after = content(project)
+    assert {path: after.get(path) for path in before} == before, "no other file is edited"
+    return sorted(after.keys() - before.keys())
+
+
+def test_only_new_files_appear_and_each_is_named_after_the_platform(written: list[str]) -> None:
+    assert {path.split("/")[0] for path in written} == {"crawler", "docs", "tests"}
+    assert [path for path in written if NAME not in path] == []
+
+
+def test_the_new_tests_pass(project: Path, written: list[str]) -> None:
+    own = {path for path in written if Path(path).name.startswith("test_")}
+    # A real Scrapyd and the cloud's runner take a minute: tests/test_scrapyd.py and tests/test_cloud.py have them.
+    tested = run(
+        project, "pytest", "-p", "no:cacheprovider", "-v", "-k", f"{NAME} and not scrapyd and not cloud_runner"
+    )
+    assert tested.returncode == 0, tested.stdout
+    passed = {line.split("::")[0] for line in tested.stdout.splitlines() if " PASSED" in line}
+    assert own | {path for path in written if path.endswith(("/output.json", "/exception.json"))} <= passed
+    assert passed >= {
+        "tests/test_symmetry.py",
+        "tests/test_docs.py",
+        "tests/test_imports.py",
+        "tests/test_identifiers.py",
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "broken"),
+    [
+        ('self._data.get("likeCount")', 'self._data.get("likes")'),
+        ("requested != self.item_id", "not self.item_id"),
+    ],
+    ids=["a field", "the echo"],
+)
+@pytest.mark.usefixtures("written")
+def test_a_broken_page_object_fails_fixtures_page_tests_and_crawls(project: Path, code: str, broken: str) -> None:
+    pages = project / PAGES
+    whole = pages.read_text()
+    assert whole.count(code) == 1
+    fixtures = f"tests/fixtures/crawler.platforms.{NAME}.pages.ItemPage"
+    places = (fixtures, f"tests/platforms/{NAME}/test_pages.py", f"tests/spiders/test_{NAME}.py")
+    try:
+        pages.write_text(whole.replace(code, broken))
+        tested = run(project, "pytest", "-p", "no:cacheprovider", *places)
+    finally:
+        pages.write_text(whole)
+    assert tested.returncode == pytest.ExitCode.TESTS_FAILED, tested.stdout
+    assert [place for place in places if not any(place in line for line in failed(tested))] == [], tested.stdout
+
+
+@pytest.mark.parametrize("name", ["a", "market", "z" * 20])
+def test_the_code_is_formatted_whatever_the_name(tmp_path: Path, name: str) -> None:
+    around = ("crawler/spiders/__init__.py", "tests/__init__.py", "tests/crawls.py", "tests/make_fixtures.py")
+    for file in ("pyproject.toml", *around):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    for path, text in platform_files(name).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+        assert path.endswith((".html", ".json")) or max(map(len, text.splitlines())) <= 120
+    for command in (["check"], ["format", "--check"]):
+        checked = run(tmp_path, "ruff", *command, "--no-cache", ".")
+        assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.soak
+def test_the_types_are_right(project: Path, written: list[str]) -> None:
+    modules = [path for path in written if path.endswith(".py")]
+    checked = run(project, "mypy", "--cache-dir", os.devnull, *modules)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_a_build_has_every_file_of_the_package(tmp_path: Path) -> None:
+    project = copy_of_the_project(tmp_path / "project")
+    packaged = {path for path in content(project) if path.startswith("crawler/")}
+    (project / "setup.py").write_text(BUILD)
+    built = subprocess.run(
+        [sys.executable, "setup.py", "build_py", "--build-lib", str(tmp_path / "built")],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=project,
+    )
+    assert built.returncode == 0, built.stderr
+    assert sum(path.endswith(".tmpl") for path in packaged) > 20
+    assert content(tmp_path / "built").keys() == packaged
+
+
+# Wrong use
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that the command takes for a checkout of the project."""
+    (tmp_path / "pyproject.toml").touch()
+    for folder in ("docs/platforms", "tests/platforms"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.setattr(crawler, "__file__", str(tmp_path / "crawler/__init__.py"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Name one platform"),
+        (["one", "two"], "Name one platform"),
+        *(([name], "use 1 to 20 lower-case letters and digits") for name in ("", "Upper", "7th", "a-b", "a_b", "é")),
+        *(([name], "use 1 to 20 lower-case letters and digits") for name in ("../a", "a\n", "a" * 21, "class")),
+        *(([name], "is taken") for name in ("retail", "page", "base", "server")),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_writes_nothing(checkout: Path, arguments: list[str], message: str) -> None:
+    before = content(checkout)
+    with pytest.raises(UsageError, match=message):
+        Command().run(arguments, Namespace())
+    assert content(checkout) == before
+
+
+def test_no_file_is_overwritten(checkout: Path) -> None:
+    (checkout / f"docs/platforms/{NAME}.md").write_text("mine")
+    before = content(checkout)
+    with pytest.raises(UsageError, match=rf"docs/platforms/{NAME}\.md exists"):
+        Command().run([NAME], Namespace())
+    assert content(checkout) == before
+
+
+def test_an_installed_package_is_refused(checkout: Path) -> None:
+    (checkout / "pyproject.toml").unlink()
+    with pytest.raises(UsageError, match="installed package"):
+        Command().run([NAME], Namespace())
+    assert content(checkout) == {}
+
+
+def test_wrong_use_exits_2(project: Path) -> None:
+    done = run(project, "scrapy", "newplatform", "retail")
+    assert done.returncode == 2
+    assert "'retail' is taken" in done.stderr
