@@ -15,10 +15,10 @@ from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.exceptions import DownloadTimeoutError
 from scrapy.utils.response import response_status_message
 
-from crawler.downloads.closing import Closing
 from crawler.downloads.throttle import platform_state
 from crawler.errors import UpstreamBlocked, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
+from crawler.targets.closing import Closing
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -145,7 +145,7 @@ ITEM_PIPELINES = {
     "crawler.pipelines.BatchLinePipeline": 900,  # last: the others see the data alone
 }
 EXTENSIONS: dict[str, int | None] = {
-    "crawler.downloads.closing.AnnounceClosing": 0,
+    "crawler.targets.closing.AnnounceClosing": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawler.outputs.feeds.Feeds": 0,  # in its place: a feed that is not written is no success
     "crawler.monitoring.monitors.Monitors": 500,

@@ -170,15 +170,19 @@ def test_transfers_that_end_within_the_grace_have_their_data(tmp_path: Path) -> 
     with hanging_platform() as platform:
         crawl = Crawl(tmp_path, platform.origin, ["hang"], {"CLOSE_GRACE": 3_600})
         stop = when(platform, lambda seen: seen.unanswered == 1)
-        closing = when(platform, lambda _: "Closing spider" in text(tmp_path / "log"))
-        threading.Thread(target=lambda: closing.wait(TOO_LONG) and platform.release.set(), daemon=True).start()
+        answer_when(platform, tmp_path / "log", "Closing spider")
         closed = crawl.run(stop=stop)
     assert closed.codes == {"hang": "OK"}, closed.log
 
 
-def text(file: Path) -> str:
-    """What a file has so far."""
-    return file.read_text() if file.exists() else ""
+def answer_when(platform: HangingPlatform, file: Path, text: str) -> None:
+    """Let the platform answer as soon as a file contains a text."""
+
+    def watch() -> None:
+        platform.wait_until(lambda _: file.exists() and text in file.read_text())
+        platform.release.set()
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def test_a_target_whose_follow_ups_closing_has_ended_is_not_half_a_record(tmp_path: Path) -> None:
@@ -232,8 +236,7 @@ def test_robots_txt_that_comes_after_the_first_deadline_is_obeyed(tmp_path: Path
         crawl = Crawl(tmp_path, platform.origin, ["first", "second"], settings)
         with (tmp_path / "targets.jsonl").open("a") as targets:
             targets.write('{"id": "allowed", "cat_id": "976759"}\n')
-        second = when(platform, lambda _: "scheduled second" in text(tmp_path / "events"))
-        threading.Thread(target=lambda: second.wait(TOO_LONG) and platform.release.set(), daemon=True).start()
+        answer_when(platform, tmp_path / "events", "scheduled second")
         closed = crawl.run()
     assert closed.codes == {"first": "UPSTREAM_TIMEOUT", "second": "BLOCKED_BY_POLICY", "allowed": "OK"}, closed.log
     assert [url.partition("?")[0] for url in platform.asked if url.startswith("/search")] == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
-from crawler.downloads.closing import Closing
+from crawler.targets.closing import Closing
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -16,7 +16,6 @@ from twisted.internet.defer import AlreadyCalledError
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser, in_browser
-from crawler.downloads.closing import Closing
 from crawler.downloads.throttle import platform_state
 from crawler.errors import (
     ExtractionFailed,
@@ -30,6 +29,7 @@ from crawler.errors import (
 from crawler.outputs.columns import Place, rows_named, shape_of_models
 from crawler.platforms.page import PlatformPage
 from crawler.storage.data_files import data_file
+from crawler.targets.closing import Closing
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Seen, SeenFile
 from crawler.targets.target import (

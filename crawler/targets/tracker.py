@@ -31,7 +31,6 @@ from scrapy.exceptions import (
 )
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
-from crawler.downloads.closing import crawler_closing
 from crawler.errors import (
     BlockedByPolicy,
     InvalidRequest,
@@ -42,6 +41,7 @@ from crawler.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
+from crawler.targets.closing import crawler_closing
 from crawler.targets.target import Record, Rejected, Target, TargetSource, TargetsUnavailableError
 
 if TYPE_CHECKING:

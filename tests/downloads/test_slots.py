@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
 
 import pytest
 from scrapy import Request, Spider, signals
@@ -13,15 +12,15 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from crawler.downloads import throttle
-from crawler.downloads.closing import crawler_closing
 from crawler.errors import ShuttingDown
 from crawler.middlewares import Turns
+from crawler.targets.closing import crawler_closing
 
 URL = "https://shop.example/"
 
 
 @pytest.fixture
-def crawler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Crawler]:
+def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     """A crawler of a platform with one slot."""
     state = throttle.Platform(throttle.Budget(1), throttle.CircuitBreaker(0, 0))
     monkeypatch.setattr("crawler.middlewares.platform_state", lambda *_: state)
