@@ -18,6 +18,7 @@ import pytest
 
 from crawler import settings as project_settings
 from crawler.sandbox.faults import Answer
+from tests.browsers import require_chromium
 from tests.crawls import ROOT, command, lines
 from tests.hanging_platform import HangingPlatform, hanging_platform
 
@@ -46,13 +47,23 @@ class Closed(NamedTuple):
 class Crawl:
     """A crawl of the targets of these queries, in a folder."""
 
-    def __init__(self, folder: Path, origin: str, queries: list[str], settings: dict[str, Any], feed: str = "") -> None:
+    def __init__(  # noqa: PLR0913  # a crawl has many settings
+        self,
+        folder: Path,
+        origin: str,
+        queries: list[str],
+        settings: dict[str, Any],
+        feed: str = "",
+        *,
+        spider: str = "retail",
+    ) -> None:
         self.folder = folder
         targets = folder / "targets.jsonl"
-        targets.write_text("".join(json.dumps({"id": q, "query": q}) + "\n" for q in queries))
+        param = "query" if spider == "retail" else "keywords"
+        targets.write_text("".join(json.dumps({"id": q, param: q}) + "\n" for q in queries))
         given = {
-            "PLATFORM_ORIGINS": json.dumps({"retail": origin}),
-            "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 3, "delay": 0}}),
+            "PLATFORM_ORIGINS": json.dumps({spider: origin}),
+            "PLATFORM_BUDGETS": json.dumps({spider: {"concurrency": 3, "delay": 0}}),
             "CLOSE_GRACE": GRACE,
             "DOWNLOAD_TIMEOUT": 3_600,
             "FAILURES_FEED": folder / "failures.jsonl",
@@ -61,7 +72,7 @@ class Crawl:
             "EVENTS_FILE": folder / "events",
             **settings,
         }
-        self.start = command("retail", {"targets": targets}, given, "-O", feed or str(folder / "out.jsonl"))
+        self.start = command(spider, {"targets": targets}, given, "-O", feed or str(folder / "out.jsonl"))
 
     def run(self, *arguments: str, stop: threading.Event | None = None) -> Closed:
         """Run it, with a SIGTERM when ``stop`` is set."""
@@ -224,6 +235,17 @@ def test_a_crawl_that_is_resumed_leaves_unfinished_targets_without_outcome(tmp_p
     assert second.outcomes == Counter(["mustard", *HANGING])
     assert set(second.codes.values()) == {"OK"}
     assert second.code == 0
+
+
+def test_the_browser_obeys_the_grace(tmp_path: Path) -> None:
+    require_chromium()
+    with hanging_platform(lambda _path, _args: None) as platform:
+        crawl = Crawl(tmp_path, platform.origin, ["whales"], {}, spider="shortvideo")
+        closed = crawl.run(stop=when(platform, lambda seen: seen.unanswered == 1))
+        platform.wait_until(lambda seen: seen.unanswered == 0)
+    assert closed.codes == {"whales": "SHUTTING_DOWN"}, closed.log
+    assert closed.closings == ["shutdown"]
+    assert "Traceback" not in closed.log
 
 
 # Downloads that nothing waits for any more
