@@ -194,7 +194,7 @@ FEED_URI_PARAMS = "crawler.outputs.feeds.uri_params"
 FEED_EXPORT_ENCODING = "utf-8"  # default None: JSON with all but ASCII escaped
 FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
 """Feed URI for one line a failed target; no file where none failed. None: no such feed. It becomes one more entry of
-``FEEDS``, whose ``item_classes`` are ``crawler.outputs.feeds.Failure``."""
+``FEEDS``, whose ``item_classes`` are ``crawler.outputs.failures.Failure``."""
 FEED_EXPORTERS = {
     "jsonlines": "crawler.outputs.exporters.JsonLinesExporter",
     "jsonl": "crawler.outputs.exporters.JsonLinesExporter",

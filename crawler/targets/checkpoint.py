@@ -43,13 +43,15 @@ class Resumed(TargetSource):
     source: TargetSource
     journal: Journal
     admission: Admission
+    feeds: Callable[[], list[tuple[str, int]]]
+    """The local feeds, and how many of their bytes stay."""
     on_begin: Callable[[], None]
     """Called when the run is known to be the journal's, before the first target."""
 
     async def open(self) -> None:
         await self.source.open()
         try:
-            self.journal.begin(self.source.identity)
+            self.journal.begin(self.source.identity, self.feeds)
         except CannotResumeError as error:
             raise TargetsUnavailableError(f"cannot resume: {error}") from error
         self.on_begin()
@@ -129,7 +131,7 @@ class Resume:
         for code, count in journal.counts.items():
             self.crawler.stats.inc_value(f"targets/{code}", count)
         self.journal = journal
-        spider.source = Resumed(spider.source, journal, Admission(spider.scrapers), self._begin)
+        spider.source = Resumed(spider.source, journal, Admission(spider.scrapers), self.feeds.local_files, self._begin)
         cast("Accounting", self.crawler.get_spider_middleware(Accounting)).unfinished_stays = True
 
     def _is_lines(self, path: str) -> bool | None:

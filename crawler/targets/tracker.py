@@ -248,7 +248,7 @@ class Accounting:
 
     def _report(self, outcome: Outcome) -> None:
         assert self._source is not None
-        if self._source.lease_valid:
+        if self._source.holds(outcome.target):
             self._announce(outcome)
             return
         task = asyncio.create_task(self._report_if_leased(outcome))
