@@ -132,7 +132,7 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
 }
 SPIDER_MIDDLEWARES: dict[str, int | None] = {
     "crawler.downloads.log_context.BindTarget": 10,  # before all others
-    "crawler.targets.tracker.Accounting": 5,  # nearest to the engine: it sees whether any other dropped the item
+    "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine: it sees whether any other dropped the item
     # Each of these looks at every response and at what its callback yields, for links that no spider here follows.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects say what a status means
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # a target's page is not reached from the one before

@@ -23,7 +23,7 @@ from crawler.outputs.feeds import FAILED, Feeds, target_buffered, target_stored
 from crawler.targets.journal import CannotResumeError, Journal
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import Admission, Outcome, Rejected, Target, check_params
-from crawler.targets.tracker import Accounting
+from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,7 +132,7 @@ class Resume:
             self.crawler.stats.inc_value(f"targets/{code}", count)
         self.journal = journal
         spider.source = Resumed(spider.source, journal, Admission(spider.scrapers), self.feeds.local_files, self._begin)
-        cast("Accounting", self.crawler.get_spider_middleware(Accounting)).unfinished_stays = True
+        cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).unfinished_stays = True
 
     def _is_lines(self, path: str) -> bool | None:
         options = self.feeds.options_of(path)
