@@ -26,6 +26,10 @@ FLOORS = {
     "middlewares": 6,
     "monitoring": 6,
     "browser": 6,
+    # What of the targets goes by what the outputs have stored.
+    "targets.checkpoint": 7,
+    "targets.journal": 6,
+    "targets.redis_queue": 6,
     "spiders": 7,
     "registry": 8,
     "items": 9,
@@ -46,7 +50,8 @@ def name_of(path: Path) -> str:
 def room_of(module: str) -> str | None:
     """The room of ``crawler.<room>...``; None for the package itself."""
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] != "__init__" else None
+    inner = ".".join(parts[1:3])
+    return inner if inner in FLOORS else parts[1] if len(parts) > 1 and parts[1] != "__init__" else None
 
 
 def imported(path: Path) -> Iterator[str]:
