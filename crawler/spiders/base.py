@@ -128,7 +128,7 @@ class First:
 
 
 class PlatformSpider(Spider):
-    """The base of the spiders of all platforms. A platform names its ``scrapers`` and says how a target becomes a request."""
+    """The base of all platforms' spiders. A platform names its ``scrapers`` and says how a target becomes a request."""
 
     scrapers: ClassVar[tuple[Scraper, ...]]
     args: CrawlArguments
