@@ -1,6 +1,6 @@
 """What a call costs without Scrapy: Twisted fetches the page, the same page object reads it, the data is validated.
 
-No queue, no accounting, no retries, no budget, no key, no middlewares, no log: the floor of what a call can cost here.
+No queue, no tracker, no retries, no budget, no key, no middlewares, no log: the floor of what a call can cost here.
 
 Usage: python -m benchmarks.bare PORT
 """

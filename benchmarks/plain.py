@@ -1,4 +1,4 @@
-"""What a crawl is compared with: Scrapy and a page object, without a target source, accounting and validation."""
+"""What a crawl is compared with: Scrapy and a page object, without a target source, tracker and validation."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ reading) and on one of real weight (0.6 MB), and the latency of single calls, on
 
 - scrapyrt makes a crawler for each call (``spider_start=1`` with ``crawl_args``: by default it replaces ``start()`` on
   the spider class and loses it when calls overlap); our endpoint keeps one open.
-- ``bare.py`` is the floor: no Scrapy, no queue, no accounting, no budget, no key.
+- ``bare.py`` is the floor: no Scrapy, no queue, no tracker, no budget, no key.
 
 What is equal: the machine, the run, the sandbox process and its page, the page object and the data model, no delays.
 Servers take turns in each round, the figures are medians over the rounds; every answer is checked to hold the same

@@ -33,7 +33,7 @@
         └── ShuttingDown              SHUTTING_DOWN              503  retryable
 
 The page objects, the spiders, the middlewares and the endpoint raise these and nothing else on purpose;
-whatever else is raised is a bug of ours and becomes ``INTERNAL_ERROR`` where the accounting meets it.
+whatever else is raised is a bug of ours and becomes ``INTERNAL_ERROR`` where the tracker meets it.
 The errors derive from web-poet's ``PageObjectAction``, so that a fixture stores a page's failure as it stores its data.
 """
 

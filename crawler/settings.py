@@ -132,7 +132,7 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
 }
 SPIDER_MIDDLEWARES: dict[str, int | None] = {
     "crawler.downloads.log_context.BindTarget": 10,  # before all others
-    "crawler.targets.tracker.Accounting": 5,  # nearest to the engine: it sees whether any other dropped the item
+    "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine: it sees whether any other dropped the item
     # Each of these looks at every response and at what its callback yields, for links that no spider here follows.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects say what a status means
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # a target's page is not reached from the one before
@@ -194,7 +194,7 @@ FEED_URI_PARAMS = "crawler.outputs.feeds.uri_params"
 FEED_EXPORT_ENCODING = "utf-8"  # default None: JSON with all but ASCII escaped
 FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
 """Feed URI for one line a failed target; no file where none failed. None: no such feed. It becomes one more entry of
-``FEEDS``, whose ``item_classes`` are ``crawler.outputs.feeds.Failure``."""
+``FEEDS``, whose ``item_classes`` are ``crawler.outputs.failures.Failure``."""
 FEED_EXPORTERS = {
     "jsonlines": "crawler.outputs.exporters.JsonLinesExporter",
     "jsonl": "crawler.outputs.exporters.JsonLinesExporter",

@@ -86,7 +86,8 @@ class _Raw(io.FileIO):
         return super().truncate(size)
 
 
-REAL_OPEN, REAL_TRUNCATE, REAL_SYNC, REAL_UNLINK = io.open, os.truncate, os.fsync, os.unlink
+REAL_OPEN, REAL_TRUNCATE, REAL_SYNC = io.open, os.truncate, os.fsync
+REAL_UNLINK, REAL_REPLACE = os.unlink, os.replace
 
 
 class _Calls:
@@ -126,6 +127,13 @@ class _Calls:
             self.disk.operate("unlink")
         REAL_UNLINK(path, **kwargs)
 
+    def replace(self, old: Any, new: Any) -> None:
+        if self.disk.holds(new):
+            self.disk.operate("rename")
+            self.disk.synced[Path(new)] = self.disk.synced.pop(Path(old))
+            self.disk.lengths[Path(new)] = self.disk.lengths.pop(Path(old))
+        REAL_REPLACE(old, new)
+
 
 @contextmanager
 def faulty(disk: Disk) -> Iterator[Disk]:
@@ -136,6 +144,7 @@ def faulty(disk: Disk) -> Iterator[Disk]:
         patch.setattr(os, "truncate", calls.truncate)
         patch.setattr(os, "fsync", calls.sync)
         patch.setattr(os, "unlink", calls.unlink)
+        patch.setattr(os, "replace", calls.replace)
         yield disk
     for file in calls.files:
         file.close()  # what a process had not written when it ended is not written later

@@ -1,4 +1,4 @@
-"""A run of ten targets in this process, without downloads: the real feeds, journal and accounting, on any disk."""
+"""A run of ten targets in this process, without downloads: the real feeds, journal and tracker, on any disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from crawler.spiders.retail import RetailSpider
 from crawler.targets.checkpoint import Resume
 from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import Record, Target
-from crawler.targets.tracker import Accounting
+from crawler.targets.tracker import TargetTracker
 
 COUNT = 10
 
@@ -71,9 +71,9 @@ def outputs(folder: Path) -> tuple[Counter[tuple[str, int]], Counter[tuple[str, 
 class _Engine:
     """As much of Scrapy's engine as the components use."""
 
-    def __init__(self, spider: RetailSpider, accounting: Accounting) -> None:
+    def __init__(self, spider: RetailSpider, tracker: TargetTracker) -> None:
         self.spider = spider
-        self.scraper = SimpleNamespace(spidermw=SimpleNamespace(middlewares=(accounting,)))
+        self.scraper = SimpleNamespace(spidermw=SimpleNamespace(middlewares=(tracker,)))
         self.reason = ""
 
     async def close_spider_async(self, *, reason: str) -> None:
@@ -103,12 +103,12 @@ class SmallRun:
     async def _start(self) -> int:
         self.feeds = Feeds.from_crawler(self.crawler)
         resume = Resume.from_crawler(self.crawler)
-        accounting = Accounting.from_crawler(self.crawler)
+        tracker = TargetTracker.from_crawler(self.crawler)
         self.crawler.extensions = cast("Any", SimpleNamespace(middlewares=(self.feeds, resume)))
-        self.engine = _Engine(self.spider, accounting)
+        self.engine = _Engine(self.spider, tracker)
         self.crawler.engine = cast("Any", self.engine)
         try:
-            self.reason = await self._crawl(accounting)
+            self.reason = await self._crawl(tracker)
             await self.crawler.signals.send_catch_log_async(
                 signals.spider_closed, spider=self.spider, reason=self.reason
             )
@@ -120,7 +120,7 @@ class SmallRun:
                 resume.journal.close()  # a process that is killed releases its locks
         return exit_code(self.crawler)
 
-    async def _crawl(self, accounting: Accounting) -> str:
+    async def _crawl(self, tracker: TargetTracker) -> str:
         opened = await self.crawler.signals.send_catch_log_async(
             signals.spider_opened, spider=self.spider, dont_log=CloseSpider
         )
@@ -128,8 +128,8 @@ class SmallRun:
             if isinstance(result, CloseSpider):
                 return result.reason
         try:
-            async for target in accounting.release(self.spider.source):
-                self._scrape(accounting, target)
+            async for target in tracker.release(self.spider.source):
+                self._scrape(tracker, target)
                 await asyncio.sleep(0)
                 if self.engine.reason:
                     return self.engine.reason
@@ -138,13 +138,13 @@ class SmallRun:
         return self.engine.reason or "finished"
 
     @staticmethod
-    def _scrape(accounting: Accounting, target: Target) -> None:
+    def _scrape(tracker: TargetTracker, target: Target) -> None:
         params = cast("Any", target.params)
         number = int(params.cat_id.removeprefix("1_"))
         if not has_data(number):
-            accounting.settle(target, error=TargetNotFound("gone"))
+            tracker.settle(target, error=TargetNotFound("gone"))
             return
         if has_more(number) and params.page == 1:
-            accounting.push(target.further(page=2))
+            tracker.push(target.further(page=2))
         record = Record({"text": "invented " * (number + 1)}, target, datetime.now(UTC))
-        accounting.settle(target, record=record.as_line())
+        tracker.settle(target, record=record.as_line())

@@ -18,6 +18,7 @@ import pytest
 
 from crawler import settings as project_settings
 from crawler.sandbox.protocol import Answer
+from tests.browsers import require_chromium
 from tests.crawls import ROOT, command, lines
 from tests.hanging_platform import HangingPlatform, hanging_platform
 
@@ -46,13 +47,23 @@ class Closed(NamedTuple):
 class Crawl:
     """A crawl of the targets of these queries, in a folder."""
 
-    def __init__(self, folder: Path, origin: str, queries: list[str], settings: dict[str, Any], feed: str = "") -> None:
+    def __init__(  # noqa: PLR0913  # a crawl has many settings
+        self,
+        folder: Path,
+        origin: str,
+        queries: list[str],
+        settings: dict[str, Any],
+        feed: str = "",
+        *,
+        spider: str = "retail",
+    ) -> None:
         self.folder = folder
         targets = folder / "targets.jsonl"
-        targets.write_text("".join(json.dumps({"id": q, "query": q}) + "\n" for q in queries))
+        param = "query" if spider == "retail" else "keywords"
+        targets.write_text("".join(json.dumps({"id": q, param: q}) + "\n" for q in queries))
         given = {
-            "PLATFORM_ORIGINS": json.dumps({"retail": origin}),
-            "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 3, "delay": 0}}),
+            "PLATFORM_ORIGINS": json.dumps({spider: origin}),
+            "PLATFORM_BUDGETS": json.dumps({spider: {"concurrency": 3, "delay": 0}}),
             "CLOSE_GRACE": GRACE,
             "DOWNLOAD_TIMEOUT": 3_600,
             "FAILURES_FEED": folder / "failures.jsonl",
@@ -61,7 +72,7 @@ class Crawl:
             "EVENTS_FILE": folder / "events",
             **settings,
         }
-        self.start = command("retail", {"targets": targets}, given, "-O", feed or str(folder / "out.jsonl"))
+        self.start = command(spider, {"targets": targets}, given, "-O", feed or str(folder / "out.jsonl"))
 
     def run(self, *arguments: str, stop: threading.Event | None = None) -> Closed:
         """Run it, with a SIGTERM when ``stop`` is set."""
@@ -170,15 +181,19 @@ def test_transfers_that_end_within_the_grace_have_their_data(tmp_path: Path) -> 
     with hanging_platform() as platform:
         crawl = Crawl(tmp_path, platform.origin, ["hang"], {"CLOSE_GRACE": 3_600})
         stop = when(platform, lambda seen: seen.unanswered == 1)
-        closing = when(platform, lambda _: "Closing spider" in text(tmp_path / "log"))
-        threading.Thread(target=lambda: closing.wait(TOO_LONG) and platform.release.set(), daemon=True).start()
+        answer_when(platform, tmp_path / "log", "Closing spider")
         closed = crawl.run(stop=stop)
     assert closed.codes == {"hang": "OK"}, closed.log
 
 
-def text(file: Path) -> str:
-    """What a file has so far."""
-    return file.read_text() if file.exists() else ""
+def answer_when(platform: HangingPlatform, file: Path, text: str) -> None:
+    """Let the platform answer as soon as a file contains a text."""
+
+    def watch() -> None:
+        platform.wait_until(lambda _: file.exists() and text in file.read_text())
+        platform.release.set()
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def test_a_target_whose_follow_ups_closing_has_ended_is_not_half_a_record(tmp_path: Path) -> None:
@@ -222,6 +237,17 @@ def test_a_crawl_that_is_resumed_leaves_unfinished_targets_without_outcome(tmp_p
     assert second.code == 0
 
 
+def test_the_browser_obeys_the_grace(tmp_path: Path) -> None:
+    require_chromium()
+    with hanging_platform(lambda _path, _args: None) as platform:
+        crawl = Crawl(tmp_path, platform.origin, ["whales"], {}, spider="shortvideo")
+        closed = crawl.run(stop=when(platform, lambda seen: seen.unanswered == 1))
+        platform.wait_until(lambda seen: seen.unanswered == 0)
+    assert closed.codes == {"whales": "SHUTTING_DOWN"}, closed.log
+    assert closed.closings == ["shutdown"]
+    assert "Traceback" not in closed.log
+
+
 # Downloads that nothing waits for any more
 
 
@@ -232,8 +258,7 @@ def test_robots_txt_that_comes_after_the_first_deadline_is_obeyed(tmp_path: Path
         crawl = Crawl(tmp_path, platform.origin, ["first", "second"], settings)
         with (tmp_path / "targets.jsonl").open("a") as targets:
             targets.write('{"id": "allowed", "cat_id": "976759"}\n')
-        second = when(platform, lambda _: "scheduled second" in text(tmp_path / "events"))
-        threading.Thread(target=lambda: second.wait(TOO_LONG) and platform.release.set(), daemon=True).start()
+        answer_when(platform, tmp_path / "events", "scheduled second")
         closed = crawl.run()
     assert closed.codes == {"first": "UPSTREAM_TIMEOUT", "second": "BLOCKED_BY_POLICY", "allowed": "OK"}, closed.log
     assert [url.partition("?")[0] for url in platform.asked if url.startswith("/search")] == []

@@ -7,9 +7,9 @@ from scrapy_zyte_api.handler import ScrapyZyteAPIHTTPDownloadHandler, ScrapyZyte
 from crawler.downloads.handlers import BoundedTransfers
 
 
-class HttpHandler(BoundedTransfers, ScrapyZyteAPIHTTPDownloadHandler):
+class HttpHandler(BoundedTransfers, ScrapyZyteAPIHTTPDownloadHandler):  # type: ignore[misc]  # its response may be None
     """Handler of ``http`` URLs."""
 
 
-class HttpsHandler(BoundedTransfers, ScrapyZyteAPIHTTPSDownloadHandler):
+class HttpsHandler(BoundedTransfers, ScrapyZyteAPIHTTPSDownloadHandler):  # type: ignore[misc]  # likewise
     """Handler of ``https`` URLs."""

@@ -16,7 +16,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 
-from crawler.targets.tracker import Accounting
+from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -132,8 +132,8 @@ class Progress:
         """Total number of targets, None while it is unknown."""
         spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of ours are
         rows = spider.source.expected
-        accounting = self.crawler.get_spider_middleware(Accounting)
-        return rows if rows is None or accounting is None else rows + accounting.pushed
+        tracker = self.crawler.get_spider_middleware(TargetTracker)
+        return rows if rows is None or tracker is None else rows + tracker.pushed
 
     def rate(self) -> float:
         """Targets per second over the last minute."""

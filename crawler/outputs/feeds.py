@@ -145,6 +145,14 @@ class Feeds(FeedExporter):
         for slot in self.slots:
             self._prepare(slot)
 
+    def local_files(self) -> list[tuple[str, int]]:
+        """The paths of the feeds on this machine, and how many bytes of their files stay when they are opened."""
+        return [
+            (absolute(slot.uri), _kept(slot, slot.storage))
+            for slot in self.slots
+            if isinstance(slot.storage, FileFeedStorage)
+        ]
+
     def options_of(self, path: str) -> dict[str, Any] | None:
         """The options of the feed of this run to which a local file belongs, None where it belongs to none."""
         assert self.crawler.spider is not None
@@ -215,13 +223,7 @@ class Feeds(FeedExporter):
     def _open(self, slot: FeedSlot) -> None:
         """What comes before a feed is opened for its first line."""
         self._prepare(slot)
-        size = None
-        if isinstance(slot.storage, FileFeedStorage):
-            path, size = Path(slot.storage.path), 0
-            if slot.storage.write_mode == "ab" and path.is_file():
-                if holds_lines(slot.uri, slot.feed_options):
-                    mend(path)
-                size = path.stat().st_size
+        size = _kept(slot, slot.storage) if isinstance(slot.storage, FileFeedStorage) else None
         for call in self.before_open:
             call(_location(slot), size)
 
@@ -286,6 +288,16 @@ def _items(outcome: Outcome, place: Place | None) -> Iterable[Any]:
 def _location(slot: FeedSlot) -> str:
     """A local feed's absolute path, else its URI."""
     return absolute(slot.uri) if isinstance(slot.storage, FileFeedStorage) else slot.uri
+
+
+def _kept(slot: FeedSlot, storage: FileFeedStorage) -> int:
+    """How many bytes of a local feed stay when it is opened; what is appended to ends with a whole line."""
+    path = Path(storage.path)
+    if storage.write_mode != "ab" or not path.is_file():
+        return 0
+    if holds_lines(slot.uri, slot.feed_options):
+        mend(path)
+    return path.stat().st_size
 
 
 def _sync(file: IO[bytes]) -> None:

@@ -36,7 +36,7 @@ from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Seen, SeenFile
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Admission, Outcome, Record, Scraper, Target
-from crawler.targets.tracker import Accounting, target_settled
+from crawler.targets.tracker import TargetTracker, target_settled
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -128,7 +128,7 @@ class First:
 
 
 class PlatformSpider(Spider):
-    """The base of all platforms' spiders. A platform names its ``scrapers`` and says how a target becomes a request."""
+    """The base of all platforms' spiders: a platform has ``scrapers``, ``request()`` and ``scrape()``."""
 
     scrapers: ClassVar[tuple[Scraper, ...]]
     args: CrawlArguments
@@ -196,9 +196,9 @@ class PlatformSpider(Spider):
         return self.origins.get(role) or self.origins["page"]
 
     @property
-    def accounting(self) -> Accounting:
+    def tracker(self) -> TargetTracker:
         """The component that holds the targets that are out."""
-        return cast("Accounting", self.crawler.get_spider_middleware(Accounting))
+        return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
 
     @property
     def on_demand(self) -> bool:
@@ -221,7 +221,7 @@ class PlatformSpider(Spider):
         if self.args.since and not any(scraper.entries for scraper in self.scrapers):
             raise CloseSpider(f"since=last needs a listing with the newest first: {self.name} has none")
         try:
-            async for target in self.accounting.release(self.source):
+            async for target in self.tracker.release(self.source):
                 try:
                     if target.deadline is None:
                         async with self.closing.limit():
@@ -230,7 +230,7 @@ class PlatformSpider(Spider):
                         breaker.check()
                     yield _of_target(self.request(target), target).replace(errback=self._errback)
                 except ScrapeError as error:
-                    self.accounting.settle(target, error=error)
+                    self.tracker.settle(target, error=error)
         except TargetsUnavailableError as error:
             raise CloseSpider(str(error)) from error
 
@@ -279,7 +279,7 @@ class PlatformSpider(Spider):
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
         """Add a failed optional source to the warnings of the target's outcome."""
         logger.info("source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
-        self.accounting.warn(target, source, error)
+        self.tracker.warn(target, source, error)
 
     async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
         """Read a page object's item. With ``retry``: from a second download where the first is not usable.
@@ -324,12 +324,12 @@ class PlatformSpider(Spider):
         except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
             raise as_scrape_error(error) from error
         except ShuttingDown as error:
-            self.accounting.settle(target, error=error)
+            self.tracker.settle(target, error=error)
             raise
         except AlreadyCalledError as error:
             # Of an engine that closed in the middle of a redirect or retry: it had no other download to wait for.
             left = ShuttingDown("The crawl ended before the target was done.")
-            self.accounting.settle(target, error=left)
+            self.tracker.settle(target, error=left)
             raise left from error
 
     def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
@@ -349,28 +349,28 @@ class PlatformSpider(Spider):
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         error = as_scrape_error(failure.value)
         if isinstance(error, ShuttingDown):
-            self.accounting.settle(request.meta["target"], error=error)
+            self.tracker.settle(request.meta["target"], error=error)
             return None
         if type(error) is ServiceError:
             # Where a callback or a pipeline breaks Scrapy logs the traceback; nobody else does for the way up to them.
             logger.error("download_broke", url=request.url, exc_info=failure.value)
-            self.accounting.settle(request.meta["target"], error=error)
+            self.tracker.settle(request.meta["target"], error=error)
             return None
         return self._scrape(First(self, request, error=error))
 
     def _scrape(self, first: First) -> AsyncIterator[Record]:
         target: Target = first.request.meta["target"]
-        self.accounting.enter(target)
+        self.tracker.enter(target)
         return self._records(target, first)
 
     async def _records(self, target: Target, first: First) -> AsyncIterator[Record]:
         try:
             data = await self.scrape(target, first)
         except ScrapeError as error:
-            self.accounting.settle(target, error=error)
+            self.tracker.settle(target, error=error)
             return
         record = target.scraper.item_class(data, target, datetime.now(UTC))
-        if self.accounting.hand_over(record):
+        if self.tracker.hand_over(record):
             yield record
 
     @classmethod
@@ -402,7 +402,7 @@ class PlatformSpider(Spider):
         ``data`` is this page's, ``changes`` what the next page's params have other than this one's.
         """
         if target.hop + 1 < self.args.max_pages and (self.seen is None or self.seen.unseen_below(target, data)):
-            self.accounting.push(target.further(**changes))
+            self.tracker.push(target.further(**changes))
 
     def target_settled(self, outcome: Outcome) -> None:
         """Tells the platform's circuit breaker how it went, and ``since=last`` what was seen."""

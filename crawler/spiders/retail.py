@@ -115,7 +115,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             if data["has_more"] and not sweep.complete:
                 following = target.further(page=data["page"] + 1)
                 self._sweeps[following.id] = (sweep, part)
-                self.accounting.push(following)
+                self.tracker.push(following)
             else:
                 self._push(target, sweep, sweep.close(part))
         else:
@@ -141,7 +141,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
                 max_price=None if part.high is None else part.high / 100,
             )
             self._sweeps[following.id] = (sweep, part)
-            self.accounting.push(following)
+            self.tracker.push(following)
 
     def target_settled(self, outcome: Outcome) -> None:
         super().target_settled(outcome)

@@ -23,7 +23,7 @@ from crawler.outputs.feeds import FAILED, Feeds, target_buffered, target_stored
 from crawler.targets.journal import CannotResumeError, Journal
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import Admission, Outcome, Rejected, Target, check_params
-from crawler.targets.tracker import Accounting
+from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,13 +43,15 @@ class Resumed(TargetSource):
     source: TargetSource
     journal: Journal
     admission: Admission
+    feeds: Callable[[], list[tuple[str, int]]]
+    """The local feeds, and how many of their bytes stay."""
     on_begin: Callable[[], None]
     """Called when the run is known to be the journal's, before the first target."""
 
     async def open(self) -> None:
         await self.source.open()
         try:
-            self.journal.begin(self.source.identity)
+            self.journal.begin(self.source.identity, self.feeds)
         except CannotResumeError as error:
             raise TargetsUnavailableError(f"cannot resume: {error}") from error
         self.on_begin()
@@ -129,8 +131,8 @@ class Resume:
         for code, count in journal.counts.items():
             self.crawler.stats.inc_value(f"targets/{code}", count)
         self.journal = journal
-        spider.source = Resumed(spider.source, journal, Admission(spider.scrapers), self._begin)
-        cast("Accounting", self.crawler.get_spider_middleware(Accounting)).unfinished_stays = True
+        spider.source = Resumed(spider.source, journal, Admission(spider.scrapers), self.feeds.local_files, self._begin)
+        cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).unfinished_stays = True
 
     def _is_lines(self, path: str) -> bool | None:
         options = self.feeds.options_of(path)

@@ -2,15 +2,15 @@
 
 The journal is a file of JSON Lines in the folder of ``-a resume=``, one entry for each thing that happened:
 
-- ``{"run": {...}}``: which targets the journal belongs to;
+- ``{"run": {...}, "feeds": [[path, n], ...]}``, the first one: which targets the journal belongs to, and its feeds;
 - ``{"feed": path, "size": n}``: of this local feed n bytes stay; what comes behind them is written from now on;
 - ``{"done": row or id, "code": ..., "then": [...], "sizes": [[feed, end], ...]}``: a target is stored. ``then`` are its
-  follow-ups; each feed, by its number among the ``feed`` entries, holds its line, which ends there;
+  follow-ups; each feed, by its number among all that are named, holds its line, which ends there;
 - the same with ``"in": [path or uri]``: its line is in a file that is not complete yet;
 - ``{"closed": path or uri, "size": n}``: the file is complete (a local one: with so many bytes), and with it all
   targets that are in it, at once. A file that was sent somewhere may have arrived without this entry.
 
-Earlier versions also wrote ``{"ended": true}``, and ``closed`` without the size.
+Earlier versions also wrote ``{"ended": true}``, ``closed`` without the size, and ``run`` without the feeds.
 
 An entry counts only if the line that it stands for is there. That makes a journal and its feeds safe against a power
 cut without a sync for each target: whichever of the two lost its tail, the target is scraped again, and what is in the
@@ -51,6 +51,7 @@ class _Entry(BaseModel):
 
 class _Run(_Entry):
     run: dict[str, Any]
+    feeds: list[tuple[str, _Offset]] = []
 
 
 class _Feed(_Entry):
@@ -191,8 +192,10 @@ class Journal:
         finally:
             self._files.close()
 
-    def begin(self, run: dict[str, Any]) -> None:
+    def begin(self, run: dict[str, Any], feeds: Callable[[], list[tuple[str, int]]]) -> None:
         """Check which run the journal belongs to, and cut from its feeds what does not count.
+
+        ``feeds`` returns the local feeds of a new run, and how many of their bytes stay.
 
         Raises:
             CannotResumeError: the journal belongs to another run, or a file cannot be written.
@@ -204,21 +207,33 @@ class Journal:
                     "Give this run a folder of its own."
                 )
         try:
-            self._begin(run)
+            if self._run is None:
+                self._create(run, feeds())
+            self._go_on()
         except OSError as error:
             raise CannotResumeError(f"cannot keep anything in {self.folder}: {error}") from error
 
-    def _begin(self, run: dict[str, Any]) -> None:
+    def _create(self, run: dict[str, Any], feeds: list[tuple[str, int]]) -> None:
+        """Make a journal that is whole from the beginning: without its first entry, lines would count as foreign."""
+        draft = self.path.with_suffix(".new")
+        with draft.open("wb") as file:
+            file.write(orjson.dumps({"run": run, "feeds": feeds}, option=orjson.OPT_APPEND_NEWLINE))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.path)
+        _sync_folder(self.folder)
+        self._paths = [path for path, _ in feeds]
+        self._numbers = {path: number for number, path in enumerate(self._paths)}
+
+    def _go_on(self) -> None:
         with self.path.open("ab+") as file:
-            file.truncate(end_of_last_line(file))
+            end = end_of_last_line(file)
+            if end < file.seek(0, os.SEEK_END):
+                file.truncate(end)
         self._file = self.path.open("ab", buffering=0)
-        if self._run is None:
-            self._write({"run": run})
         for path, feed in self._feeds.items():
             if feed.void:
                 self.feed(path, feed.end)
-        os.fsync(self._file.fileno())
-        _sync_folder(self.folder)
         for path, feed in self._feeds.items():
             if feed.length > feed.end and not feed.moved:
                 logger.warning("feed_cut", feed=path, bytes=feed.length - feed.end)
@@ -300,28 +315,43 @@ class Journal:
         for number, entry in self._entries():
             match entry:
                 case _Feed(feed=path, size=size):
-                    self._paths.append(path)
-                    if path not in self._feeds:
-                        self._feeds[path] = _FeedFile(path, self._files, lines=is_lines(path))
-                    self._feeds[path].starts.append((number, size))
-                case _Run(run=run):
+                    self._declare(number, path, size, is_lines)
+                case _Run(run=run, feeds=feeds):
                     self._run = self._run or run
+                    for path, size in feeds:
+                        self._declare(number, path, size, is_lines)
                 case _Closed(closed=uri):
                     uris.discard(uri)
                 case _Done():
                     uris.update(uri for uri in entry.uris if not is_local(uri))
                     if any(feed >= len(self._paths) for feed, _ in entry.sizes):
                         raise CannotResumeError(f"{self.path}, line {number}, is not an entry of a journal")
+        if self._run is None:
+            raise CannotResumeError(f"{self.path}, line 1, is not an entry of a journal")
         return uris
+
+    def _declare(self, number: int, path: str, size: int, is_lines: IsLines) -> None:
+        self._paths.append(path)
+        if path not in self._feeds:
+            self._feeds[path] = _FeedFile(path, self._files, lines=is_lines(path))
+        self._feeds[path].starts.append((number, size))
+
+    def _replay_start(self, number: int, path: str, size: int) -> None:
+        self._incomplete.pop(path, None)  # a later start has cut what there was of it
+        feed = self._feeds[path]
+        if feed.holds(number, size):
+            feed.end = size
+        elif number == feed.starts[0][0]:
+            raise CannotResumeError(f"{path} had {size} bytes before the run, and they are not there any more")
+        else:
+            self._drop(number, [(feed, size)])
 
     def _replay(self, number: int, entry: object) -> None:
         if isinstance(entry, _Feed):
-            self._incomplete.pop(entry.feed, None)  # a later start has cut what there was of it
-            feed = self._feeds[entry.feed]
-            if feed.holds(number, entry.size):
-                feed.end = entry.size
-            else:
-                self._drop(number, [(feed, entry.size)])
+            self._replay_start(number, entry.feed, entry.size)
+        elif isinstance(entry, _Run):
+            for path, size in entry.feeds:
+                self._replay_start(number, path, size)
         elif isinstance(entry, _Closed):
             self._replay_closed(number, entry)
         elif isinstance(entry, _Done):

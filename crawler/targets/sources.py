@@ -32,13 +32,12 @@ class TargetSource:
         """Targets in order. Nothing is read ahead of what is asked for, or little."""
         raise NotImplementedError
 
-    @property
-    def lease_valid(self) -> bool:
-        """Whether every target that the source gave is certainly still this run's."""
+    def holds(self, target: Target | Rejected) -> bool:
+        """Whether a target is certainly still this run's, so that its outcome may be reported."""
         return True
 
     async def confirm(self, target: Target | Rejected) -> bool:
-        """Find out whether a target is still this run's: before its outcome is reported, where no lease is valid."""
+        """Find out whether a target is still this run's, where ``holds`` is not certain."""
         return True
 
     def settled(self, outcome: Outcome) -> None:

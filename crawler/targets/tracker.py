@@ -1,4 +1,4 @@
-"""The accounting: one target in, exactly one outcome out.
+"""The tracker: one target in, exactly one outcome out.
 
 The first of {item, typed error, dropped item, exception, callback ended with nothing, deadline passed, crawler gone}
 is the target's outcome; whatever comes later for it is ignored. No other component decides how a target ended.
@@ -79,7 +79,7 @@ def _as_record(item: Any, entry: _Open, *, is_line: bool) -> Record:
     return entry.target.scraper.item_class(ItemAdapter(item).asdict(), entry.target, fetched_at, is_line=is_line)
 
 
-class Accounting:
+class TargetTracker:
     """The one component that knows which targets are out and how each one ended.
 
     A spider middleware, because a callback's end is seen only there; the rest it hears by signals.
@@ -108,17 +108,17 @@ class Accounting:
         self._closing = False
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Accounting:
-        accounting = cls(crawler)
+    def from_crawler(cls, crawler: Crawler) -> TargetTracker:
+        tracker = cls(crawler)
         connect = crawler.signals.connect
-        connect(accounting.item_scraped, signals.item_scraped)
-        connect(accounting.item_dropped, signals.item_dropped)
-        connect(accounting.item_error, signals.item_error)
-        connect(accounting.spider_error, signals.spider_error)
-        connect(accounting.request_dropped, signals.request_dropped)
-        connect(accounting.crawler_closing, crawler_closing)
-        connect(accounting.spider_closed, signals.spider_closed)
-        return accounting
+        connect(tracker.item_scraped, signals.item_scraped)
+        connect(tracker.item_dropped, signals.item_dropped)
+        connect(tracker.item_error, signals.item_error)
+        connect(tracker.spider_error, signals.spider_error)
+        connect(tracker.request_dropped, signals.request_dropped)
+        connect(tracker.crawler_closing, crawler_closing)
+        connect(tracker.spider_closed, signals.spider_closed)
+        return tracker
 
     # The window: targets go out
 
@@ -248,7 +248,7 @@ class Accounting:
 
     def _report(self, outcome: Outcome) -> None:
         assert self._source is not None
-        if self._source.lease_valid:
+        if self._source.holds(outcome.target):
             self._announce(outcome)
             return
         task = asyncio.create_task(self._report_if_leased(outcome))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
 
 import pytest
 from scrapy import Request, Spider, signals
@@ -13,6 +12,7 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from crawler.downloads import throttle
+from crawler.downloads.shared import PlatformState, SharedState
 from crawler.errors import ShuttingDown
 from crawler.middlewares import Turns
 from crawler.targets.closing import crawler_closing
@@ -21,12 +21,13 @@ URL = "https://shop.example/"
 
 
 @pytest.fixture
-def crawler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Crawler]:
+def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     """A crawler of a platform with one slot."""
-    state = throttle.Platform(throttle.Budget(1), throttle.CircuitBreaker(0, 0))
+    state = PlatformState(throttle.Budget(1), throttle.CircuitBreaker(0, 0))
     monkeypatch.setattr("crawler.middlewares.platform_state", lambda *_: state)
     made = Crawler(Spider, Settings())
     made.spider = Spider.from_crawler(made, "retail")
+    made.spider.shared = SharedState()  # type: ignore[attr-defined]  # as the platforms' spiders have it
     return made
 
 

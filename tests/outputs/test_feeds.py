@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import threading
@@ -15,9 +16,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scrapy.extensions.feedexport import ItemFilter
 
 from crawler.outputs.columns import rows_named, shape_of_models
 from crawler.outputs.exporters import exploded_rows
+from crawler.outputs.feed_files import mend
 from crawler.outputs.parquet import ParquetExporter, arrow_schema
 from crawler.registry import scrapers, spiders
 from crawler.targets.target import Record, Target
@@ -135,6 +138,81 @@ def test_a_feed_that_cannot_be_written_is_a_broken_run(
     assert run.returncode == 1, run.stderr
     assert said in run.stderr
     assert pq.read_table(there).to_pylist() == [{"kept": 1}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["targets=typo.jsonl"], 1),
+        (["cat_idd=976759"], 4),
+        ([], 4),
+        (["cat_id=976759", "explode=product"], 1),
+        (["cat_id=976759", "since=last"], 1),
+        (["cat_id=976759", "resume=/proc/nowhere"], 1),
+        (["cat_id=976759", "queue=x"], 1),
+    ],
+    ids=str,
+)
+def test_us_2_a_mistake_leaves_the_last_output_alone(
+    shop: Shop, tmp_path: Path, arguments: list[str], code: int
+) -> None:
+    keep = tmp_path / "keep.jsonl"
+    keep.write_text("x\n")
+    given = [part for each in arguments for part in ("-a", each)]
+    run = shop.crawl(*given, "-O", str(keep), SEEN_FILE=tmp_path / "seen.sqlite", FAILURES_FEED=tmp_path / "failed")
+    assert run.returncode == code, run.stderr
+    assert keep.read_text() == "x\n"
+    assert (tmp_path / "failed").exists() == (code == 4), "a target that is not valid is a failure as before"
+
+
+@pytest.mark.parametrize(
+    ("tail", "left"),
+    [(b'{"a": 2}', b'{"a": 1}\n{"a": 2}\n'), (b'{"a": 2, "b', b'{"a": 1}\n'), (b"\0" * 9, b'{"a": 1}\n')],
+    ids=["whole", "torn", "zeros"],
+)
+def test_rb_16_what_is_appended_begins_with_a_line_of_its_own(
+    shop: Shop, pages: list[dict[str, Any]], tmp_path: Path, tail: bytes, left: bytes
+) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_bytes(b'{"a": 1}\n' + tail)
+    run = shop.crawl("-a", "cat_id=976759", "-o", str(out))
+    assert run.returncode == 0, run.stderr
+    assert out.read_bytes().startswith(left)
+    assert lines(out) == [json.loads(line) for line in left.splitlines()] + pages[:1]
+    assert ("torn_line_cut" in run.stderr) == (not left.startswith(b'{"a": 1}\n' + tail))
+
+
+def test_a_text_that_is_no_record_is_not_cut(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.write_text("mine, without a line break")
+    mend(notes)
+    assert notes.read_text() == "mine, without a line break\n"
+
+
+def test_failures_reach_the_feeds_that_name_them(shop: Shop, tmp_path: Path) -> None:
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text('{"id":"a","cat_id":"976759"}\n{"id":"b","cat_id":"1_2_3"}\n')
+    feeds = {
+        str(tmp_path / "out.jsonl"): {"format": "jsonlines"},
+        str(tmp_path / "filtered.jsonl"): {"format": "jsonlines", "item_filter": "tests.outputs.test_feeds.Everything"},
+        str(tmp_path / "failed.csv"): {"format": "csv", "item_classes": ["crawler.outputs.failures.Failure"]},
+    }
+    run = shop.crawl(
+        "-a", f"targets={targets}", FEEDS=json.dumps(feeds), FAILURES_FEED=tmp_path / "failed-%(name)s.jsonl"
+    )
+    assert run.returncode == 4, run.stderr
+    for name in ("out.jsonl", "filtered.jsonl"):
+        assert [line["id"] for line in lines(tmp_path / name)] == ["a"]
+    assert [line["code"] for line in lines(tmp_path / "failed-retail.jsonl")] == ["TARGET_NOT_FOUND"]
+    with (tmp_path / "failed.csv").open() as file:
+        assert [(row["id"], row["code"]) for row in csv.DictReader(file)] == [("b", "TARGET_NOT_FOUND")]
+
+
+class Everything(ItemFilter):
+    """A filter as a user may have written it before there were failures."""
+
+    def accepts(self, item: Any) -> bool:
+        return True
 
 
 def test_a_run_without_data_gives_an_empty_table(shop: Shop, tmp_path: Path) -> None:

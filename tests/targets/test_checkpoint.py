@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +179,126 @@ def test_a_second_start_beside_the_first_leaves_its_feed_alone(tmp_path: Path, s
     journal.close()
 
 
+def limited(start: list[str], size: int) -> subprocess.CompletedProcess[str]:
+    """Runs a crawl on a disk that takes no more than so many bytes of a file."""
+    limit = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
+    wrapped = [sys.executable, "-c", f"{limit}; os.execv(sys.executable, sys.argv[1:])", *start]
+    return subprocess.run(wrapped, check=False, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize(("count", "disks"), [(40, 1), pytest.param(300, 10, marks=pytest.mark.soak)])
+def test_rb_1_a_full_disk_loses_no_target_and_breaks_no_line(
+    tmp_path: Path, settings: dict[str, Any], count: int, disks: int
+) -> None:
+    data, failures = write_targets(tmp_path / "targets.jsonl", count)
+    out, failed = tmp_path / "out.jsonl", tmp_path / "failed.jsonl"
+    start = command(
+        "retail",
+        {"targets": tmp_path / "targets.jsonl", "resume": tmp_path / "state", "max_pages": 2},
+        {**settings, "FAILURES_FEED": failed},
+        *("-O", str(out)),
+    )
+    whole = data.total() * 4_000
+    for disk in range(disks):
+        full = limited(start, whole * (disk + 1) // (disks + 1))
+        assert full.returncode == 1, full.stderr[-3_000:]
+        assert "a feed cannot be written" in full.stderr
+        assert "event=targets_not_stored" in full.stderr
+    last = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert last.returncode == 4, last.stderr[-3_000:]
+    assert Counter(named(line) for line in lines(out)) == data
+    assert Counter(line["id"] for line in lines(failed)) == failures
+
+
+def test_rb_2_a_journal_that_cannot_be_written_ends_the_run(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """A limit for the journal alone: the feed of the first start is nowhere."""
+    data, _ = write_targets(tmp_path / "targets.jsonl", 60)
+    own = {**settings, "FAILURES_FEED": ""}
+    arguments = {"targets": tmp_path / "targets.jsonl", "resume": tmp_path / "state", "max_pages": 2}
+    full = limited(command("retail", arguments, own, "-o", "/dev/null:jsonl"), 1_500)
+    assert full.returncode == 1, full.stderr[-3_000:]
+    assert full.stderr.count("event=journal_not_written") == 1
+    assert "cannot be written: [Errno 27] File too large" in full.stderr
+    out = tmp_path / "out.jsonl"
+    arguments["resume"] = tmp_path / "other"
+    full = limited(command("retail", arguments, own, "-O", str(out)), 30_000)
+    assert full.returncode == 1
+    last = subprocess.run(
+        command("retail", arguments, own, "-O", str(out)), check=False, cwd=ROOT, capture_output=True, text=True
+    )
+    assert last.returncode == 4, last.stderr[-3_000:]
+    assert Counter(named(line) for line in lines(out)) == data
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]) -> tuple[Path, list[str]]:
+    """A folder with a finished run, and its command."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_targets(folder / "targets.jsonl", 3)
+    start = command(
+        "retail",
+        {"targets": folder / "targets.jsonl", "resume": folder / "state"},
+        {**settings, "FAILURES_FEED": folder / "failed.jsonl"},
+        *("-o", str(folder / "out.jsonl")),
+    )
+    assert subprocess.run(start, check=False, cwd=ROOT).returncode == 0
+    return folder, start
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "not JSON": lambda journal: journal + b"not json\n",
+    "zeros": lambda journal: journal + b"\0" * 4_096,
+    "no code": lambda journal: journal + b'{"done":0}\n',
+    "cut": lambda journal: journal[: len(journal) // 2],
+}
+MORE_DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "line of zeros": lambda journal: journal + b"\0" * 4_096 + b"\n",
+    "no such feed": lambda journal: journal + b'{"done":0,"code":"OK","sizes":[[99,1]]}\n',
+    "a list": lambda journal: journal + b"[1]\n",
+    "not UTF-8": lambda journal: b"\xff\xfe\n" + journal,
+    "other key": lambda journal: journal.replace(b'"code"', b'"cod"', 1),
+    "no newline": lambda journal: journal[:-1],
+}
+
+
+@pytest.mark.parametrize("kind", [*DAMAGES, *(pytest.param(each, marks=pytest.mark.soak) for each in MORE_DAMAGES)])
+def test_rb_3_a_damaged_journal_is_said_or_does_no_harm(finished: tuple[Path, list[str]], kind: str) -> None:
+    damage = (DAMAGES | MORE_DAMAGES)[kind]
+    folder, start = finished
+    out, journal = folder / "out.jsonl", folder / "state/ledger.jsonl"
+    before, entries = out.read_bytes(), journal.read_bytes()
+    journal.write_bytes(damage(entries))
+    try:
+        run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+        if run.returncode:
+            assert run.returncode == 1
+            assert re.search(r"cannot resume: .*, line \d+, is not an entry", run.stderr)
+            assert out.read_bytes() == before
+        else:
+            params = Counter(json.dumps(line["params"]) for line in lines(out))
+            assert params == Counter(json.dumps(json.loads(line)["params"]) for line in before.splitlines())
+    finally:
+        out.write_bytes(before)
+        journal.write_bytes(entries)
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_rb_15_a_file_that_is_not_a_feed_of_this_run_is_not_cut(finished: tuple[Path, list[str]], size: int) -> None:
+    folder, start = finished
+    journal, victim = folder / "state/ledger.jsonl", folder / "victim.jsonl"
+    entries, out = journal.read_bytes(), (folder / "out.jsonl").read_bytes()
+    victim.write_text("mine\n")
+    journal.write_bytes(entries + json.dumps({"feed": str(victim), "size": size}).encode() + b"\n")
+    try:
+        run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    finally:
+        journal.write_bytes(entries)
+    assert victim.read_text() == "mine\n"
+    assert (folder / "out.jsonl").read_bytes() == out
+    assert run.returncode == 1
+    assert f"{victim} holds more than the targets that are finished, and is not a feed of this run" in run.stderr
+
+
 def is_lines(path: str) -> bool | None:
     """The feeds of the runs below: those in files of plain lines, and gzipped ones."""
     return {".jsonl": True, ".gz": False}.get(Path(path).suffix)
@@ -190,7 +312,7 @@ def opened(folder: Path) -> Journal:
 
 def begun(folder: Path, run: dict[str, Any] | None = None) -> Journal:
     journal = opened(folder)
-    journal.begin(run or {"targets": "a"})
+    journal.begin(run or {"targets": "a"}, list)
     return journal
 
 
@@ -222,9 +344,9 @@ def test_a_ledger_reads_its_own_notes_and_cuts_the_rest(tmp_path: Path) -> None:
     assert third.pending == {}
     assert feed.read_bytes() == b"one\ntwo\n"
     with pytest.raises(CannotResumeError, match="other targets"):
-        third.begin({"targets": "b"})
+        third.begin({"targets": "b"}, list)
     assert feed.read_bytes() == b"one\ntwo\n", "another run's start changes nothing"
-    third.begin({"targets": "a"})
+    third.begin({"targets": "a"}, list)
     assert feed.read_bytes() == b"one\n", "no journalled target: what a run wrote whose end was in order (RB-1)"
     third.close()
 
@@ -253,7 +375,7 @@ def test_a_batch_in_a_bucket_counts_when_it_has_arrived(tmp_path: Path) -> None:
     fsspec.filesystem("memory").pipe("/batches/arrived.jsonl", b"{}\n")
     second = opened(tmp_path / "state")
     assert (0 in second, 1 in second) == (True, False)
-    second.begin({"targets": "a"})
+    second.begin({"targets": "a"}, list)
     second.complete("memory://batches/lost.jsonl", None)
     second.close()
     third = opened(tmp_path / "state")

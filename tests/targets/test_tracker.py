@@ -1,4 +1,4 @@
-"""The accounting: whatever happens to a target, and however often, it has one outcome."""
+"""The tracker: whatever happens to a target, and however often, it has one outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from crawler.registry import scrapers
 from crawler.targets.exceptions import as_scrape_error
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Rejected, Target
-from crawler.targets.tracker import Accounting
+from crawler.targets.tracker import TargetTracker
 
 SCRAPER = scrapers()["retail-search-v4"]
 
@@ -49,11 +49,11 @@ class Source(TargetSource):
         self.outcomes.append(outcome)
 
 
-def make_accounting(limit: int = 100) -> Accounting:
+def make_tracker(limit: int = 100) -> TargetTracker:
     crawler = Crawler(Spider, {"TARGETS_IN_FLIGHT": limit, "TARGET_TIMEOUT": 0})
     crawler.signals = SignalManager(crawler)
     crawler.stats = MemoryStatsCollector(crawler)
-    return Accounting.from_crawler(crawler)
+    return TargetTracker.from_crawler(crawler)
 
 
 def request_of(target: Target) -> Request:
@@ -73,33 +73,33 @@ async def callback(*items: Any) -> AsyncIterator[Any]:
         yield item
 
 
-async def nothing(accounting: Accounting, target: Target) -> None:
-    async for _ in accounting.process_spider_output(response_of(target), callback()):
+async def nothing(tracker: TargetTracker, target: Target) -> None:
+    async for _ in tracker.process_spider_output(response_of(target), callback()):
         pass
 
 
-async def happen(accounting: Accounting, target: Target, event: str) -> None:
+async def happen(tracker: TargetTracker, target: Target, event: str) -> None:
     """Lets one of the things happen that can happen to a target."""
     response = response_of(target)
     match event:
         case "item":
-            accounting.item_scraped(record(target), response)
+            tracker.item_scraped(record(target), response)
         case "dropped":
-            accounting.item_dropped(record(target), DropItem("no"), response)
+            tracker.item_dropped(record(target), DropItem("no"), response)
         case "item error":
-            accounting.item_error(record(target), Failure(KeyError("x")), response)
+            tracker.item_error(record(target), Failure(KeyError("x")), response)
         case "typed error":
-            accounting.settle(target, error=TargetNotFound("gone"))
+            tracker.settle(target, error=TargetNotFound("gone"))
         case "bug":
-            accounting.spider_error(Failure(KeyError("x")), response)
+            tracker.spider_error(Failure(KeyError("x")), response)
         case "download failed":
-            accounting.settle(target, error=as_scrape_error(DownloadConnectionRefusedError()))
+            tracker.settle(target, error=as_scrape_error(DownloadConnectionRefusedError()))
         case "nothing":
-            await nothing(accounting, target)
+            await nothing(tracker, target)
         case "deadline":
-            accounting._expire(target)  # what the timer calls
+            tracker._expire(target)  # what the timer calls
         case "scheduler":
-            accounting.request_dropped(request_of(target))
+            tracker.request_dropped(request_of(target))
 
 
 EVENTS = ["item", "dropped", "item error", "typed error", "bug", "download failed", "nothing", "deadline", "scheduler"]
@@ -123,13 +123,13 @@ def test_one_outcome_each_and_it_is_the_first(events: list[tuple[int, str]], lim
     source = Source(list(targets))
 
     async def scenario() -> tuple[dict[str, str], int]:
-        accounting = make_accounting(limit)
+        tracker = make_tracker(limit)
         out: set[str] = set()
         most = 0
 
         async def consume() -> None:
             nonlocal most
-            async for each in accounting.release(source):
+            async for each in tracker.release(source):
                 out.add(each.id)
                 most = max(most, len(out - {outcome.target.id for outcome in source.outcomes}))
 
@@ -140,10 +140,10 @@ def test_one_outcome_each_and_it_is_the_first(events: list[tuple[int, str]], lim
             target = targets[number]
             if target.id in out:
                 expected.setdefault(target.id, CODES[event])
-            await happen(accounting, target, event)
+            await happen(tracker, target, event)
             await asyncio.sleep(0)
         task.cancel()
-        accounting.spider_closed(Spider("x"), "shutdown")
+        tracker.spider_closed(Spider("x"), "shutdown")
         for each in out:
             expected.setdefault(each, "SHUTTING_DOWN")
         return expected, most
@@ -158,7 +158,7 @@ def test_deadline_comes_by_itself() -> None:
     async def scenario() -> list[Outcome]:
         loop = asyncio.get_running_loop()
         source = Source([make_target("late", deadline=loop.time() + 0.01)])
-        async for _ in make_accounting().release(source):
+        async for _ in make_tracker().release(source):
             pass
         return source.outcomes
 
@@ -168,11 +168,11 @@ def test_deadline_comes_by_itself() -> None:
 
 def test_what_comes_too_late_reaches_no_feed() -> None:
     async def scenario() -> tuple[list[Any], list[Any]]:
-        accounting = make_accounting()
-        async for each in accounting.release(Source([make_target("1")])):
-            passed = [item for item in [record(each)] if accounting.hand_over(item)]
-            accounting._expire(each)
-            late = [item for item in [record(each)] if accounting.hand_over(item)]
+        tracker = make_tracker()
+        async for each in tracker.release(Source([make_target("1")])):
+            passed = [item for item in [record(each)] if tracker.hand_over(item)]
+            tracker._expire(each)
+            late = [item for item in [record(each)] if tracker.hand_over(item)]
         return passed, late
 
     passed, late = asyncio.run(scenario())
@@ -189,9 +189,9 @@ def test_a_source_that_breaks_off_is_told_of_when_all_it_gave_is_settled() -> No
     source = Broken([make_target("1"), make_target("2")])
 
     async def scenario() -> None:
-        accounting = make_accounting()
-        async for each in accounting.release(source):
-            asyncio.get_running_loop().call_later(0.01, accounting.settle, each, record(each))
+        tracker = make_tracker()
+        async for each in tracker.release(source):
+            asyncio.get_running_loop().call_later(0.01, tracker.settle, each, record(each))
 
     with pytest.raises(TargetsUnavailableError, match="torn"):
         asyncio.run(scenario())
@@ -200,26 +200,26 @@ def test_a_source_that_breaks_off_is_told_of_when_all_it_gave_is_settled() -> No
 
 def test_further_targets_go_out_before_the_release_ends() -> None:
     async def scenario() -> list[str]:
-        accounting = make_accounting()
+        tracker = make_tracker()
         seen: list[str] = []
-        async for each in accounting.release(Source([make_target("1"), make_target("2")])):
+        async for each in tracker.release(Source([make_target("1"), make_target("2")])):
             seen.append(each.id)
             if len(each.id) < 3:
-                accounting.push(make_target(each.id + "+"))
-            accounting.settle(each, record(each))
+                tracker.push(make_target(each.id + "+"))
+            tracker.settle(each, record(each))
         return seen
 
     assert asyncio.run(scenario()) == ["1", "1+", "1++", "2", "2+", "2++"]
 
 
 def test_targets_never_released_are_told_when_the_crawl_ends() -> None:
-    accounting = make_accounting()
+    tracker = make_tracker()
     source = Source([make_target("1")])
 
     async def scenario() -> None:
-        async for each in accounting.release(source):
-            accounting.push(make_target("2"))
-            accounting.spider_closed(Spider("x"), "shutdown")
+        async for each in tracker.release(source):
+            tracker.push(make_target("2"))
+            tracker.spider_closed(Spider("x"), "shutdown")
             assert each.id == "1"
             break
 
@@ -232,10 +232,10 @@ def test_targets_never_released_are_told_when_the_crawl_ends() -> None:
 
 def test_two_targets_with_one_id_are_told_apart() -> None:
     async def scenario() -> list[Outcome]:
-        accounting = make_accounting()
+        tracker = make_tracker()
         source = Source([make_target("1"), make_target("1")])
-        async for each in accounting.release(source):
-            asyncio.get_running_loop().call_soon(accounting.settle, each, record(each))
+        async for each in tracker.release(source):
+            asyncio.get_running_loop().call_soon(tracker.settle, each, record(each))
         return source.outcomes
 
     assert sorted(outcome.code for outcome in asyncio.run(scenario())) == ["INVALID_REQUEST", "OK"]

@@ -12,7 +12,7 @@ from scrapy.exceptions import CloseSpider
 
 from crawler.outputs.feeds import target_buffered, target_stored
 from crawler.targets.target import Admission, Outcome
-from crawler.targets.tracker import Accounting
+from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -66,7 +66,7 @@ class Queue:
         tries = settings.getint("QUEUE_TRIES")
         self.source = StreamSource(stream, Admission(spider.scrapers), tries, spider.args.wait)
         spider.source = self.source
-        cast("Accounting", self.crawler.get_spider_middleware(Accounting)).unfinished_stays = True
+        cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).unfinished_stays = True
         self._count()
 
     def target_buffered(self, outcome: Outcome) -> None:

@@ -172,13 +172,18 @@ class StreamSource(TargetSource):
 
     # Outcomes go
 
+    def holds(self, target: Target | Rejected) -> bool:
+        assert target.row is not None, "further targets come back through the queue"
+        return self._lease_valid and self._out[target.row] in self._mine
+
     @property
-    def lease_valid(self) -> bool:
+    def _lease_valid(self) -> bool:
+        """Whether no entry can have been taken over since the last heartbeat."""
         return clock() - self._leased_at < self.stream.idle / 1_000
 
     async def confirm(self, target: Target | Rejected) -> bool:
         asked = clock()
-        while not self.lease_valid:
+        while not self._lease_valid:
             try:
                 await self._heartbeat()
             except RedisError as error:
@@ -188,7 +193,7 @@ class StreamSource(TargetSource):
                     return False  # the source says so, too, and ends the run
                 await asyncio.sleep(AWAY)
         assert target.row is not None
-        if self._out[target.row] in self._mine:
+        if self.holds(target):
             return True
         del self._out[target.row]
         self._dead.discard(target.row)
@@ -202,7 +207,7 @@ class StreamSource(TargetSource):
 
     def stored(self, outcome: Outcome) -> None:
         """The outcome's line cannot be lost any more: its entry is finished."""
-        assert outcome.target.row is not None, "further targets come back through the queue"
+        assert outcome.target.row is not None
         told = self._told(outcome)
         del self._out[outcome.target.row]
         self._dead.discard(outcome.target.row)

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import signal
+import subprocess
 import time
 from bisect import bisect
 from collections import Counter
@@ -27,6 +28,12 @@ KEY = "crawler:queue:{default:retail}"
 def settled(client: redis.Redis) -> Counter[str]:
     found = client.hgetall(f"{KEY}:counts")
     return Counter({code.decode(): int(count) for code, count in found.items()})  # type: ignore[union-attr]
+
+
+def pending(client: redis.Redis, process: int) -> int:
+    """How many entries a worker holds."""
+    found = client.xpending(KEY, "workers")
+    return sum(each["pending"] for each in found["consumers"] if f"-{process}-".encode() in each["name"])
 
 
 def busiest(moments: list[float], seconds: float) -> int:
@@ -163,3 +170,51 @@ def test_what_cannot_be_is_said_at_once(
     run = start(processes, command("retail", {"queue": "a"}, {"FAILURES_FEED": "", **settings}), log)
     assert run.wait() == 1
     assert said in log.read_text()
+
+
+@pytest.mark.parametrize(("count", "freezes"), [(120, 1), pytest.param(3_000, 3, marks=pytest.mark.soak)])
+def test_rb_22_a_worker_that_was_frozen_writes_nothing_that_it_has_lost(  # noqa: PLR0913, PLR0917  # two sizes
+    tmp_path: Path, redis_url: str, shop: Shop, processes: ExitStack, count: int, freezes: int
+) -> None:
+    tell(redis_url, "push", str(targets(tmp_path / "targets.jsonl", count)))
+    slow = json.dumps({"retail": {"concurrency": 4, "delay": 0.02}})
+    outs = [tmp_path / f"{name}.jsonl" for name in "ab"]
+    failed = tmp_path / "failed-%(job)s-{}.jsonl"
+
+    def worker(number: int) -> subprocess.Popen[bytes]:
+        out = outs[number]
+        feeds = {"FAILURES_FEED": str(failed).format(out.stem)}
+        run = shop.worker(redis_url, "-O", str(out), PLATFORM_BUDGETS=slow, PROCESSES=2, **feeds)
+        return start(processes, run, tmp_path / out.stem)
+
+    workers = [worker(0)]
+    told_too_late: Counter[str] = Counter()
+    with redis.Redis.from_url(redis_url) as client:
+        for freeze in range(freezes):
+            frozen, out = workers[freeze % 2], outs[freeze % 2]
+            while not out.exists() or len(params_of(out)) < 10 * (freeze + 1):
+                assert frozen.poll() is None, "the worker was done before it was frozen"
+                time.sleep(0.01)
+            frozen.send_signal(signal.SIGSTOP)
+            if len(workers) == 1:
+                workers.append(worker(1))
+            told_too_late.update(params_of(out)[-32:])  # written, and Redis may not have been told of it yet
+            while pending(client, frozen.pid):  # until the other worker has taken all of them
+                assert workers[(freeze + 1) % 2].poll() is None
+                time.sleep(0.01)
+            frozen.send_signal(signal.SIGCONT)
+        assert all(each.wait() in {0, 4} for each in workers), (tmp_path / "a").read_text()[-3_000:]
+        assert settled(client) == expected(count)
+        assert client.xlen(KEY) == 0
+    logs = "".join((tmp_path / out.stem).read_text() for out in outs)
+    assert "target_lost" in logs, "nothing was taken over while the worker was frozen: the test shows nothing"
+    found = Counter(params_of(*outs))
+    assert len(found) == expected(count)["OK"]
+    assert {params for params, times in found.items() if times > 1} <= set(told_too_late)
+    assert len({line["id"] for line in lines(*tmp_path.glob("failed-*.jsonl"))}) == expected(count)["TARGET_NOT_FOUND"]
+
+
+def params_of(*files: Path) -> list[str]:
+    """What the lines of feeds are of. The last line of a worker that writes may be a part of one."""
+    whole = [file.read_text().rpartition("\n")[0] for file in files]
+    return [json.dumps(json.loads(line)["params"]) for text in whole for line in text.split("\n") if line]

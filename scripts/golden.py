@@ -1,0 +1,461 @@
+"""A golden record of the behaviour: what each target of a fixed list ends with, to compare after a refactoring.
+
+``write FILE`` runs the targets and writes one line each; ``compare FILE`` runs them again and prints what differs.
+
+Only interfaces for users are called (``scrapy sandbox``, ``scrapy crawl``, ``scrapy extract``), and nothing of the
+package is imported, so the record outlives renamed modules and classes. The targets are in ``golden_targets.jsonl``:
+``scraper`` and ``params`` (or ``platform`` and ``line``, a line that is not a valid target), the ``variants`` of the
+crawl (default: plain), the ``seeds`` of the sandbox (default: 1 to 3), and the name of the ``fault`` that the sandbox
+plays, for the reader. The names of faults are tied to handles and ids by their sorted order: after a fault is added to
+the sandbox, change the list.
+
+Keys and values of the rows:
+
+- ``sandbox/<seed>/<scraper>/<params> [<variant>]``: a target, or a follow-up request's target: error code, message,
+  upstream status and reason, hash of the details, hash of the data.
+- ``sandbox/<seed>/<platform> [<variant>]``: a crawl: exit code, number of lines of the feed and the failures feed.
+- ``captures/<platform>/<file>``: a saved response. Its messages may quote it, so they are hashed, too.
+
+Not in the record, because two runs of the same code differ in it: ids that are made up, ``fetched_at``, durations, and
+the port in origins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from scrapy.cmdline import execute
+
+ROOT = Path(__file__).resolve().parents[1]
+TARGETS = Path(__file__).with_name("golden_targets.jsonl")
+CAPTURES = ROOT.parent / "shared" / "captures"
+SEEDS = (1, 2, 3)
+CRAWL_TIMEOUT = 1800
+"""Seconds after which a crawl hangs."""
+SHOWN_TEXT = 80
+"""Characters of a param that a key shows. A longer one (a cursor) is hashed."""
+SCRAPERS = {
+    "microblog": {"microblog-profile": ""},
+    "photoapp": {"photoapp-post-v4": ""},
+    "professional": {"professional-profile": ""},
+    "retail": {"retail-category-v4": " category", "retail-search-v4": " search"},
+    "shortvideo": {"shortvideo-photo-search-v4": ""},
+    "videosite": {"videosite-profile-v3": ""},
+}
+"""The scrapers that read the captures of a platform, with the end of their rows' keys."""
+
+Row = dict[str, Any]
+Rows = dict[str, Row]
+
+
+CAPTURED = "captures"
+"""What stands for the captures where a variant is named."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A part of the record. An empty tuple selects all."""
+
+    platforms: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    captures: bool = True
+    """Whether the captures are there."""
+
+    def covers(self, platform: str, variant: str, seed: int | None = None) -> bool:
+        """Whether a crawl, or the captures of a platform, are in the part."""
+        return (
+            platform in (self.platforms or (platform,))
+            and (self.captures or variant != CAPTURED)
+            and variant in (self.variants or (variant,))
+            and (seed is None or seed in (self.seeds or (seed,)))
+        )
+
+    def covers_row(self, key: str) -> bool:
+        """Whether a row is in the part."""
+        kind, first, rest = key.split("/", 2)
+        if kind == CAPTURED:
+            return self.covers(first, CAPTURED)
+        platform = re.split("[-/ ]", rest, maxsplit=1)[0]
+        variant = re.search(r" \[(\w+)\](?: #\d+)?$", rest)
+        return self.covers(platform, variant[1] if variant else "plain", int(first))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to run a crawl: settings and spider arguments beside those of all."""
+
+    settings: dict[str, object] = field(default_factory=dict)
+    arguments: dict[str, str] = field(default_factory=dict)
+
+
+# Limits are far beyond what an answer takes, so that the load of the machine decides nothing. The variants whose
+# targets wait for a limit cut it short.
+SETTINGS: dict[str, object] = {
+    "BREAKER_THRESHOLD": 0,
+    "BROWSER_QUIET": 30,
+    "BROWSER_SCROLL_PAUSE": 0,
+    "DOWNLOAD_TIMEOUT": 120,
+    "HTTPPROXY_ENABLED": 0,
+    "LOG_LEVEL": "CRITICAL",
+    "RETRY_BACKOFF_BASE": 0.02,
+    "SOURCE_TIMEOUT": 120,
+    "TARGETS_IN_FLIGHT": 16,
+}
+VARIANTS = {
+    "plain": Variant(),
+    "bare": Variant({"VIDEOSITE_ENRICH_MAX": 0}),
+    "deadline": Variant({"TARGET_TIMEOUT": 0.5, "DOWNLOAD_TIMEOUT": 2, "SOURCE_TIMEOUT": 2, "RETRY_TIMES": 0}),
+    # One target at a time: which slice hands out a product that several slices list depends on the order.
+    "exhaustive": Variant({"LISTING_CEILING": 150, "TARGETS_IN_FLIGHT": 1}, {"exhaustive": "true"}),
+    "explode": Variant(),
+    "fallback": Variant({"BROWSER_QUIET": 8}),
+    "hang": Variant({"DOWNLOAD_TIMEOUT": 2, "SOURCE_TIMEOUT": 2, "RETRY_TIMES": 1}),
+    "pages": Variant(arguments={"max_pages": "3"}),
+    "plays": Variant({"PHOTOAPP_PLAY_COUNTS": 1}),
+    "quiet": Variant({"BROWSER_QUIET": 3}),
+    "robots": Variant({"ROBOTSTXT_OBEY": 1}),
+}
+EXPLODED = {"microblog": "main", "retail": "products"}
+"""The list whose rows are the lines of the feed, by platform."""
+
+
+def canonical(value: object) -> str:
+    """JSON of sorted keys."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def digest(value: object) -> str:
+    """The hash of a value's canonical JSON."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def shortened(value: object) -> object:
+    """Params for a key, with long texts hashed."""
+    if isinstance(value, dict):
+        return {key: shortened(each) for key, each in value.items()}
+    if isinstance(value, str) and len(value) > SHOWN_TEXT:
+        return f"sha256:{hashlib.sha256(value.encode()).hexdigest()[:16]}"
+    return value
+
+
+def failed(code: str, message: str, upstream: object, details: Sequence[object]) -> Row:
+    """The row of a target without data."""
+    message = re.sub(r"\b(127\.0\.0\.1|localhost):\d+", r"\1", message)
+    more = {"upstream": upstream, "details": digest(details) if details else None}
+    return {"code": code, "message": message, "data": None} | {name: value for name, value in more.items() if value}
+
+
+def found(data: object) -> Row:
+    """The row of a target that has data."""
+    return {"code": "OK", "message": "", "data": digest(data)}
+
+
+# The sandbox
+
+
+@dataclass(frozen=True)
+class Crawl:
+    """The targets of one platform in one variant and sandbox, as lines of a targets file."""
+
+    variant: str
+    seed: int
+    platform: str
+    lines: list[str]
+
+    @property
+    def suffix(self) -> str:
+        """The end of a key, which names the variant."""
+        return "" if self.variant == "plain" else f" [{self.variant}]"
+
+    def command(self, origins: dict[str, str], folder: Path) -> list[str]:
+        """The command line. Its files are in ``folder``."""
+        variant = VARIANTS[self.variant]
+        arguments = {"targets": str(folder / "targets.jsonl"), **variant.arguments}
+        if self.variant == "explode":
+            arguments["explode"] = EXPLODED[self.platform]
+        settings = SETTINGS | variant.settings
+        settings |= {"BROWSER_FALLBACK": self.platform} if self.variant == "fallback" else {}
+        settings |= {
+            "FAILURES_FEED": str(folder / "failures.jsonl"),
+            "PLATFORM_ORIGINS": json.dumps(origins),
+            "PLATFORM_BUDGETS": json.dumps({name: {"concurrency": 16, "delay": 0} for name in origins}),
+        }
+        command = [sys.executable, "-m", "scrapy", "crawl", self.platform, "-O", str(folder / "out.jsonl")]
+        command += [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+        return command + [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+
+    def run(self, origins: dict[str, str]) -> Rows:
+        """The rows of the crawl and its targets."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "targets.jsonl").write_text("".join(f"{line}\n" for line in self.lines))
+            run = subprocess.run(
+                self.command(origins, folder),
+                check=False,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=ROOT,
+                env=environment(),
+                timeout=CRAWL_TIMEOUT,
+            )
+            out, failures = lines_of(folder / "out.jsonl"), lines_of(folder / "failures.jsonl")
+        rows: list[tuple[str, Row]] = []
+        if self.variant == "explode":
+            rows += [(self.key(lines[0]), found(lines)) for lines in joined(out)]
+        else:
+            rows += [(self.key(line), found(line["data"])) for line in out]
+        for line in failures:
+            rows.append((self.key(line), failed(line["code"], line["message"], line["upstream"], line["details"])))
+        crawl = failed(f"EXIT {run.returncode}", f"{len(out)} lines, {len(failures)} failures", None, ())
+        return numbered([*rows, (f"sandbox/{self.seed}/{self.platform}{self.suffix}", crawl)])
+
+    def key(self, line: dict[str, Any]) -> str:
+        """The key of the target of a feed's line."""
+        params = canonical(shortened(line["params"]))
+        return f"sandbox/{self.seed}/{line['scraper'] or self.platform}/{params}{self.suffix}"
+
+
+def joined(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The lines of each target of a feed of rows, in their order, without what differs from run to run."""
+    targets: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        targets[line["target_id"]].append({name: line[name] for name in line.keys() - {"target_id", "fetched_at"}})
+    return list(targets.values())
+
+
+def numbered(rows: list[tuple[str, Row]]) -> Rows:
+    """Rows by key. Where several targets of a crawl have the same params, the key counts them."""
+    times: Counter[str] = Counter()
+    named: Rows = {}
+    for key, row in sorted(rows, key=canonical):
+        times[key] += 1
+        named[key if times[key] == 1 else f"{key} #{times[key]}"] = row
+    return named
+
+
+def lines_of(file: Path) -> list[Any]:
+    """The objects of a JSON Lines file; none where there is no file."""
+    return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
+
+
+def environment() -> dict[str, str]:
+    """The environment of the commands: this package, and the project's own settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CRAWLER_", "SCRAPY_"))}
+    return {**kept, "PYTHONPATH": str(ROOT)}
+
+
+@contextlib.contextmanager
+def sandbox(seed: int) -> Iterator[dict[str, str]]:
+    """Runs the simulated platforms, and gives their origins. Faults that pass after the first request are new in it."""
+    command = [sys.executable, "-m", "scrapy", "sandbox", "--seed", str(seed)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment()) as process:
+        try:
+            assert process.stdout is not None
+            yield json.loads(process.stdout.readline())["origins"]
+        finally:
+            process.kill()
+
+
+def listed() -> list[dict[str, Any]]:
+    """The list of targets."""
+    return [json.loads(line) for line in TARGETS.read_text().splitlines()]
+
+
+def platform_of(target: dict[str, Any]) -> str:
+    """The platform of a target of the list. Names of scrapers begin with it."""
+    return str(target.get("platform") or target["scraper"].partition("-")[0])
+
+
+def crawls(only: Selection) -> list[list[Crawl]]:
+    """The crawls, in groups that share a sandbox."""
+    groups: dict[tuple[str, int], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for number, target in enumerate(listed()):
+        if "captures" in target:
+            continue
+        platform = platform_of(target)
+        line = target.get("line") or json.dumps(
+            {"id": str(number), "scraper": target["scraper"], **target["params"]}, ensure_ascii=False
+        )
+        for variant in target.get("variants", ["plain"]):
+            for seed in target.get("seeds", SEEDS):
+                if only.covers(platform, variant, seed):
+                    groups[variant, seed][platform].append(line)
+    return [
+        [Crawl(variant, seed, platform, lines) for platform, lines in platforms.items()]
+        for (variant, seed), platforms in groups.items()
+    ]
+
+
+def run_group(group: list[Crawl]) -> Rows:
+    """The rows of crawls that share a sandbox, one crawl after the other."""
+    rows: Rows = {}
+    with sandbox(group[0].seed) as origins:
+        for crawl in group:
+            began = time.monotonic()
+            part = crawl.run(origins)
+            rows |= part
+            progress(f"{crawl.platform}{crawl.suffix}, seed {crawl.seed}: {len(part)} rows", began)
+    return rows
+
+
+def progress(what: str, began: float) -> None:
+    """Prints what is done, and how long it took."""
+    print(f"{what}, {time.monotonic() - began:.1f} s", file=sys.stderr)
+
+
+# The captures
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Saved responses of one target, and what they are extracted with."""
+
+    key: str
+    scraper: str
+    files: tuple[Path, ...]
+    params: dict[str, str] = field(default_factory=dict)
+
+    def rows(self) -> Rows:
+        """The row of the target. A file that is a list of several answers has a row for each."""
+        if self.files[0].name.startswith("BUNDLE"):
+            answers = [canonical(each["body"]).encode() for each in json.loads(self.files[0].read_bytes())]
+            return {f"{self.key} #{number}": self.row([body]) for number, body in enumerate(answers, 1)}
+        return {self.key: self.row([file.read_bytes() for file in self.files])}
+
+    def row(self, bodies: list[bytes]) -> Row:
+        """What ``scrapy extract`` prints. It runs in this process: a process of its own takes a second to start."""
+        out, errors = io.BytesIO(), io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(ROOT):
+            files = [Path(folder) / str(number) for number, _ in enumerate(bodies)]
+            for file, body in zip(files, bodies, strict=True):
+                file.write_bytes(body)
+            arguments = [part for name, value in self.params.items() for part in ("-a", f"{name}={value}")]
+            text = io.TextIOWrapper(out, encoding="utf-8")
+            with contextlib.redirect_stdout(text), contextlib.redirect_stderr(errors):
+                try:
+                    execute(["scrapy", "extract", self.scraper, *map(str, files), *arguments])
+                except SystemExit as end:
+                    status = end.code
+            text.flush()
+        if status not in {0, 2}:
+            return failed(f"EXIT {status}", digest(errors.getvalue()), None, ())
+        answer = json.loads(out.getvalue())
+        if not status:
+            return found(answer)
+        return failed(answer["code"], digest(answer["message"]), answer["upstream"], answer["details"])
+
+
+def captures(folder: Path, only: Selection) -> list[Capture]:
+    """Each file of the folder by itself, and the groups of the list."""
+    alone = [
+        Capture(f"{CAPTURED}/{file.relative_to(folder)}{suffix}", scraper, (file,))
+        for platform, scrapers in SCRAPERS.items()
+        for file in sorted((folder / platform).rglob("*"))
+        for scraper, suffix in scrapers.items()
+        if file.is_file() and file.suffix != ".md" and only.covers(platform, CAPTURED)
+    ]
+    together = [
+        Capture(
+            f"{CAPTURED}/{platform_of(target)}/{' + '.join(target['captures'])} {canonical(target['params'])}",
+            target["scraper"],
+            tuple(folder / platform_of(target) / name for name in target["captures"]),
+            target["params"],
+        )
+        for target in listed()
+        if "captures" in target and only.covers(platform_of(target), CAPTURED)
+    ]
+    return alone + together
+
+
+# The command
+
+
+def jobs_here() -> int:
+    """One more than there are processors: some crawls only wait."""
+    return (os.cpu_count() or 1) + 1
+
+
+def record(folder: Path, only: Selection, jobs: int) -> Rows:
+    """The rows as the code is now."""
+    rows: Rows = {}
+    with ThreadPoolExecutor(jobs) as threads:
+        for part in threads.map(run_group, crawls(only)):
+            rows |= part
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
+        for part in processes.map(Capture.rows, captures(folder, only)):
+            rows |= part
+    return dict(sorted(rows.items()))
+
+
+def read(file: Path, only: Selection) -> Rows:
+    """The rows of a part of a record."""
+    rows = {row.pop("key"): row for row in map(json.loads, file.read_text().splitlines())}
+    return {key: row for key, row in rows.items() if only.covers_row(key)}
+
+
+def write(file: Path, rows: Rows) -> None:
+    """Writes a record."""
+    file.write_text("".join(f"{json.dumps({'key': key, **row}, ensure_ascii=False)}\n" for key, row in rows.items()))
+
+
+def differences(was: Rows, now: Rows) -> list[str]:
+    """One line for each row that differs: key, and the fields that differ as they were and as they are."""
+    lines = []
+    for key in sorted(was.keys() | now.keys()):
+        before, after = was.get(key), now.get(key)
+        if before is None or after is None:
+            lines.append(f"{key}\t{canonical(before)}\t{canonical(after)}")
+        elif before != after:
+            changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+            sides = [canonical({name: row.get(name) for name in changed}) for row in (before, after)]
+            lines.append("\t".join([key, *sides]))
+    return lines
+
+
+def main() -> int:
+    """Runs the command line; 1 where rows differ."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("action", choices=("write", "compare"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--platform", action="append", default=[], help="only this platform; may be repeated")
+    parser.add_argument("--variant", action="append", default=[], help="only this variant of crawls, or 'captures'")
+    parser.add_argument("--seed", action="append", default=[], type=int, help="only this seed of the sandbox")
+    parser.add_argument("--captures", type=Path, default=CAPTURES, help="folder of the captures (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=jobs_here(), help="crawls at a time (default: %(default)s)")
+    parser.add_argument("--now", type=Path, help="compare with this record; default: with the code as it is")
+    options = parser.parse_args()
+    only = Selection(tuple(options.platform), tuple(options.variant), tuple(options.seed))
+    if not options.captures.is_dir():
+        print(f"Without the captures: there is no folder {options.captures}.", file=sys.stderr)
+        only = replace(only, captures=False)
+    rows = read(options.now, only) if options.now else record(options.captures, only, options.jobs)
+    if options.action == "write":
+        write(options.file, rows)
+        return 0
+    was = read(options.file, only)
+    lines = differences(was, rows)
+    print(*lines, sep="\n", end="\n" if lines else "")
+    print(f"{len(was)} rows compared, {len(lines)} differ", file=sys.stderr)
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
