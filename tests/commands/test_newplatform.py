@@ -39,7 +39,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         cwd=project,
-        env={**environment, "PYTHONPATH": str(project)},
+        env={**environment, "PYTHONPATH": os.pathsep.join((str(project), os.environ.get("PYTHONPATH", "")))},
     )
 
 
