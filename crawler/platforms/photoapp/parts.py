@@ -58,15 +58,16 @@ def app_id(account: object) -> str:
 
 def owner(account: object) -> dict[str, Any]:
     """Whose post it is, without what only the page of the post knows: the timeline is added by it."""
+    classic = account_id(account)
     return {
         "__typename": text(dig(account, "__typename")),
         "full_name": text(dig(account, "full_name")),
-        "id": account_id(account),
+        "id": classic,
         "app_id": app_id(account),
         "is_private": flag(dig(account, "is_private")),
         "is_unpublished": flag(dig(account, "is_unpublished")),
         "is_verified": flag(dig(account, "is_verified")),
-        "pk": account_id(account),
+        "pk": classic,
         "profile_image_uri": url(dig(account, "profile_image_uri")),
         "profile_pic_url": url(dig(account, "profile_pic_url")),
         "username": text(dig(account, "username")),
