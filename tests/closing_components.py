@@ -56,6 +56,7 @@ class BrokenTargets:
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
+        self.hoard = b""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BrokenTargets:
@@ -72,6 +73,8 @@ class BrokenTargets:
                 raise ValueError("a bug of ours")
             if query == "close":
                 raise CloseSpider("enough")
+            if query == "memory":
+                self.hoard = b"x" * 200 * 1024 * 1024
             data = await scrape(target, first)
             if query == "followups":
                 for number in range(3):

@@ -114,8 +114,8 @@ HANGING = [f"hang {number}" for number in range(4)]
         pytest.param({"CLOSESPIDER_ITEMCOUNT": 1}, ["mustard"], "closespider_itemcount", id="itemcount"),
         pytest.param({"CLOSESPIDER_ERRORCOUNT": 1}, ["raise", "mustard"], "closespider_errorcount", id="errorcount"),
         pytest.param(
-            {"MEMUSAGE_LIMIT_MB": 1, "MEMUSAGE_CHECK_INTERVAL_SECONDS": 1},
-            ["mustard"],
+            {"MEMUSAGE_LIMIT_MB": 250, "MEMUSAGE_CHECK_INTERVAL_SECONDS": 1},
+            ["memory"],
             "memusage_exceeded",
             id="memusage",
         ),
@@ -186,14 +186,29 @@ def test_transfers_that_end_within_the_grace_have_their_data(tmp_path: Path) -> 
     assert closed.codes == {"hang": "OK"}, closed.log
 
 
+def contains(file: Path, text: str) -> bool:
+    """Whether a file is there and contains a text."""
+    return file.exists() and text in file.read_text()
+
+
 def answer_when(platform: HangingPlatform, file: Path, text: str) -> None:
     """Let the platform answer as soon as a file contains a text."""
 
     def watch() -> None:
-        platform.wait_until(lambda _: file.exists() and text in file.read_text())
+        platform.wait_until(lambda _: contains(file, text))
         platform.release.set()
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def test_sigterm_while_the_crawl_closes_waits_for_the_pipelines(tmp_path: Path) -> None:
+    with hanging_platform() as platform:
+        settings = {"CLOSESPIDER_ITEMCOUNT": 1, "CLOSE_GRACE": 3_600}
+        crawl = Crawl(tmp_path, platform.origin, ["mustard", "hang"], settings)
+        answer_when(platform, tmp_path / "log", "Received SIGTERM")
+        closed = crawl.run(stop=when(platform, lambda _: contains(tmp_path / "log", "Closing spider")))
+    assert closed.closings == ["closespider_itemcount"], closed.log
+    assert closed.codes == {"mustard": "OK", "hang": "OK"}
 
 
 def test_a_target_whose_follow_ups_closing_has_ended_is_not_half_a_record(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 What a callback needs follows from its annotations alone, as long as no rule exchanges page objects by URL and no
 request asks for more (``meta["inject"]``). scrapy-poet plans twice for each request, and once for each provider of what
-the page object takes: a sixth of a call's processor time.
+the page object takes. Measured with scrapy-poet 0.27: 0.56 ms of processor time a request, 0.05 ms here; a
+call of the endpoint with a light page takes 5 ms in all. Its main branch keeps plans: drop this when that is released.
 """
 
 from __future__ import annotations
