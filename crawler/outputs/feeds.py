@@ -9,6 +9,7 @@ import asyncio
 import os
 import stat
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +25,7 @@ from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import Failure, WithoutFailures, failure_line, is_for_failures
 from crawler.outputs.feed_files import absolute, holds_lines, is_local, mend, pattern
 from crawler.targets.target import Outcome, Rejected, Target
-from crawler.targets.tracker import target_of, target_settled
+from crawler.targets.tracker import TargetTracker, target_of, target_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -167,6 +168,7 @@ class Feeds(FeedExporter):
         """Write what a target gave: its record, the rows that ``-a explode=`` names, or its failure."""
         self._outcomes[type(outcome.target)] += 1
         if self.failed:
+            self._write_last_failure(outcome, spider)
             return
         slots = self._export(_items(outcome, spider.exploded), spider)
         lines = [slot for slot in slots if holds_lines(slot.uri, slot.feed_options)]
@@ -186,6 +188,17 @@ class Feeds(FeedExporter):
             self._buffered.setdefault(slot, []).append(buffered)
         uris = [_location(slot) for slot in waiting]
         self.crawler.signals.send_catch_log(target_buffered, outcome=outcome, uris=uris)
+
+    def _write_last_failure(self, outcome: Outcome, spider: PlatformSpider) -> None:
+        """Write the failure of a target that a run leaves undone because one of its feeds cannot be written.
+
+        Not where the run is resumed, or others take over its targets: they have their outcome then.
+        """
+        tracker = self.crawler.get_spider_middleware(TargetTracker)
+        if outcome.error is None or tracker is None or tracker.unfinished_stays:
+            return
+        with suppress(OSError):  # the run already ends with a reason, and counts the targets that are not stored
+            super().item_scraped(Failure(failure_line(outcome)), spider)
 
     def item_scraped(self, item: Any, spider: Spider, response: Response | None = None) -> None:
         """Write an item of a spider that has no targets. A target's record is written when its outcome is known."""
