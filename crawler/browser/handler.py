@@ -66,7 +66,8 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         self.trackers = tuple(settings.getlist("BROWSER_TRACKERS"))
         self.context = {"locale": "en-US", "user_agent": settings["USER_AGENT"], "service_workers": "block"}
         pages = Budget(settings.getint("BROWSER_PAGES")).share(settings.getint("PROCESSES"))
-        self.chromium = cast("PlatformSpider", crawler.spider).shared.get(Chromium, "", Chromium)
+        self.spider = cast("PlatformSpider", crawler.spider)
+        self.chromium = self.spider.shared.get(Chromium, "", Chromium)
         self.browser_provider_cls = partial(
             SharedBrowser, self.chromium, pages, settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
         )
@@ -152,7 +153,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
 
     def _refuse_strangers(self, visit: Visit) -> None:
         url = urlsplit(visit.asked.url if visit.asked else "")
-        if f"{url.scheme}://{url.netloc}" not in self._crawler.spider.allowed_origins:
+        if f"{url.scheme}://{url.netloc}" not in self.spider.allowed_origins:
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
 
     def _typed(self, visit: Visit, error: Error) -> Exception:

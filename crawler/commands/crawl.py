@@ -32,7 +32,7 @@ class Command(CrawlCommand):
         known = self.crawler_process.spider_loader.list()
         if args[0] not in known:
             raise UsageError(f"There is no spider {args[0]!r}; there are {', '.join(sorted(known))}")
-        crawler = self._create_crawler(args[0])
+        crawler = self.crawler_process.create_crawler(args[0])
         problems = argument_problems(crawler.spidercls, opts.spargs)
         if problems:
             logger.error("bad_arguments", spider=args[0], **problems)
