@@ -74,7 +74,7 @@ class BrokenTargets:
             if query == "close":
                 raise CloseSpider("enough")
             if query == "memory":
-                self.hoard = b"x" * 200 * 1024 * 1024
+                self.hoard = b"x" * spider.settings.getint("MEMUSAGE_LIMIT_MB") * 1024 * 1024
             data = await scrape(target, first)
             if query == "followups":
                 for number in range(3):
