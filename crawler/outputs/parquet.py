@@ -87,7 +87,7 @@ class ParquetExporter(BaseItemExporter):
         return cls(file, fields=fields, place=spider.exploded, **kwargs)
 
     def export_item(self, item: Record | dict[str, Any]) -> None:
-        """Adds a record, or a row of ``feeds.exploded_rows``."""
+        """Adds a record, or a row of ``exporters.exploded_rows``."""
         self._rows.append(self._row(item))
         if len(self._rows) >= CONVERTED_AT_ONCE:
             self._convert()

@@ -1,7 +1,7 @@
 """``-a resume=DIR``: a run that was killed at any moment, and started again, loses no target and shows none twice.
 
 A target is finished when the feeds have stored it (``target_stored``). It may be fetched twice; it appears once.
-``ledger.py`` is what is kept on disk.
+``journal.py`` is what is kept on disk.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Record(dict[str, Any]):
     """A target's data as a Scrapy item: a mapping that any pipeline can read and change and any exporter can write.
 
     The attributes are for this project's own pipelines. A copy of the mapping (``dict(record)``, ``record.copy()``)
-    does not have them; ``outcomes.record_in_progress`` gives them back.
+    does not have them; ``tracker.record_in_progress`` gives them back.
     """
 
     def __init__(self, data: Mapping[str, Any], target: Target, fetched_at: datetime, *, is_line: bool = False) -> None:
