@@ -213,6 +213,7 @@ def test_the_number_of_targets_is_estimated_while_reading(tmp_path: Path) -> Non
         ("t.parquet", b"PAR1 and no more", "cannot read the targets any further"),
         ("other.jsonl", b"", "no such targets file"),
     ],
+    ids=["cut gzip", "not gzip", "not parquet", "no such file"],
 )
 def test_a_file_that_breaks_off_ends_the_run_after_what_it_gave(
     tmp_path: Path, name: str, content: bytes, sentence: str
