@@ -104,8 +104,6 @@ async def _closing(streams: dict[str, TargetStream], work: Coroutine[Any, Any, i
 
 async def push(streams: dict[str, TargetStream], location: str, scraper: str | None) -> int:
     """Adds a file's targets, each to its platform's part of the queue, and prints the lines that are none."""
-    from crawler.targets.redis_queue.stream import as_json  # noqa: PLC0415  # an extra
-
     every = tuple(each for spider in spiders().values() for each in spider.scrapers)
     source = FileSource(Admission(every, scraper), location)
     await source.open()
@@ -123,7 +121,9 @@ async def push(streams: dict[str, TargetStream], location: str, scraper: str | N
         for platform, targets in parts.items():
             if not pushed[platform]:
                 await streams[platform].open()
-            await streams[platform].push(map(as_json, targets), (name, (targets[-1].row or 0) + 1))
+            await streams[platform].push(
+                (orjson.dumps(each.dump()) for each in targets), (name, (targets[-1].row or 0) + 1)
+            )
             pushed[platform] += len(targets)
     for platform, stream in streams.items():
         if pushed[platform] or done[platform]:

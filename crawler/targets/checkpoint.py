@@ -16,13 +16,12 @@ import structlog
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
-from crawler.errors import ScrapeError
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feed_files import holds_lines, is_local
 from crawler.outputs.feeds import FAILED, Feeds, target_buffered, target_stored
 from crawler.targets.journal import CannotResumeError, Journal
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import Admission, Outcome, Rejected, Target, check_params
+from crawler.targets.target import Admission, Outcome, Rejected, Target
 from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
@@ -58,18 +57,10 @@ class Resumed(TargetSource):
 
     async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
         for each in list(self.journal.pending.values()):
-            yield self._followup(each)
+            yield self.admission.load(each)
         async for candidate in self.source:
             if candidate.row not in self.journal:
                 yield candidate
-
-    def _followup(self, saved: dict[str, Any]) -> Target | Rejected:
-        try:
-            scraper = self.admission.scraper(saved["scraper"], {})
-            params = check_params(scraper, saved["params"])
-        except ScrapeError as error:  # a newer version has other params
-            return Rejected(saved["id"], error, saved["scraper"], saved["params"])
-        return Target(saved["id"], scraper, params, parent=saved["parent"], hop=saved["hop"], batch=saved["batch"])
 
     def settled(self, outcome: Outcome) -> None:
         self.source.settled(outcome)
@@ -203,10 +194,7 @@ def _key(outcome: Outcome) -> int | str:
 
 def _of(outcome: Outcome) -> tuple[int | str, str, list[dict[str, Any]]]:
     """What an entry says of an outcome."""
-    followups = [
-        {**each.as_dict(), "parent": each.parent, "hop": each.hop, "batch": each.batch} for each in outcome.further
-    ]
-    return _key(outcome), outcome.code, followups
+    return _key(outcome), outcome.code, [each.dump() for each in outcome.further]
 
 
 def _check_feeds(feeds: Feeds) -> None:

@@ -32,6 +32,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from crawler.outputs.feed_files import cut, end_of_last_line, is_local
+from crawler.targets.target import SavedTarget
 
 logger = structlog.get_logger(__name__)
 
@@ -59,19 +60,10 @@ class _Feed(_Entry):
     size: _Offset
 
 
-class _Followup(_Entry):
-    id: str
-    scraper: str
-    params: dict[str, Any]
-    parent: str | None
-    hop: int
-    batch: bool
-
-
 class _Done(_Entry):
     done: Annotated[int, Field(ge=0, lt=2**32)] | str
     code: str
-    then: list[_Followup] = []
+    then: list[SavedTarget] = []
     sizes: list[tuple[_Offset, _Offset]] = []
     uris: list[str] = Field(default=[], alias="in")
 
@@ -144,7 +136,7 @@ class Journal:
         self.path = folder / "ledger.jsonl"
         self.counts: Counter[str] = Counter()
         """Targets stored by earlier starts, by code."""
-        self.pending: dict[str, dict[str, Any]] = {}
+        self.pending: dict[str, SavedTarget] = {}
         """Follow-ups that earlier starts discovered and did not store, by id."""
         self.discovered = 0
         """How many follow-ups earlier starts discovered."""
@@ -401,7 +393,7 @@ class Journal:
         for each in entry.then:
             self.discovered += 1
             if each.id not in self._ids:
-                self.pending[each.id] = each.model_dump()
+                self.pending[each.id] = each
 
 
 def _done(key: int | str, code: str, followups: list[dict[str, Any]]) -> dict[str, Any]:

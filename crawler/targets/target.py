@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.platforms.model import validation_details
@@ -96,6 +96,24 @@ class Target:
             "scraper": self.scraper.name,
             "params": self.params.model_dump(mode="json", exclude_none=True),
         }
+
+    def dump(self) -> dict[str, Any]:
+        """The target as JSON, for journals and queues. ``Admission.load`` reads it."""
+        return {**self.as_dict(), "parent": self.parent, "hop": self.hop, "line": self.line, "batch": self.batch}
+
+
+class SavedTarget(BaseModel):
+    """A target as ``Target.dump`` writes it: a wire format, so the keys keep their names."""
+
+    model_config = ConfigDict(strict=True)
+
+    id: str
+    scraper: str
+    params: dict[str, Any]
+    parent: str | None = None
+    hop: int = 0
+    line: int | None = None
+    batch: bool = True
 
 
 class Record(dict[str, Any]):
@@ -263,6 +281,15 @@ class Admission:
             named = name if isinstance(name, str) else None
             return Rejected(target_id, error, scraper=named, raw=params, line=line, row=row)
         return Target(target_id, scraper, model, line=line, row=row, batch=batch)
+
+    def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | Rejected:
+        """A target from a journal or a queue. It may not fit: another version may have written it."""
+        try:
+            scraper = self.scraper(saved.scraper, saved.params)
+            params = check_params(scraper, saved.params)
+        except ScrapeError as error:
+            return Rejected(saved.id, error, saved.scraper, saved.params, saved.line, row)
+        return Target(saved.id, scraper, params, saved.parent, saved.hop, line=saved.line, row=row, batch=saved.batch)
 
 
 def _required(scraper: Scraper) -> set[str]:

@@ -6,16 +6,17 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+import orjson
 import structlog
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from redis.exceptions import RedisError, ResponseError
 
 from crawler.errors import InvalidRequest, ScrapeError, ServiceError
-from crawler.targets.redis_queue.stream import Entry, Settled, TargetStream, as_json
+from crawler.targets.redis_queue.stream import Entry, Settled, TargetStream
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import Admission, Rejected, Target, check_params, new_id
+from crawler.targets.target import Admission, Rejected, SavedTarget, Target, new_id
 
 if TYPE_CHECKING:
     from crawler.targets.target import Outcome
@@ -32,19 +33,6 @@ CLOSING = 20.0
 """Seconds within which the last outcomes must be told. Those that are not are done once more."""
 SHOWN = 1_000
 """Characters of an entry that is no target that its failure shows."""
-
-
-class Written(BaseModel):
-    """An entry's JSON."""
-
-    model_config = ConfigDict(strict=True)
-
-    id: str
-    scraper: str
-    params: dict[str, Any]
-    parent: str | None = None
-    hop: int = 0
-    line: int | None = None
 
 
 def clock() -> float:
@@ -153,7 +141,7 @@ class StreamSource(TargetSource):
         self.taken += 1
         self._out[row] = entry.id
         try:
-            read = Written.model_validate_json(entry.text)
+            read = SavedTarget.model_validate_json(entry.text)
         except ValidationError:
             error: ScrapeError = InvalidRequest("An entry of the queue is no target.")
             return Rejected(new_id(), error, raw=entry.text[:SHOWN].decode(errors="replace"), row=row)
@@ -163,12 +151,7 @@ class StreamSource(TargetSource):
                 f"The target was out in {entry.tries - 1} workers that ended before they were done with it."
             )
             return Rejected(read.id, error, read.scraper, read.params, read.line, row)
-        try:
-            scraper = self.admission.scraper(read.scraper, read.params)
-            params = check_params(scraper, read.params)
-        except ScrapeError as wrong:
-            return Rejected(read.id, wrong, read.scraper, read.params, read.line, row)
-        return Target(read.id, scraper, params, read.parent, read.hop, line=read.line, row=row, batch=True)
+        return self.admission.load(read, row=row)
 
     # Outcomes go
 
@@ -219,7 +202,7 @@ class StreamSource(TargetSource):
         row = outcome.target.row
         assert row is not None
         dead = outcome.error.message if outcome.error and row in self._dead else ""
-        return Settled(self._out[row], outcome.code, dead, tuple(map(as_json, outcome.further)))
+        return Settled(self._out[row], outcome.code, dead, tuple(orjson.dumps(each.dump()) for each in outcome.further))
 
     async def _tell(self) -> None:
         known: set[str] = set()

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 from redis.exceptions import ResponseError
 
 from crawler.storage.redis_client import QUEUE_RESPONSE_TIMEOUT_SECONDS, connect
@@ -315,8 +314,3 @@ class TargetStream:
 def _entry(answer: tuple[bytes, dict[bytes, bytes]]) -> Entry:
     entry, fields = answer
     return Entry(entry.decode(), (fields or {}).get(b"target", b""))
-
-
-def as_json(target: Any) -> bytes:
-    """A target as an entry has it."""
-    return orjson.dumps({**target.as_dict(), "parent": target.parent, "hop": target.hop, "line": target.line})
