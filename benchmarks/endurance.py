@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 
 from benchmarks.stack import open_files, rss_megabytes, stack
-from crawler.sandbox.retail.site import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, Site
 
 PORTION = 5_000
 CATEGORY = "/v1/scrapers/retail-category-v4"
@@ -29,7 +29,7 @@ Checked = tuple[dict[str, Any], str]
 
 def mixed(size: int) -> list[Checked]:
     """Params of calls, a third on faults of every kind in turn, with the code that each must end with."""
-    faults = [(cat_id, FAULTS[name].code) for cat_id, name in sorted(World.fault_ids.items()) if name not in SLOW]
+    faults = [(cat_id, FAULTS[name].code) for cat_id, name in sorted(Site.fault_ids.items()) if name not in SLOW]
     calls: list[Checked] = []
     for number in range(size):
         if number % 3:

@@ -65,7 +65,7 @@ class Redirect(RedirectMiddleware):
         """Looks for no middleware that sets it, and does not complain that there is none."""
 
 
-class Turns:
+class ThrottleMiddleware:
     """Waits for one of the platform's download slots before each download; the last middleware before the network.
 
     The download may then take the time left of its target. The slot is released when the transfer has ended, whether
@@ -78,7 +78,7 @@ class Turns:
         self.closing = Closing(crawler)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Turns:
+    def from_crawler(cls, crawler: Crawler) -> ThrottleMiddleware:
         turns = cls(crawler)
         crawler.signals.connect(turns.release, signals.request_left_downloader)
         return turns
@@ -177,6 +177,6 @@ class Retry(RetryMiddleware):
 
     async def _sleep(self, retry: Request, reason: str, seconds: float) -> None:
         attempt = retry.meta["retry_times"]
-        logger.info("retry", url=retry.url, reason=reason, wait_seconds=round(seconds, 2), attempt=attempt)
+        logger.info("retried", url=retry.url, reason=reason, wait_seconds=round(seconds, 2), attempt=attempt)
         async with self.closing.limit():
             await asyncio.sleep(seconds)

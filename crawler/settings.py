@@ -128,7 +128,7 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
     "crawler.middlewares.Retry": 550,
     "scrapy_poet.InjectionMiddleware": None,
     "crawler.downloads.injection.PlannedInjection": 543,  # the same, planning once for a callback
-    "crawler.middlewares.Turns": 990,  # next to the network: what the cache answers needs no turn
+    "crawler.middlewares.ThrottleMiddleware": 990,  # next to the network: what the cache answers needs no turn
 }
 SPIDER_MIDDLEWARES: dict[str, int | None] = {
     "crawler.downloads.log_context.BindTarget": 10,  # before all others

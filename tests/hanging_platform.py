@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
-from crawler.sandbox.protocol import Answer, Ask
-from crawler.sandbox.retail.site import World
+from crawler.sandbox.protocol import Answer, FakeRequest
+from crawler.sandbox.retail.site import Site
 
 Respond = Callable[[str, dict[str, str]], Answer | None]
 """From a path and its query to an answer; None: there is none, ever."""
@@ -23,7 +23,7 @@ PATIENCE = 240.0
 class HangingPlatform:
     """What the server has seen. Read from the test's thread while the server's own thread writes it."""
 
-    world: World
+    site: Site
     respond: Respond | None
     port: int = 0
     robots: bytes | None = None
@@ -46,7 +46,7 @@ class HangingPlatform:
         """An honest page."""
         if path == "/robots.txt":
             return (404, {}, b"") if self.robots is None else (200, {"Content-Type": "text/plain"}, self.robots)
-        return self.world.page(Ask(path, args))
+        return self.site.page(FakeRequest(path, args))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
@@ -99,7 +99,7 @@ class HangingPlatform:
 @contextmanager
 def hanging_platform(respond: Respond | None = None, *, light: bool = True) -> Iterator[HangingPlatform]:
     """Serves in a thread of its own. Without ``respond``, queries that begin with ``hang`` have no answer."""
-    platform = HangingPlatform(World(light=light), respond)
+    platform = HangingPlatform(Site(light=light), respond)
     if respond is None:
         platform.respond = lambda path, args: (
             None if args.get("q", "").startswith("hang") else platform.page(path, args)

@@ -14,8 +14,8 @@ from crawler.platforms.microblog.base import MicroblogPage
 from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.schema import Profile
-from crawler.sandbox.microblog.site import World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.microblog.site import Site
+from crawler.sandbox.protocol import FakeRequest
 from crawler.spiders.microblog import MicroblogSpider
 
 PAGES: dict[str, type[MicroblogPage]] = {
@@ -26,25 +26,25 @@ PAGES: dict[str, type[MicroblogPage]] = {
 }
 
 
-def ask_for(world: World, source: str, handle: str, cursor: str = "") -> Ask:
+def ask_for(site: Site, source: str, handle: str, cursor: str = "") -> FakeRequest:
     """A request of one source, as a spider makes it."""
-    world.token.given = max(world.token.given, 1)
-    headers = {"x-guest-token": world.token.value}
+    site.token.given = max(site.token.given, 1)
+    headers = {"x-guest-token": site.token.value}
     if source == "embed":
-        return Ask(f"/srv/timeline-profile/screen-name/{handle}")
+        return FakeRequest(f"/srv/timeline-profile/screen-name/{handle}")
     if source == "page":
-        return Ask(f"/{handle}")
+        return FakeRequest(f"/{handle}")
     call, variables = "UserByScreenName", {"screen_name": handle}
     if source == "timeline":
-        call, variables = "UserTweets", {"userId": world.account(handle.lower()).user.id, "cursor": cursor}
-    return Ask(f"/graphql/q/{call}", {"variables": orjson.dumps(variables).decode()}, headers=headers)
+        call, variables = "UserTweets", {"userId": site.account(handle.lower()).user.id, "cursor": cursor}
+    return FakeRequest(f"/graphql/q/{call}", {"variables": orjson.dumps(variables).decode()}, headers=headers)
 
 
-def answer(world: World, source: str, handle: str, cursor: str = "") -> tuple[int, dict[str, str], bytes]:
+def answer(site: Site, source: str, handle: str, cursor: str = "") -> tuple[int, dict[str, str], bytes]:
     """What the platform answers, with the fault that the handle stands for."""
-    ask = ask_for(world, source, handle, cursor)
-    fault = world.fault(ask)
-    return world.page(ask) if fault is None else world.damaged(fault, ask)
+    ask = ask_for(site, source, handle, cursor)
+    fault = site.fault(ask)
+    return site.page(ask) if fault is None else site.damaged(fault, ask)
 
 
 def page_of(source: str, body: bytes, *, status: int = 200, **asked: Any) -> MicroblogPage:
@@ -59,13 +59,13 @@ def joined(*pages: MicroblogPage) -> dict[str, Any]:
     return validated(Profile, asyncio.run(MicroblogSpider.join(pages)))
 
 
-def read(world: World, handle: str, *sources: str) -> dict[str, Any]:
+def read(site: Site, handle: str, *sources: str) -> dict[str, Any]:
     """The record of the sandbox's account from some sources, the first page of it."""
     return joined(
         *(
             page_of(source, body, status=status, username=handle)
             for source in sources
-            for status, _, body in [answer(world, source, handle)]
+            for status, _, body in [answer(site, source, handle)]
         )
     )
 

@@ -14,8 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.retail.site import World
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.site import Site
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 class Shop:
     """What the server answers with; a test may change it between crawls."""
 
-    world: World = field(default_factory=lambda: World(light=True))
+    site: Site = field(default_factory=lambda: Site(light=True))
     alter: Callable[[bytes], bytes] = lambda body: body
     """What is done to each page."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -34,13 +34,13 @@ class Shop:
     def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body."""
         parts = urlsplit(path)
-        status, headers, body = self.world.page(Ask(parts.path, dict(parse_qsl(parts.query))))
+        status, headers, body = self.site.page(FakeRequest(parts.path, dict(parse_qsl(parts.query))))
         return status, headers | self.headers, self.alter(body)
 
     def reprice(self, cents: Callable[[int], int]) -> None:
         """Changes every price: another world, since one that is made keeps its pages."""
-        self.world = copy(self.world)
-        self.world.products = [replace(p, cents=p.cents and cents(p.cents)) for p in self.world.products]
+        self.site = copy(self.site)
+        self.site.products = [replace(p, cents=p.cents and cents(p.cents)) for p in self.site.products]
 
     def settings(self) -> dict[str, str]:
         """What makes a crawl go here, at once."""

@@ -142,9 +142,9 @@ class SmallRun:
         params = cast("Any", target.params)
         number = int(params.cat_id.removeprefix("1_"))
         if not has_data(number):
-            tracker.settle(target, error=TargetNotFound("gone"))
+            tracker.complete(target, error=TargetNotFound("gone"))
             return
         if has_more(number) and params.page == 1:
-            tracker.push(target.further(page=2))
+            tracker.push(target.followup(page=2))
         record = Record({"text": "invented " * (number + 1)}, target, datetime.now(UTC))
-        tracker.settle(target, record=record.as_line())
+        tracker.complete(target, record=record.as_line())

@@ -75,7 +75,9 @@ def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) ->
     reader.join(timeout=30)
     items = [json.loads(line.removeprefix(b"ITM ")) for line in received if line.startswith(b"ITM ")]
     truth = (
-        import_module(f"crawler.sandbox.{scraper.platform}.site").World().truth({"scraper": name, **scraper.example})
+        import_module(f"crawler.sandbox.{scraper.platform}.site")
+        .Site()
+        .expected_record({"scraper": name, **scraper.example})
     )
     assert comparable(items) == comparable([{**truth, "_type": f"{scraper.class_name}Item"}]), (
         run.stderr + repr(received)[-2000:]

@@ -18,16 +18,16 @@ from scrapy.settings import Settings
 from crawler.commands.extract import Command
 from crawler.pipelines import validated
 from crawler.platforms.retail.schema import Listing, SearchListing
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.retail.site import World
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.site import Site
 
 ROOT = Path(__file__).parents[1]
-WORLD = World(light=True)
+WORLD = Site(light=True)
 CATEGORY, SEARCH = "retail-category-v4", "retail-search-v4"
 
 
 def page(path: str = "/browse/976759", **args: str) -> bytes:
-    return WORLD.page(Ask(path, args))[2]
+    return WORLD.page(FakeRequest(path, args))[2]
 
 
 def data_block(html: bytes) -> bytes:
@@ -88,7 +88,7 @@ def test_a_saved_listing_is_the_data_that_a_crawl_gives(extract: Extract, saved:
     done = extract(CATEGORY, extract.file(saved))
     assert (done.code, done.said) == (0, "")
     assert validated(Listing, done.out) == done.out
-    expected = WORLD.truth({"cat_id": "976759"})
+    expected = WORLD.expected_record({"cat_id": "976759"})
     if not saved.startswith(b"{"):
         assert done.out == expected
     assert done.out["products"] == expected["products"]
@@ -96,7 +96,7 @@ def test_a_saved_listing_is_the_data_that_a_crawl_gives(extract: Extract, saved:
 
 def test_stdin(extract: Extract, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(page()))))
-    assert extract(CATEGORY, "-").out == WORLD.truth({"cat_id": "976759"})
+    assert extract(CATEGORY, "-").out == WORLD.expected_record({"cat_id": "976759"})
 
 
 def test_a_saved_search(extract: Extract) -> None:
@@ -135,11 +135,11 @@ def test_rows_alone_have_no_category_but_the_one_of_their_url(extract: Extract) 
 @pytest.mark.parametrize(
     ("saved", "code", "reason"),
     [
-        (WORLD.damaged("challenge", Ask("/browse/976759"))[2], "UPSTREAM_BLOCKED", "challenge"),
-        (WORLD.damaged("product-page", Ask("/browse/976759"))[2], "TARGET_NOT_FOUND", "wrong_page_kind"),
-        (WORLD.damaged("soft-gone", Ask("/browse/976759"))[2], "TARGET_NOT_FOUND", "not_found"),
-        (WORLD.damaged("blind", Ask("/browse/976759"))[2], "EXTRACTION_FAILED", "blind"),
-        (WORLD.damaged("deep-json", Ask("/browse/976759"))[2], "EXTRACTION_FAILED", "broken_data_block"),
+        (WORLD.damaged("challenge", FakeRequest("/browse/976759"))[2], "UPSTREAM_BLOCKED", "challenge"),
+        (WORLD.damaged("product-page", FakeRequest("/browse/976759"))[2], "TARGET_NOT_FOUND", "wrong_page_kind"),
+        (WORLD.damaged("soft-gone", FakeRequest("/browse/976759"))[2], "TARGET_NOT_FOUND", "not_found"),
+        (WORLD.damaged("blind", FakeRequest("/browse/976759"))[2], "EXTRACTION_FAILED", "blind"),
+        (WORLD.damaged("deep-json", FakeRequest("/browse/976759"))[2], "EXTRACTION_FAILED", "broken_data_block"),
         (b"<html><h1>It works!</h1></html>", "EXTRACTION_FAILED", "unknown_response"),
         (b"", "EXTRACTION_FAILED", "unknown_response"),
         (bytes(range(256)) * 64, "EXTRACTION_FAILED", "unknown_response"),
@@ -186,4 +186,4 @@ def test_as_it_is_typed(tmp_path: Path) -> None:
         [sys.executable, "-m", "scrapy", "extract", CATEGORY, str(path)], cwd=ROOT, capture_output=True, check=False
     )
     assert (run.returncode, run.stderr) == (0, b"")
-    assert orjson.loads(run.stdout) == WORLD.truth({"cat_id": "976759"})
+    assert orjson.loads(run.stdout) == WORLD.expected_record({"cat_id": "976759"})

@@ -150,7 +150,9 @@ def test_a_job_has_the_truth(request: pytest.FixtureRequest, settings: dict[str,
     spider = spider_for(scraper).name
     job = scrapyd.run(spider, settings, scraper=name, **scraper.example)
     truth = (
-        import_module(f"crawler.sandbox.{scraper.platform}.site").World().truth({"scraper": name, **scraper.example})
+        import_module(f"crawler.sandbox.{scraper.platform}.site")
+        .Site()
+        .expected_record({"scraper": name, **scraper.example})
     )
     assert comparable(scrapyd.data(spider, job)) == comparable([truth]), scrapyd.log(spider, job)
     assert scrapyd.failures(spider, job) == []

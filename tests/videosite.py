@@ -16,12 +16,12 @@ from web_poet import PageParams
 import crawler.settings
 from crawler.errors import ScrapeError
 from crawler.pipelines import validated
-from crawler.platforms.videosite.channel import Visit
+from crawler.platforms.videosite.channel import ChannelReader
 from crawler.platforms.videosite.schema import continuation_of
 from crawler.registry import scrapers
 from crawler.sandbox.faults import _ANSWERS
-from crawler.sandbox.protocol import Answer, Ask
-from crawler.sandbox.videosite.site import World
+from crawler.sandbox.protocol import Answer, FakeRequest
+from crawler.sandbox.videosite.site import Site
 from crawler.spiders.base import First
 from crawler.spiders.videosite import VideositeSpider
 from crawler.targets.target import Target, check_params
@@ -32,23 +32,25 @@ SCRAPER = scrapers()["videosite-profile-v3"]
 ORIGIN = "https://www.youtube.com"
 
 
-def ask_of(request: Request) -> Ask:
+def ask_of(request: Request) -> FakeRequest:
     """A request as the world sees it."""
     url = urlsplit(request.url)
     args = {name: values[-1] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
-    return Ask(url.path, args, request.method, {}, request.body)
+    return FakeRequest(url.path, args, request.method, {}, request.body)
 
 
 class Stub(VideositeSpider):
     """The spider, with a world in place of the network. ``asked``: requests made; ``change`` damages answers."""
 
-    def __init__(self, world: World, change: Callable[[Ask, Answer], Answer] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, site: Site, change: Callable[[FakeRequest, Answer], Answer] | None = None, **settings: Any
+    ) -> None:
         super().__init__()
-        self.world = world
+        self.site = site
         self.change = change
         self.settings = Settings({name: value for name, value in vars(crawler.settings).items() if name.isupper()})
         self.settings.update(settings)
-        self.asked: list[Ask] = []
+        self.asked: list[FakeRequest] = []
         self._hits: dict[str, int] = {}
 
     def origin(self, role: str = "page") -> str:
@@ -67,8 +69,8 @@ class Stub(VideositeSpider):
         page = kind(response=http_response(response), page_params=PageParams(request.meta["page_params"]))
         return response.replace(request=request.replace(cb_kwargs={"page": page}))
 
-    def _answer(self, ask: Ask) -> Answer:
-        fault = self.world.fault(ask)
+    def _answer(self, ask: FakeRequest) -> Answer:
+        fault = self.site.fault(ask)
         if fault is not None and fault.endswith("-once"):
             key = f"{ask.method} {ask.path} {ask.args}"
             self._hits[key] = self._hits.get(key, 0) + 1
@@ -77,12 +79,12 @@ class Stub(VideositeSpider):
             fault = "forbidden"  # all that a plain request sees of it
         if fault in _ANSWERS:
             return _ANSWERS[fault]
-        answer = self.world.page(ask) if fault is None else self.world.damaged(fault, ask)
+        answer = self.site.page(ask) if fault is None else self.site.damaged(fault, ask)
         return self.change(ask, answer) if self.change else answer
 
     def kinds(self) -> list[str]:
         """What was asked for, by kind."""
-        return [self.world.kind(ask) for ask in self.asked]
+        return [self.site.kind(ask) for ask in self.asked]
 
 
 async def first_of(stub: Stub, target: Target) -> First:
@@ -97,7 +99,7 @@ def visit(stub: Stub, **asked: Any) -> dict[str, Any]:
 
     async def made() -> dict[str, Any]:
         target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, asked))
-        return await Visit(stub, target).record(await first_of(stub, target))
+        return await ChannelReader(stub, target).record(await first_of(stub, target))
 
     return validated(SCRAPER.data, asyncio.run(made()))
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import structlog
 from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright, async_playwright
 
-from crawler.downloads.throttle import Budget
+from crawler.downloads.throttle import LocalThrottle
 from crawler.errors import ServiceError
 
 logger = structlog.get_logger(__name__)
@@ -47,13 +47,13 @@ class Chromium:
 
     def __init__(self) -> None:
         self._users = 0
-        self._pages = Budget(1)
+        self._pages = LocalThrottle(1)
         self._options: dict[str, Any] = {}
         self._playwright: Playwright | None = None
         self._start: asyncio.Task[Browser] | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
-    def join(self, pages: Budget, options: dict[str, Any]) -> None:
+    def join(self, pages: LocalThrottle, options: dict[str, Any]) -> None:
         """One more crawler uses it. The first one says how many pages may be open at once, and how it is started."""
         if not self._users:
             self._pages = pages
@@ -97,7 +97,7 @@ class Chromium:
         try:
             return await self._open(options)
         except Error:
-            logger.info("browser_opens_nothing")  # it died or hung before it did anything for this target
+            logger.info("browser_restarted")  # it died or hung before it did anything for this target
             return await self._open(options)
 
     async def _open(self, options: dict[str, Any]) -> tuple[Browser, BrowserContext]:
@@ -115,7 +115,7 @@ class Chromium:
             async with asyncio.timeout(HUNG_AFTER):
                 return await work
         except TimeoutError:
-            logger.warning("browser_hangs")
+            logger.warning("browser_unresponsive")
             if self._browser is browser:
                 self._give_up()
             raise Error("The browser does not answer.") from None
@@ -135,7 +135,7 @@ class Chromium:
         try:
             browser = await kind.launch(**{**self._options, "executable_path": path})
         except Error as error:
-            logger.exception("browser_not_started", path=path)
+            logger.exception("browser_start_failed", path=path)
             raise ServiceError("The browser does not start; the log says why.", reason="no_browser") from error
         logger.info("browser_started", path=path, version=browser.version)
         return browser

@@ -20,9 +20,9 @@ from scrapy.http import HtmlResponse, Request, Response
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
 
 from crawler.browser.chromium import Chromium
-from crawler.browser.sessions import Visit
+from crawler.browser.sessions import PageSession
 from crawler.downloads.handlers import BoundedTransfers
-from crawler.downloads.throttle import Budget
+from crawler.downloads.throttle import LocalThrottle
 from crawler.errors import UpstreamBlocked, UpstreamError, UpstreamTimeout
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ NOTHING = "<html><head></head><body></body></html>"
 class SharedBrowser:
     """What the handler knows as its browser's provider: it starts nothing, and ends what nobody uses any more."""
 
-    def __init__(self, chromium: Chromium, pages: Budget, options: dict[str, Any], _config: object) -> None:
+    def __init__(self, chromium: Chromium, pages: LocalThrottle, options: dict[str, Any], _config: object) -> None:
         self.chromium = chromium
         self.pages = pages
         self.options = options
@@ -65,7 +65,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         self.kinds = frozenset(settings.getlist("BROWSER_BLOCKED_TYPES"))
         self.trackers = tuple(settings.getlist("BROWSER_TRACKERS"))
         self.context = {"locale": "en-US", "user_agent": settings["USER_AGENT"], "service_workers": "block"}
-        pages = Budget(settings.getint("BROWSER_PAGES")).share(settings.getint("PROCESSES"))
+        pages = LocalThrottle(settings.getint("BROWSER_PAGES")).share(settings.getint("PROCESSES"))
         self.spider = cast("PlatformSpider", crawler.spider)
         self.chromium = self.spider.shared.get(Chromium, "", Chromium)
         self.browser_provider_cls = partial(
@@ -89,14 +89,14 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
             DownloadFailedError: no connection, or one that broke.
             ShuttingDown: the crawler closes, and the grace is over.
         """
-        if "visit" not in request.meta:
+        if "page_session_factory" not in request.meta:
             return await super().download_request(request)
         async with self.closing.limit():
             return await self._download_in_browser(request)
 
     async def _download_in_browser(self, request: Request) -> Response:
-        visit: Visit = request.meta["visit"]()
-        request.meta["visited"] = visit
+        visit: PageSession = request.meta["page_session_factory"]()
+        request.meta["page_session"] = visit
         target = request.meta.get("target")
         began = asyncio.get_running_loop().time()
         try:
@@ -116,7 +116,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         finally:
             self._tell(request, visit, asyncio.get_running_loop().time() - began)
 
-    async def _visit(self, request: Request, visit: Visit, page: Page, end: float) -> Response:
+    async def _visit(self, request: Request, visit: PageSession, page: Page, end: float) -> Response:
         request.meta.update(
             playwright=True,
             playwright_page=page,
@@ -127,7 +127,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         self.stats.inc_value("browser/pages/open")
         try:
             await super().download_request(request)
-            await visit.stay(page, end - asyncio.get_running_loop().time())
+            await visit.run(page, end - asyncio.get_running_loop().time())
             self._refuse_strangers(visit)
             if visit.broken:
                 raise DownloadFailedError(visit.broken)
@@ -136,7 +136,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
             self.stats.inc_value("browser/pages/open", -1)
             del request.meta["playwright_page"]
 
-    async def _response(self, request: Request, visit: Visit, page: Page) -> Response:
+    async def _response(self, request: Request, visit: PageSession, page: Page) -> Response:
         html = await page.content()
         assert visit.document is not None
         headers = {**await visit.document.all_headers(), "content-type": "text/html; charset=utf-8"}
@@ -151,12 +151,12 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
             flags=["browser"],
         )
 
-    def _refuse_strangers(self, visit: Visit) -> None:
+    def _refuse_strangers(self, visit: PageSession) -> None:
         url = urlsplit(visit.asked.url if visit.asked else "")
         if f"{url.scheme}://{url.netloc}" not in self.spider.allowed_origins:
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
 
-    def _typed(self, visit: Visit, error: Error) -> Exception:
+    def _typed(self, visit: PageSession, error: Error) -> Exception:
         if visit.asked:
             try:
                 self._refuse_strangers(visit)
@@ -164,10 +164,10 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
                 return refused
         if "net::ERR_" in error.message:
             return DownloadFailedError(error.message.partition("\n")[0])
-        logger.warning("page_lost", error=error.message.partition("\n")[0])
+        logger.warning("browser_page_lost", error=error.message.partition("\n")[0])
         return UpstreamError("The browser lost the page while it was read.", reason="browser_gone")
 
-    def _tell(self, request: Request, visit: Visit, seconds: float) -> None:
+    def _tell(self, request: Request, visit: PageSession, seconds: float) -> None:
         """One line and the figures: what the page asked for, and what it was not given."""
         for kind, number in visit.made.items():
             self.stats.inc_value(f"browser/made/{kind}", number)

@@ -1,7 +1,7 @@
 """Stays on a page in the browser: what the page asks for, what it receives, and when it may be left.
 
-A request carries what makes its visit in ``meta["visit"]``; the download handler (``browser.handler``) opens
-the page, and leaves the visit in ``meta["visited"]``. Nothing here needs a browser to be imported.
+A request carries what makes its visit in ``meta["page_session_factory"]``; the download handler (``browser.handler``) opens
+the page, and leaves the visit in ``meta["page_session"]``. Nothing here needs a browser to be imported.
 """
 
 from __future__ import annotations
@@ -54,14 +54,16 @@ def carry_browser(settings: BaseSettings) -> None:
     settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
 
 
-def in_browser(request: Request, visit: Callable[[], Visit] | None = None) -> Request:
+def in_browser(request: Request, visit: Callable[[], PageSession] | None = None) -> Request:
     """The same request for the browser: as it was before redirects and retries."""
     url = request.meta.get("redirect_urls", [request.url])[0]
     kept: dict[str, Any] = {name: request.meta[name] for name in ("target", "page_params") if name in request.meta}
-    return Request(url, callback=request.callback, dont_filter=True, meta={**kept, "visit": visit or Visit})
+    return Request(
+        url, callback=request.callback, dont_filter=True, meta={**kept, "page_session_factory": visit or PageSession}
+    )
 
 
-class Visit:
+class PageSession:
     """A stay on one page. This one waits until the page lets us in: some send a script first that opens the door."""
 
     def __init__(self, *, quiet: float = 9.0) -> None:
@@ -125,7 +127,7 @@ class Visit:
             return bool(self.broken)
         return self.document.status >= 400 and not self.refused
 
-    async def stay(self, page: Page, seconds: float) -> None:
+    async def run(self, page: Page, seconds: float) -> None:
         """Returns when the page has what it was opened for, or will not have it."""
         end = _now() + min(self.quiet, seconds * SHARE)
         while (self.refused and _now() < end) or not (self.failed or await self.ask(page, READ)):  # noqa: ASYNC110  # the page's doing
@@ -133,7 +135,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class CapturedResponse:
     """An answer that a page received to a call of its own."""
 
     url: str
@@ -142,7 +144,7 @@ class Heard:
     body: bytes
 
 
-class Listening(Visit):
+class ResponseListener(PageSession):
     """Scrolls a page, and hears the answers to one of its own calls until they are enough."""
 
     def __init__(self, path: str, signs: Mapping[str, str], *, quiet: float = 9.0, pause: float = 1.0) -> None:
@@ -157,7 +159,7 @@ class Listening(Visit):
         """The sign that was seen."""
         self._answers: asyncio.Queue[tuple[PageResponse, asyncio.Task[bytes]]] = asyncio.Queue()
 
-    async def take(self, answer: Heard) -> bool:
+    async def take(self, answer: CapturedResponse) -> bool:
         """Reads an answer; whether it was the last that is wanted."""
         raise NotImplementedError
 
@@ -168,7 +170,7 @@ class Listening(Visit):
             body.add_done_callback(_forget)
             self._answers.put_nowait((response, body))
 
-    async def stay(self, page: Page, seconds: float) -> None:
+    async def run(self, page: Page, seconds: float) -> None:
         """Returns when the answers are enough, or when no further ones will come."""
         end = _now() + seconds * SHARE
         news, patience = _now(), self.quiet * FIRST
@@ -188,15 +190,15 @@ class Listening(Visit):
             await asyncio.sleep(max(self.pause, RENDERED))
             self.sign = await self.ask(page, SCROLL, dict(self.signs))
 
-    async def _hear(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> Heard | None:
+    async def _hear(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> CapturedResponse | None:
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
 
         try:
-            return Heard(response.url, response.status, await response.all_headers(), await body)
+            return CapturedResponse(response.url, response.status, await response.all_headers(), await body)
         except Error as error:
             if page.is_closed():
                 raise
-            logger.info("answer_lost", url=response.url, error=error.message)
+            logger.info("response_lost", url=response.url, error=error.message)
             return None
 
 

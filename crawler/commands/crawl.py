@@ -35,7 +35,7 @@ class Command(CrawlCommand):
         crawler = self.crawler_process.create_crawler(args[0])
         problems = argument_problems(crawler.spidercls, opts.spargs)
         if problems:
-            logger.error("bad_arguments", spider=args[0], **problems)
+            logger.error("invalid_arguments", spider=args[0], **problems)
             self.exitcode = RUN_BROKE
             return
         self.crawler_process.crawl(crawler, **opts.spargs)

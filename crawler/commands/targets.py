@@ -24,7 +24,7 @@ from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
 from crawler.targets.files import FileSource
 from crawler.targets.sources import TargetsUnavailableError
-from crawler.targets.target import Admission, Outcome, Rejected, Target
+from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 
 if TYPE_CHECKING:
     from crawler.targets.redis_queue.stream import Status, TargetStream
@@ -105,7 +105,7 @@ async def _closing(streams: dict[str, TargetStream], work: Coroutine[Any, Any, i
 async def push(streams: dict[str, TargetStream], location: str, scraper: str | None) -> int:
     """Adds a file's targets, each to its platform's part of the queue, and prints the lines that are none."""
     every = tuple(each for spider in spiders().values() for each in spider.scrapers)
-    source = FileSource(Admission(every, scraper), location)
+    source = FileSource(TargetParser(every, scraper), location)
     await source.open()
     name = hashlib.sha256(orjson.dumps([source.identity, scraper], option=orjson.OPT_SORT_KEYS)).hexdigest()
     done = {platform: await stream.pushed(name) for platform, stream in streams.items()}
@@ -113,7 +113,7 @@ async def push(streams: dict[str, TargetStream], location: str, scraper: str | N
     async for chunk in _chunks(source):
         parts: dict[str, list[Target]] = {}
         for each in chunk:
-            if isinstance(each, Rejected):
+            if isinstance(each, InvalidTarget):
                 rejected += 1
                 print(orjson.dumps(failure_line(Outcome(each, None, each.error, 0))).decode())
             elif each.row is not None and each.row >= done[each.scraper.platform]:
@@ -135,8 +135,8 @@ async def push(streams: dict[str, TargetStream], location: str, scraper: str | N
     return SOME_FAILED if rejected else ALL_HAVE_DATA
 
 
-async def _chunks(source: FileSource) -> AsyncIterator[list[Target | Rejected]]:
-    chunk: list[Target | Rejected] = []
+async def _chunks(source: FileSource) -> AsyncIterator[list[Target | InvalidTarget]]:
+    chunk: list[Target | InvalidTarget] = []
     async for each in source:
         chunk.append(each)
         if len(chunk) == CHUNK:
@@ -148,7 +148,9 @@ async def _chunks(source: FileSource) -> AsyncIterator[list[Target | Rejected]]:
 async def _all(streams: dict[str, TargetStream]) -> dict[str, Status]:
     """The status of each platform that has one."""
     found = {platform: await stream.status() for platform, stream in streams.items()}
-    return {platform: each for platform, each in found.items() if each.waiting + each.running + each.filed + each.done}
+    return {
+        platform: each for platform, each in found.items() if each.waiting + each.running + each.buffered + each.done
+    }
 
 
 async def print_status(streams: dict[str, TargetStream], queue: str) -> int:
@@ -178,7 +180,7 @@ def status_table(platforms: dict[str, Status], queue: str) -> Table:
             f"{each.waiting:,}",
             f"{each.running:,}",
             f"{each.workers:,}",
-            f"{each.done:,}" + (f" ({each.filed:,} in open files)" if each.filed else ""),
+            f"{each.done:,}" + (f" ({each.buffered:,} in open files)" if each.buffered else ""),
             "\n".join(f"{code} {count:,}" for code, count in each.failed.items()),
             f"{each.dead:,}",
             f"{each.per_second:,.1f}",

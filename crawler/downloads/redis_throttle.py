@@ -22,7 +22,7 @@ from crawler.storage.redis_client import Availability, connect
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from crawler.downloads.throttle import Turns
+    from crawler.downloads.throttle import Throttle
 
 logger = structlog.get_logger(__name__)
 
@@ -82,14 +82,22 @@ class Leases:
         try:
             await self.redis.zrem(self._keys[1], token)
         except RedisError as error:
-            logger.warning("lease_not_given_back", error=str(error), ends_in_seconds=self.length)
+            logger.warning("lease_not_released", error=str(error), ends_in_seconds=self.length)
 
 
-class SharedTurns:
+class RedisThrottle:
     """A platform's turns, shared; ``alone`` are this process's own while Redis is away."""
 
     def __init__(  # noqa: PLR0913  # the budget, and where it is
-        self, url: str, name: str, concurrency: int, delay: float, *, longest: float, alone: Turns, jitter: float = 0.5
+        self,
+        url: str,
+        name: str,
+        concurrency: int,
+        delay: float,
+        *,
+        longest: float,
+        alone: Throttle,
+        jitter: float = 0.5,
     ) -> None:
         self.concurrency = concurrency
         self.delay = delay
@@ -101,11 +109,11 @@ class SharedTurns:
         self.close = self._leases.close
 
     def earliest(self, ahead: int = 0) -> float:
-        """As ``Budget``, by what this process has seen: others may come in between."""
+        """As ``LocalThrottle``, by what this process has seen: others may come in between."""
         return max(asyncio.get_running_loop().time(), self._next) + ahead * self.delay * (1 - self.jitter)
 
     async def acquire(self, deadline: float | None = None) -> Callable[[], None]:
-        """As ``Budget``; which process comes first is chance.
+        """As ``LocalThrottle``; which process comes first is chance.
 
         Raises:
             Overloaded: as soon as it is known that the turn cannot come before the deadline.

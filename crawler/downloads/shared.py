@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crawler import platforms
-from crawler.downloads.throttle import Budget, CircuitBreaker, Turns
+from crawler.downloads.throttle import CircuitBreaker, LocalThrottle, Throttle
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -41,7 +41,7 @@ class SharedState:
 class PlatformState:
     """What all crawlers of one platform share."""
 
-    budget: Turns
+    budget: Throttle
     breaker: CircuitBreaker
 
 
@@ -55,15 +55,15 @@ def platform_state(shared: SharedState, name: str, settings: BaseSettings) -> Pl
     return shared.get(PlatformState, name, make)
 
 
-def _throttle(name: str, settings: BaseSettings) -> Turns:
+def _throttle(name: str, settings: BaseSettings) -> Throttle:
     if settings.getbool("SANDBOX"):
-        return Budget(concurrency=16)  # simulated platforms need no politeness
-    whole = Budget(**platforms.budget(name, settings))
+        return LocalThrottle(concurrency=16)  # simulated platforms need no politeness
+    whole = LocalThrottle(**platforms.budget(name, settings))
     local = whole.share(settings.getint("PROCESSES"))
     url = settings.get("REDIS_URL")
     if not url:
         return local
-    from crawler.downloads.redis_throttle import SharedTurns  # noqa: PLC0415  # needs the extra "redis"
+    from crawler.downloads.redis_throttle import RedisThrottle  # noqa: PLC0415  # needs the extra "redis"
 
     longest = settings.getfloat("DOWNLOAD_TIMEOUT")
-    return SharedTurns(url, f"turns:{name}", whole.concurrency, whole.delay, longest=longest, alone=local)
+    return RedisThrottle(url, f"turns:{name}", whole.concurrency, whole.delay, longest=longest, alone=local)

@@ -12,23 +12,23 @@ from typing import Protocol
 
 from crawler.errors import CircuitOpen, Overloaded, ScrapeError, TargetError, UpstreamBlocked, UpstreamTimeout
 
-EndTurn = Callable[[], None]
+ReleaseSlot = Callable[[], None]
 
 
-class Turns(Protocol):
+class Throttle(Protocol):
     """Whoever gives a platform's turns out: this process, or several that share them."""
 
     concurrency: int
 
     def earliest(self, ahead: int = 0) -> float:
-        """See ``Budget``."""
+        """See ``LocalThrottle``."""
 
-    async def acquire(self, deadline: float | None = None) -> EndTurn:
-        """See ``Budget``."""
+    async def acquire(self, deadline: float | None = None) -> ReleaseSlot:
+        """See ``LocalThrottle``."""
 
 
 @dataclass
-class Budget:
+class LocalThrottle:
     """One platform's turns: at most ``concurrency`` downloads at once, and ``delay`` seconds between their starts."""
 
     concurrency: int
@@ -45,7 +45,7 @@ class Budget:
         """The moment of the event loop's clock before which no turn can start, with so many others still to come."""
         return max(asyncio.get_running_loop().time(), self._next) + ahead * self.delay * (1 - self.jitter)
 
-    async def acquire(self, deadline: float | None = None) -> EndTurn:
+    async def acquire(self, deadline: float | None = None) -> ReleaseSlot:
         """Waits for a turn, and returns what ends it. ``deadline`` is a moment of the event loop's clock.
 
         Raises:
@@ -67,9 +67,9 @@ class Budget:
             raise UpstreamTimeout("The deadline passed while waiting for a turn.", reason="no_turn") from None
         return self._places.release
 
-    def share(self, processes: int) -> Budget:
+    def share(self, processes: int) -> LocalThrottle:
         """What each of several processes may take where they know nothing of one another; one place at least."""
-        return Budget(max(1, self.concurrency // processes), self.delay * processes, self.jitter)
+        return LocalThrottle(max(1, self.concurrency // processes), self.delay * processes, self.jitter)
 
 
 @dataclass

@@ -40,7 +40,7 @@ class Addon:
         except ImportError as error:
             raise UsageError("ZYTE_API_KEY needs scrapy-zyte-api[provider]: install the extra 'zyte'") from error
         settings["DOWNLOADER_MIDDLEWARES"]["crawler.downloads.zyte.Refusals"] = (
-            989  # nearest to the network but for Turns
+            989  # nearest to the network but for ThrottleMiddleware
         )
 
 

@@ -14,7 +14,7 @@ from scrapy.utils.project import data_path
 from crawler.monitoring.compare import Report, compare
 from crawler.monitoring.run import History, Run
 from crawler.targets.target import Outcome
-from crawler.targets.tracker import target_settled
+from crawler.targets.tracker import target_completed
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -45,13 +45,13 @@ class Monitors:
         except ImportError as error:
             raise RuntimeError(f"MONITORS needs the extra 'monitors': {error}") from error
         extension = cls(crawler, suite)
-        crawler.signals.connect(extension.target_settled, target_settled)
+        crawler.signals.connect(extension.target_completed, target_completed)
         crawler.signals.connect(extension.spider_closed, signals.spider_closed)
         # Targets that are still out when the spider is closed are settled only then.
         crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
         return extension
 
-    def target_settled(self, outcome: Outcome) -> None:
+    def target_completed(self, outcome: Outcome) -> None:
         """Counts an outcome, and the fields of its data."""
         if outcome.record is not None:
             self.run.add_record(outcome.record)
@@ -96,4 +96,4 @@ class Monitors:
             *ended.monitors_failed_action_results,
         ):
             if result.error:
-                logger.error("monitor_action_broke", action=result.action.name, error=result.error)
+                logger.error("monitor_action_failed", action=result.action.name, error=result.error)

@@ -74,7 +74,7 @@ class Progress:
         self._bar: Bar | None = None
         self._handlers: list[logging.StreamHandler[TextIO]] = []
         self._calls: list[LoopingCall | AsyncioLoopingCall] = []
-        self._settled: deque[tuple[float, int]] = deque()
+        self._completed: deque[tuple[float, int]] = deque()
         """Times, and the number of targets settled until then."""
 
     @classmethod
@@ -86,7 +86,7 @@ class Progress:
 
     def spider_opened(self) -> None:
         """Start the bar and the log lines."""
-        self._settled.append((time.monotonic(), sum(self.counts().values())))
+        self._completed.append((time.monotonic(), sum(self.counts().values())))
         if self.on_terminal:
             self._bar = Bar()
             self._bar.add_task(self.crawler.spider.name, total=None, expected="?", rate=0.0, left="")  # type: ignore[union-attr]
@@ -138,10 +138,10 @@ class Progress:
     def rate(self) -> float:
         """Targets per second over the last minute."""
         now, done = time.monotonic(), sum(self.counts().values())
-        self._settled.append((now, done))
-        while len(self._settled) > 2 and now - self._settled[1][0] >= RATE_WINDOW:
-            self._settled.popleft()
-        since, before = self._settled[0]
+        self._completed.append((now, done))
+        while len(self._completed) > 2 and now - self._completed[1][0] >= RATE_WINDOW:
+            self._completed.popleft()
+        since, before = self._completed[0]
         return (done - before) / (now - since) if now > since else 0.0
 
     def _log(self) -> None:
@@ -164,7 +164,7 @@ class Progress:
         done = sum(counts.values())
         left = (max(expected - done, 0) / rate) if expected is not None and rate else None
         spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of ours are
-        self._bar.lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in spider.doing]
+        self._bar.lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in spider.status_lines]
         failed = "  ".join(f"{code} {count:,}" for code, count in counts.items() if code != "OK")
         if failed:
             self._bar.lines.insert(0, Text(f"failed: {failed}", style="red", overflow="ellipsis", no_wrap=True))

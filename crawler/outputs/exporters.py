@@ -9,7 +9,7 @@ import orjson
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter, CsvItemExporter
 
-from crawler.outputs.columns import Fields, Place, shape_of_models
+from crawler.outputs.columns import RecordPath, Struct, column_type_of_models
 from crawler.outputs.failures import Failure
 from crawler.targets.target import Record
 
@@ -34,7 +34,7 @@ class JsonLinesExporter(BaseItemExporter):
 class CsvExporter(CsvItemExporter):
     """CSV whose columns come from the data model, not from the first item; lists and objects are cells of JSON."""
 
-    def __init__(self, file: Any, *, fields: Fields | None = None, **kwargs: Any) -> None:
+    def __init__(self, file: Any, *, fields: Struct | None = None, **kwargs: Any) -> None:
         super().__init__(file, **kwargs)
         self.fields = fields
 
@@ -42,7 +42,7 @@ class CsvExporter(CsvItemExporter):
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> CsvExporter:
         spider = cast("PlatformSpider", crawler.spider)
         place = spider.exploded
-        fields = place.fields if place else shape_of_models([scraper.data for scraper in spider.scrapers])
+        fields = place.fields if place else column_type_of_models([scraper.data for scraper in spider.scrapers])
         return cls(file, fields=fields, **kwargs)
 
     def export_item(self, item: Any) -> None:
@@ -57,7 +57,7 @@ class CsvExporter(CsvItemExporter):
         return super().serialize_field(field, name, value)
 
 
-def exploded_rows(record: Record, place: Place) -> Iterator[dict[str, Any]]:
+def exploded_rows(record: Record, place: RecordPath) -> Iterator[dict[str, Any]]:
     """One row for each row of a list in the record's data, with what joins it to its target."""
     target = record.target.as_dict()
     for position, row in enumerate(place.rows(record.data)):

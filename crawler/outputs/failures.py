@@ -8,7 +8,7 @@ from typing import Any
 from scrapy.extensions.feedexport import ItemFilter
 from scrapy.utils.misc import load_object
 
-from crawler.targets.target import Outcome, Rejected
+from crawler.targets.target import InvalidTarget, Outcome
 
 
 class Failure(dict[str, Any]):
@@ -43,7 +43,7 @@ def failure_line(outcome: Outcome) -> dict[str, Any]:
     assert error is not None
     return {
         **target.as_dict(),
-        "parent": None if isinstance(target, Rejected) else target.parent,
+        "parent": None if isinstance(target, InvalidTarget) else target.parent,
         "line": target.line,
         "code": error.code,
         "message": error.message,

@@ -72,7 +72,7 @@ def mend(path: Path) -> None:
             file.write(b"\n")
         else:
             file.truncate(start)
-            logger.warning("torn_line_cut", feed=str(path), bytes=len(tail))
+            logger.warning("torn_line_truncated", feed=str(path), bytes=len(tail))
 
 
 def cut(path: Path, size: int) -> None:

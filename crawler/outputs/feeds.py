@@ -24,8 +24,8 @@ from scrapy.utils.defer import ensure_awaitable
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import Failure, WithoutFailures, failure_line, is_for_failures
 from crawler.outputs.feed_files import absolute, holds_lines, is_local, mend, pattern
-from crawler.targets.target import Outcome, Rejected, Target
-from crawler.targets.tracker import TargetTracker, target_of, target_settled
+from crawler.targets.target import InvalidTarget, Outcome, Target
+from crawler.targets.tracker import TargetTracker, target_completed, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawler.outputs.columns import Place
+    from crawler.outputs.columns import RecordPath
     from crawler.spiders.base import PlatformSpider
 
 GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
@@ -101,7 +101,7 @@ class Feeds(FeedExporter):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         feeds = super().from_crawler(crawler)
-        crawler.signals.connect(feeds.target_settled, target_settled)
+        crawler.signals.connect(feeds.target_completed, target_completed)
         crawler.signals.connect(feeds.slot_closed, signals.feed_slot_closed)
         return feeds
 
@@ -122,7 +122,7 @@ class Feeds(FeedExporter):
 
         An empty feed is written only by a run that did its work: one that was refused leaves yesterday's file alone.
         """
-        if not self._outcomes[Target] and (reason != "finished" or self._outcomes[Rejected]):
+        if not self._outcomes[Target] and (reason != "finished" or self._outcomes[InvalidTarget]):
             for slot in self.slots:
                 slot.store_empty = False
         await super().close_spider(spider)
@@ -164,7 +164,7 @@ class Feeds(FeedExporter):
 
     # Lines
 
-    def target_settled(self, outcome: Outcome, spider: PlatformSpider) -> None:
+    def target_completed(self, outcome: Outcome, spider: PlatformSpider) -> None:
         """Write what a target gave: its record, the rows that ``-a explode=`` names, or its failure."""
         self._outcomes[type(outcome.target)] += 1
         if self.failed:
@@ -289,7 +289,7 @@ class Feeds(FeedExporter):
         self.crawler.stats.inc_value(FAILED.format(what))
 
 
-def _items(outcome: Outcome, place: Place | None) -> Iterable[Any]:
+def _items(outcome: Outcome, place: RecordPath | None) -> Iterable[Any]:
     """What the feeds are given of an outcome."""
     if outcome.error is not None:
         return [Failure(failure_line(outcome))]

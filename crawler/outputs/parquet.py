@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import orjson
 from scrapy.exporters import BaseItemExporter
 
-from crawler.outputs.columns import Fields, Many, Place, Scalar, Shape, fit, shape_of_models
+from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Scalar, Struct, coerce, column_type_of_models
 from crawler.targets.target import Record
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ ROW_GROUP_BYTES = 32 * 1024 * 1024
 """What is held in memory before it is written as a row group."""
 
 
-def arrow_type(shape: Shape) -> pa.DataType:
+def arrow_type(shape: ColumnType) -> pa.DataType:
     """The column type of a shape; what has no fixed shape is text."""
     import pyarrow as pa  # noqa: PLC0415  # an extra
 
-    if isinstance(shape, Fields):
+    if isinstance(shape, Struct):
         return pa.struct([pa.field(name, arrow_type(each)) for name, each in shape.of.items()])
-    if isinstance(shape, Many):
+    if isinstance(shape, ListOf):
         return pa.list_(arrow_type(shape.of))
     kinds: dict[Scalar, pa.DataType] = {
         "text": pa.string(),
@@ -45,7 +45,7 @@ def arrow_type(shape: Shape) -> pa.DataType:
     return kinds[shape]
 
 
-def arrow_schema(fields: Fields, place: Place | None) -> pa.Schema:
+def arrow_schema(fields: Struct, place: RecordPath | None) -> pa.Schema:
     """The columns of a file: what joins a row to its target, then the data's keys, or those of the list's rows."""
     import pyarrow as pa  # noqa: PLC0415  # an extra
 
@@ -68,7 +68,7 @@ def _json(value: object) -> str:
 class ParquetExporter(BaseItemExporter):
     """Writes records as the rows of one Parquet file, compressed column by column."""
 
-    def __init__(self, file: IO[bytes], *, fields: Fields, place: Place | None, **kwargs: Any) -> None:
+    def __init__(self, file: IO[bytes], *, fields: Struct, place: RecordPath | None, **kwargs: Any) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415  # an extra
 
         super().__init__(dont_fail=True, **kwargs)
@@ -83,7 +83,7 @@ class ParquetExporter(BaseItemExporter):
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> ParquetExporter:
         spider = cast("PlatformSpider", crawler.spider)
-        fields = shape_of_models([scraper.data for scraper in spider.scrapers])
+        fields = column_type_of_models([scraper.data for scraper in spider.scrapers])
         return cls(file, fields=fields, place=spider.exploded, **kwargs)
 
     def export_item(self, item: Record | dict[str, Any]) -> None:
@@ -103,11 +103,11 @@ class ParquetExporter(BaseItemExporter):
         if isinstance(item, Record):
             target = item.target.as_dict()
             joined = {"target_id": target["id"], "scraper": target["scraper"], "fetched_at": item.fetched_at}
-            return {**joined, "params": _json(target["params"]), **fit(item.data, self.fields)}
+            return {**joined, "params": _json(target["params"]), **coerce(item.data, self.fields)}
         assert self.place is not None
         joined = {"target_id": item["target_id"], "scraper": item["scraper"], "position": item["position"]}
         joined["fetched_at"] = datetime.fromisoformat(item["fetched_at"])
-        return {**joined, "params": _json(item["params"]), **fit(item, self.place.fields)}
+        return {**joined, "params": _json(item["params"]), **coerce(item, self.place.fields)}
 
     def _convert(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  # an extra

@@ -79,7 +79,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         """
         raise NotImplementedError
 
-    def refuse_failures(self) -> None:
+    def raise_for_failures(self) -> None:
         """Raises for answers that are failures on every platform, by their HTTP status.
 
         Raises:

@@ -19,7 +19,7 @@ from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
 from crawler.targets.target import Outcome
-from crawler.targets.tracker import target_settled
+from crawler.targets.tracker import target_completed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +55,7 @@ class Recorder:
         crawler.signals.connect(self.request_left_downloader, signals.request_left_downloader)
         crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
         crawler.signals.connect(self.response_received, signals.response_received)
-        crawler.signals.connect(self.target_settled, target_settled)
+        crawler.signals.connect(self.target_completed, target_completed)
 
     def request_reached_downloader(self, request: Request) -> None:
         """A download begins: its turn had come."""
@@ -79,7 +79,7 @@ class Recorder:
             download.response = response
             download.page = pages[0] if pages else self._recognised(response)
 
-    def target_settled(self, outcome: Outcome) -> None:
+    def target_completed(self, outcome: Outcome) -> None:
         """The first outcome is the target's; what follows from it is of no interest."""
         self.outcome = self.outcome or outcome
 

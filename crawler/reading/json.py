@@ -199,7 +199,7 @@ def dig(value: Any, *path: Step) -> Any:
     return value
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
+def dicts(value: Any) -> list[dict[str, Any]]:
     """The objects of a list, [] for what is no list.
 
     >>> objects([{"a": 1}, None, 3]), objects(None)
@@ -208,7 +208,7 @@ def objects(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def strings(value: Any) -> list[str]:
+def nonempty_strings(value: Any) -> list[str]:
     """The non-empty texts of a list, [] for what is no list.
 
     >>> strings(["a", "", None])

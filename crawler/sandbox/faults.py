@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
     from twisted.web.server import Request
 
-    from crawler.sandbox.protocol import Answer, Ask, FakeSite
+    from crawler.sandbox.protocol import Answer, FakeRequest, FakeSite
 
-Hits = Counter[str]
+RequestCounts = Counter[str]
 """How often each target was asked for, for faults that pass."""
 
 
@@ -56,13 +56,13 @@ DOOR_SCRIPT = "/__door__.js"
 """The script that opens the door of ``browser-only``. It is served under another name of this machine."""
 
 
-def play(request: Request, site: FakeSite, ask: Ask, hits: Hits) -> None:
+def respond(request: Request, site: FakeSite, ask: FakeRequest, request_counts: RequestCounts) -> None:
     """Answers a request: honestly, or with the fault that its target stands for."""
     name = site.fault(ask)
     if name is not None:
         key = f"{ask.method} {ask.path} {ask.args}"
-        hits[key] += 1
-        name = _now(name, hits[key])
+        request_counts[key] += 1
+        name = _now(name, request_counts[key])
     if name == "browser-only" and f"door={_door_key()}" in ask.headers.get("cookie", ""):
         name = None
     if ask.path == DOOR_SCRIPT:
@@ -79,7 +79,7 @@ def play(request: Request, site: FakeSite, ask: Ask, hits: Hits) -> None:
         _send(request, site.damaged(name, ask))
 
 
-def later(request: Request, seconds: float, answer: Callable[[], None]) -> None:
+def respond_after(request: Request, seconds: float, answer: Callable[[], None]) -> None:
     """Answers a request after a while, unless its client is gone by then."""
     call = cast("IReactorTime", _reactor).callLater(seconds, answer)
 
@@ -116,14 +116,14 @@ _ANSWERS: dict[str, Answer] = {
 }
 
 
-def _door(ask: Ask) -> Answer:
+def _door(ask: FakeRequest) -> Answer:
     """The page in front of the door."""
     port = ask.headers.get("host", "").rpartition(":")[2]
     script = f'<script src="http://localhost:{port}{DOOR_SCRIPT}"></script>'
     return 403, {}, f"<html><title>One moment</title><body>One moment{script}</body></html>".encode()
 
 
-def _door_script(ask: Ask) -> Answer:
+def _door_script(ask: FakeRequest) -> Answer:
     """The door's script, under the other name only: whoever runs it has the key as a cookie."""
     if not ask.headers.get("host", "").startswith("localhost"):
         return _ANSWERS["gone"]
@@ -154,7 +154,7 @@ def _send(request: Request, answer: Answer) -> None:
 
 
 def _slow(request: Request, page: Answer) -> None:
-    later(request, SLOW, lambda: _send(request, page))
+    respond_after(request, SLOW, lambda: _send(request, page))
 
 
 def _hang(request: Request, _page: Answer) -> None:

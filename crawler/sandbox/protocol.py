@@ -14,7 +14,7 @@ HonestAnswer = Callable[[], Answer]
 
 
 @dataclass(frozen=True)
-class Ask:
+class FakeRequest:
     """A request as a simulated platform receives it."""
 
     path: str
@@ -29,16 +29,16 @@ class Ask:
 class FakeSite(Protocol):
     """A simulated platform: pages for browsers and spiders, expected records for tests."""
 
-    def fault(self, ask: Ask) -> str | None:
+    def fault(self, ask: FakeRequest) -> str | None:
         """The fault that a request's target stands for, None for an honest answer."""
 
-    def page(self, ask: Ask) -> Answer:
+    def page(self, ask: FakeRequest) -> Answer:
         """The honest answer to a request."""
 
-    def damaged(self, name: str, ask: Ask) -> Answer:
+    def damaged(self, name: str, ask: FakeRequest) -> Answer:
         """The answer of one of the platform's own faults."""
 
-    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+    def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """The expected record of a target."""
 
     def catalogue(self) -> dict[str, Any]:

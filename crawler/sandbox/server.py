@@ -14,8 +14,8 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
 import crawler.sandbox
-from crawler.sandbox.faults import Hits, later, play
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.faults import RequestCounts, respond, respond_after
+from crawler.sandbox.protocol import FakeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,19 +37,19 @@ class _Platform(Resource):
         super().__init__()
         self.site = site
         self.latency = latency
-        self.hits = Hits()
+        self.request_counts = RequestCounts()
 
     def render(self, request: Request) -> bytes | int:
         """Answers every method: some platforms are asked by POST."""
         ask = _ask(request)
         if ask.path == "/__truth__":
-            return self._json(request, lambda: self.site.truth(dict(ask.args)))
+            return self._json(request, lambda: self.site.expected_record(dict(ask.args)))
         if ask.path == "/__world__":
             return self._json(request, self.site.catalogue)
         if self.latency:
-            later(request, self.latency, lambda: play(request, self.site, ask, self.hits))
+            respond_after(request, self.latency, lambda: respond(request, self.site, ask, self.request_counts))
         else:
-            play(request, self.site, ask, self.hits)
+            respond(request, self.site, ask, self.request_counts)
         return NOT_DONE_YET
 
     @staticmethod
@@ -62,9 +62,9 @@ class _Platform(Resource):
             return orjson.dumps({"error": f"no such target: {error}"})
 
 
-def _ask(request: Request) -> Ask:
+def _ask(request: Request) -> FakeRequest:
     query = parse_qs(request.uri.partition(b"?")[2].decode("latin-1"), keep_blank_values=True)
-    return Ask(
+    return FakeRequest(
         path=request.path.decode("latin-1"),
         args={name: values[-1] for name, values in query.items()},
         method=request.method.decode("latin-1"),
@@ -89,7 +89,7 @@ class Sandbox:
         """Listens, and returns the origin of each platform. ``port`` 0 takes any that is free, else it is the first."""
         reactor = cast("Any", _reactor)
         for number, name in enumerate(PLATFORMS):
-            site = import_module(f"crawler.sandbox.{name}.site").World(self.seed, light=self.light)
+            site = import_module(f"crawler.sandbox.{name}.site").Site(self.seed, light=self.light)
             factory = Site(_Platform(site, self.latency))
             factory.noisy = False
             self._ports[name] = reactor.listenTCP(port + number if port else 0, factory, interface=LOOPBACK)

@@ -15,7 +15,7 @@ from twisted.web.server import Site
 
 from crawler.errors import InvalidRequest, Overloaded, ScrapeError
 from crawler.service.body import CappedRequest
-from crawler.service.envelope import unasked
+from crawler.service.envelope import raw_error_bytes
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IAddress, IDelayedCall
@@ -88,7 +88,7 @@ class Channel(HTTPChannel):
         self.paused = True  # what has come behind it is no request either
         self._stop_clock()
         transport = cast("Any", self.transport)
-        transport.write(unasked(error))
+        transport.write(raw_error_bytes(error))
         transport.unregisterProducer()  # it would make us read on
         transport.pauseProducing()
         transport.loseWriteConnection()
@@ -110,7 +110,7 @@ class _Refused(Protocol):
 
     def connectionMade(self) -> None:
         transport = cast("Any", self.transport)
-        transport.write(unasked(Overloaded("Too many connections are open.", retry_after=5)))
+        transport.write(raw_error_bytes(Overloaded("Too many connections are open.", retry_after=5)))
         transport.loseConnection()
 
 

@@ -80,7 +80,7 @@ def failure(call: Call, error: ScrapeError) -> Answer:
     return Answer(error.http_status, headers, _body(call, status, None, error.as_dict()), error.code)
 
 
-def unasked(error: ScrapeError) -> bytes:
+def raw_error_bytes(error: ScrapeError) -> bytes:
     """A failure as it goes over the wire where there is no whole request to answer; the connection ends with it."""
     answer = failure(Call(), error)
     headers = answer.headers | {"Content-Length": str(len(answer.body)), "Connection": "close"}
@@ -89,12 +89,12 @@ def unasked(error: ScrapeError) -> bytes:
     return head.encode() + b"\r\n" + answer.body
 
 
-def plain(status: int, value: Any, call: Call) -> Answer:
+def json_response(status: int, value: Any, call: Call) -> Answer:
     """JSON without an envelope, for the routes that are no scraper's. Bytes are JSON already."""
     return Answer(status, _headers(call), value if isinstance(value, bytes) else orjson.dumps(value))
 
 
-def asset(call: Call, kind: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
+def raw_response(call: Call, kind: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
     """What is no JSON: the documentation's files, the metrics."""
     return Answer(200, _headers(call) | {"Content-Type": kind} | (headers or {}), body)
 

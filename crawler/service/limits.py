@@ -28,7 +28,7 @@ Leave = Callable[[], None]
 
 
 @dataclass(frozen=True)
-class Standing:
+class RateLimitStatus:
     """Where a key stands in its window of calls."""
 
     quota: int
@@ -79,7 +79,7 @@ class KeyLimits:
         if self._redis:
             await self._redis.close()
 
-    async def count(self, holder: Holder) -> Standing | None:
+    async def count(self, holder: Holder) -> RateLimitStatus | None:
         """Counts a call against its key's rate, and says where that leaves the key; None where there is no limit."""
         rate = holder.rate or self.rate
         if not rate:
@@ -149,11 +149,11 @@ class _Shared:
             return None
 
 
-async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, key_id: str) -> Standing:
+async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, key_id: str) -> RateLimitStatus:
     allowed = await limiter.hit(item, key_id)
     stats = await limiter.get_window_stats(item, key_id)
     reset = max(1, math.ceil(stats.reset_time - time.time()))
-    return Standing(item.amount, item.get_expiry(), stats.remaining, reset, allowed)
+    return RateLimitStatus(item.amount, item.get_expiry(), stats.remaining, reset, allowed)
 
 
 def _too_many(places: int) -> ConcurrencyLimited:

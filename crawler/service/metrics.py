@@ -24,9 +24,9 @@ from scrapy import signals
 
 from crawler.downloads.shared import platform_state
 from crawler.registry import spiders
-from crawler.service.nulls import emptiness
-from crawler.targets.target import Outcome, Rejected
-from crawler.targets.tracker import target_settled
+from crawler.service.fill_rates import fill_rates
+from crawler.targets.target import InvalidTarget, Outcome
+from crawler.targets.tracker import target_completed
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -101,7 +101,7 @@ class CrawlerMetrics:
         metrics = cls(crawler)
         crawler.signals.connect(metrics.spider_opened, signals.spider_opened)
         crawler.signals.connect(metrics.spider_closed, signals.spider_closed)
-        crawler.signals.connect(metrics.target_settled, target_settled)
+        crawler.signals.connect(metrics.target_completed, target_completed)
         return metrics
 
     def spider_opened(self) -> None:
@@ -111,17 +111,17 @@ class CrawlerMetrics:
         self.collect()
         self.open.discard(self)
 
-    def target_settled(self, outcome: Outcome) -> None:
+    def target_completed(self, outcome: Outcome) -> None:
         """Counts an outcome, and looks at its fields where the last look is a while ago."""
         target = outcome.target
-        if isinstance(target, Rejected):
+        if isinstance(target, InvalidTarget):
             return
         name = target.scraper.name
         OUTCOMES.labels(name, outcome.code).inc()
         now = time.monotonic()
         if outcome.data is not None and now - self._sampled.get(name, -SAMPLE_EVERY) >= SAMPLE_EVERY:
             self._sampled[name] = now
-            seen = Tally(emptiness(target.scraper.data, outcome.data))
+            seen = Tally(fill_rates(target.scraper.data, outcome.data))
             for (field, empty), times in seen.items():
                 VALUES.labels(name, field).inc(times)
                 EMPTY.labels(name, field).inc(times if empty else 0)

@@ -13,7 +13,7 @@ from crawler.downloads.shared import SharedState, platform_state
 from crawler.errors import Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
 from crawler.targets.sources import QueueSource
-from crawler.targets.target import Rejected, Target
+from crawler.targets.target import InvalidTarget, Target
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -50,7 +50,7 @@ GRACE = 1.0
 
 RESTART_PAUSE = 1.0
 """Seconds before a crawler that died is opened anew."""
-DEATHS = 2
+MAX_CRASHES = 2
 """Deaths in a row, without an outcome in between, after which nobody is kept waiting for it any more."""
 
 
@@ -69,7 +69,7 @@ class OpenCrawler:
         self.limit = in_flight + settings.getint("SERVICE_MAX_WAITING")
         self.recycle_after = settings.getint("SERVICE_RECYCLE_TARGETS")
         self.recycle_minutes = settings.getfloat("SERVICE_RECYCLE_MINUTES")
-        self.source = QueueSource(self._settled)
+        self.source = QueueSource(self._completed)
         self._calls: dict[str, asyncio.Future[Outcome]] = {}
         self._served = 0
         self._deaths = 0
@@ -82,9 +82,9 @@ class OpenCrawler:
         return len(self._calls)
 
     @property
-    def broken(self) -> bool:
+    def unhealthy(self) -> bool:
         """Whether it keeps dying as soon as it is opened."""
-        return self._deaths >= DEATHS and not self.source.iterated
+        return self._deaths >= MAX_CRASHES and not self.source.iterated
 
     def open(self) -> None:
         """Starts to take calls."""
@@ -125,7 +125,7 @@ class OpenCrawler:
         return outcome.data
 
     def _admit(self, deadline: float, now: float) -> None:
-        if self.broken:
+        if self.unhealthy:
             raise _broken(self.spider.name)
         if self.in_flight >= self.limit:
             wait = min(max(RETRY_AFTER, math.ceil(self.budget.earliest() - now)), 3_600)
@@ -134,9 +134,9 @@ class OpenCrawler:
         if late >= 0:
             raise Overloaded("Its turn cannot come before the deadline.", retry_after=max(1, math.ceil(late)))
 
-    def _settled(self, outcome: Outcome) -> None:
+    def _completed(self, outcome: Outcome) -> None:
         self._deaths = 0
-        assert not isinstance(outcome.target, Rejected)
+        assert not isinstance(outcome.target, InvalidTarget)
         waiting = self._calls.get(outcome.target.id)
         if waiting and not waiting.done():
             waiting.set_result(outcome)
@@ -155,13 +155,13 @@ class OpenCrawler:
             if self._closing:
                 return
             if isinstance(result, BaseException) or not self.source.renewing:
-                logger.error("crawler_died", spider=self.spider.name, exc_info=result)
+                logger.error("crawler_crashed", spider=self.spider.name, exc_info=result)
                 self._deaths += 1
-                if self.broken:
-                    self._dismiss()
+                if self.unhealthy:
+                    self._fail_waiting()
                 await asyncio.sleep(RESTART_PAUSE)
 
-    def _dismiss(self) -> None:
+    def _fail_waiting(self) -> None:
         """Tells those in line that nobody comes."""
         for target_id, waiting in self._calls.items():
             if self.source.discard(target_id) and not waiting.done():
@@ -189,9 +189,9 @@ class OpenCrawlers:
     @property
     def state(self) -> dict[str, Any]:
         """Whether calls are taken, and the platforms whose calls are not."""
-        broken = [name for name, crawler in self._crawlers.items() if crawler.broken]
-        status = "draining" if self.draining else "broken" if len(broken) == len(self._crawlers) else "ready"
-        return {"status": status, "broken": broken}
+        unhealthy = [name for name, crawler in self._crawlers.items() if crawler.unhealthy]
+        status = "draining" if self.draining else "broken" if len(unhealthy) == len(self._crawlers) else "ready"
+        return {"status": status, "broken": unhealthy}
 
     @property
     def load(self) -> dict[str, tuple[int, int]]:

@@ -17,7 +17,7 @@ from crawler.errors import Detail, InvalidRequest, MethodNotAllowed, ScrapeError
 from crawler.registry import scrapers
 from crawler.service import metrics, openapi, viewer
 from crawler.service.body import header, read_object
-from crawler.service.envelope import Answer, Call, asset, failure, plain, success
+from crawler.service.envelope import Answer, Call, failure, json_response, raw_response, success
 from crawler.targets.target import Scraper, Target, check_params
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ class Api(Resource):
         self.usage = usage
         self._tasks: set[asyncio.Task[None]] = set()
         self._about: dict[str, Callable[[Call], Answer]] = {
-            "/v1/scrapers": lambda call: plain(200, {"scrapers": catalogue()}, call),
-            "/openapi.json": lambda call: plain(200, openapi.as_json(), call),
-            "/docs": lambda call: asset(call, "text/html; charset=utf-8", viewer.page(), viewer.HEADERS),
-            "/metrics": lambda call: asset(call, metrics.CONTENT_TYPE, metrics.expose()),
-            "/healthz": lambda call: plain(200, {"status": "ok"}, call),
+            "/v1/scrapers": lambda call: json_response(200, {"scrapers": catalogue()}, call),
+            "/openapi.json": lambda call: json_response(200, openapi.as_json(), call),
+            "/docs": lambda call: raw_response(call, "text/html; charset=utf-8", viewer.page(), viewer.HEADERS),
+            "/metrics": lambda call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
+            "/healthz": lambda call: json_response(200, {"status": "ok"}, call),
             "/readyz": self._ready,
         }
         """What the service says of itself, to anybody."""
@@ -108,7 +108,7 @@ class Api(Resource):
             return failure(call, error)
         except Exception:
             # The service's edge: a bug of ours is logged with its traceback, and never shown to a caller.
-            logger.exception("call_broke")
+            logger.exception("request_failed")
             return failure(call, ServiceError("Something broke on our side; the log has it under this request's id."))
 
     def _done(self, call: Call, answer: Answer) -> None:
@@ -136,7 +136,7 @@ class Api(Resource):
             return await self._usage(request, call)
         if prefix == "/docs":
             _only(request, "GET")
-            return asset(call, *viewer.served_file(name))
+            return raw_response(call, *viewer.served_file(name))
         scraper = scrapers().get(name) if prefix == "/v1/scrapers" else None
         if scraper is None:
             raise ScraperNotFound("There is no such endpoint. GET /v1/scrapers lists those that there are.")
@@ -169,12 +169,12 @@ class Api(Resource):
 
     def _ready(self, call: Call) -> Answer:
         state = self.crawlers.state
-        return plain(200 if state["status"] == "ready" else 503, state, call)
+        return json_response(200 if state["status"] == "ready" else 503, state, call)
 
     async def _usage(self, request: Request, call: Call) -> Answer:
         call.client_id = self.keys.holder(header(request, "X-API-Key")).client
         since, until = _days(request)
-        return plain(200, await self.usage.report(call.client_id, since, until), call)
+        return json_response(200, await self.usage.report(call.client_id, since, until), call)
 
     @staticmethod
     def _wait(request: Request, call: Call) -> int:

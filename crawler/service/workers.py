@@ -145,7 +145,7 @@ class Supervisor:
             if not self._ready:  # connections wait in the kernel's backlog
                 self._selector.unregister(self.listener)
         if not self.terminating:
-            logger.error("worker_died", worker=worker.number, exitcode=worker.process.exitcode)
+            logger.error("worker_exited", worker=worker.number, exitcode=worker.process.exitcode)
             self._start(worker.number, RESTART_DELAY)
 
     def _accept(self) -> None:

@@ -26,7 +26,7 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamRateLimited,
 )
-from crawler.outputs.columns import Place, rows_named, shape_of_models
+from crawler.outputs.columns import RecordPath, column_type_of_models, rows_named
 from crawler.outputs.failures import failures_feed
 from crawler.platforms.page import PlatformPage
 from crawler.storage.data_files import data_file
@@ -35,8 +35,8 @@ from crawler.targets.exceptions import DOWNLOAD_FAILURES, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Seen, SeenFile
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
-from crawler.targets.target import Admission, Outcome, Record, Scraper, Target
-from crawler.targets.tracker import TargetTracker, target_settled
+from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
+from crawler.targets.tracker import TargetTracker, target_completed
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -116,7 +116,7 @@ class First:
         self._error = error
 
     async def page(self, kind: type[P], *, retry: bool = True) -> P:
-        """Return the page object, with its item read; ``retry`` as for ``PlatformSpider.get``.
+        """Return the page object, with its item read; ``retried`` as for ``PlatformSpider.get``.
 
         Raises:
             ScrapeError: the error of the download or of the page object.
@@ -147,7 +147,7 @@ class PlatformSpider(Spider):
             logger.warning("unknown_arguments", names=sorted(unknown), known=sorted(type(self.args).model_fields))
         self.source = self._own_source(kwargs) if source is None else source
         self.origins: dict[str, str] = {}
-        self.exploded: Place | None = None
+        self.exploded: RecordPath | None = None
         """The list of which the feeds have one line a row."""
         self.seen: Seen | None = None
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
@@ -169,18 +169,18 @@ class PlatformSpider(Spider):
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.use_origins(platforms.origins(cls.name, crawler.settings))
         spider.closing = Closing(crawler)
-        crawler.signals.connect(spider.target_settled, target_settled)
+        crawler.signals.connect(spider.target_completed, target_completed)
         if spider.args.since:
             file = crawler.settings["SEEN_FILE"] or data_file("seen.sqlite")
             spider.seen = Seen(SeenFile(Path(file)))
         return spider
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
-        admission = Admission(self.scrapers, self.args.scraper)
+        parser = TargetParser(self.scrapers, self.args.scraper)
         if self.args.targets:
-            return FileSource(admission, self.args.targets, Shard.parse(self.args.shard or "1/1"))
+            return FileSource(parser, self.args.targets, Shard.parse(self.args.shard or "1/1"))
         names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
-        return ArgumentSource(admission, {name: arguments[name] for name in names & arguments.keys()})
+        return ArgumentSource(parser, {name: arguments[name] for name in names & arguments.keys()})
 
     def use_origins(self, origins: str | dict[str, str]) -> None:
         """Where the platform is: one origin for everything, or one for each role."""
@@ -206,7 +206,7 @@ class PlatformSpider(Spider):
         return isinstance(self.source, QueueSource)
 
     @property
-    def doing(self) -> list[str]:
+    def status_lines(self) -> list[str]:
         """What the progress bar says below itself: lines about work that is more than one target."""
         return []
 
@@ -214,7 +214,7 @@ class PlatformSpider(Spider):
         """One request for each target that the source releases."""
         if self.args.explode:
             try:
-                self.exploded = rows_named(shape_of_models([s.data for s in self.scrapers]), self.args.explode)
+                self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
             except ValueError as error:
                 raise CloseSpider(str(error)) from None
         breaker = platform_state(self.shared, self.name, self.settings).breaker
@@ -230,7 +230,7 @@ class PlatformSpider(Spider):
                         breaker.check()
                     yield _of_target(self.request(target), target).replace(errback=self._errback)
                 except ScrapeError as error:
-                    self.tracker.settle(target, error=error)
+                    self.tracker.complete(target, error=error)
         except TargetsUnavailableError as error:
             raise CloseSpider(str(error)) from error
 
@@ -253,7 +253,7 @@ class PlatformSpider(Spider):
     async def get(self, kind: type[P], request: Request, target: Target, *, retry: bool = True) -> P:
         """Return the page object of a further request of a target, with its item read.
 
-        Where ``retry`` is true, a page that is not understood is fetched once more, and a page that is refused is
+        Where ``retried`` is true, a page that is not understood is fetched once more, and a page that is refused is
         loaded in the browser where ``BROWSER_FALLBACK`` names the platform.
 
         Raises:
@@ -278,11 +278,11 @@ class PlatformSpider(Spider):
 
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
         """Add a failed optional source to the warnings of the target's outcome."""
-        logger.info("source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
+        logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
         self.tracker.warn(target, source, error)
 
     async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
-        """Read a page object's item. With ``retry``: from a second download where the first is not usable.
+        """Read a page object's item. With ``retried``: from a second download where the first is not usable.
 
         Raises:
             ScrapeError: the error of the page object, or of the second download.
@@ -292,13 +292,13 @@ class PlatformSpider(Spider):
         except ExtractionFailed as error:
             if not retry:
                 raise
-            logger.info("fetched_again", url=request.url, reason=error.reason)
+            logger.info("retried", url=request.url, reason=error.reason)
             again = request.replace(cb_kwargs={})
         except (UpstreamBlocked, UpstreamRateLimited) as error:
             # A platform that asks for fewer requests gets fewer; a page without its data may be sent to a browser.
             if not (retry and self._may_use_browser(request)) or error.reason == "rate_limited":
                 raise
-            logger.info("asked_in_browser", url=request.url, reason=error.reason)
+            logger.info("browser_fallback", url=request.url, reason=error.reason)
             again = in_browser(request)
         else:
             return page
@@ -324,12 +324,12 @@ class PlatformSpider(Spider):
         except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
             raise as_scrape_error(error) from error
         except ShuttingDown as error:
-            self.tracker.settle(target, error=error)
+            self.tracker.complete(target, error=error)
             raise
         except AlreadyCalledError as error:
             # Of an engine that closed in the middle of a redirect or retry: it had no other download to wait for.
             left = ShuttingDown("The crawl ended before the target was done.")
-            self.tracker.settle(target, error=left)
+            self.tracker.complete(target, error=left)
             raise left from error
 
     def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
@@ -349,12 +349,12 @@ class PlatformSpider(Spider):
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         error = as_scrape_error(failure.value)
         if isinstance(error, ShuttingDown):
-            self.tracker.settle(request.meta["target"], error=error)
+            self.tracker.complete(request.meta["target"], error=error)
             return None
         if type(error) is ServiceError:
             # Where a callback or a pipeline breaks Scrapy logs the traceback; nobody else does for the way up to them.
-            logger.error("download_broke", url=request.url, exc_info=failure.value)
-            self.tracker.settle(request.meta["target"], error=error)
+            logger.error("download_failed", url=request.url, exc_info=failure.value)
+            self.tracker.complete(request.meta["target"], error=error)
             return None
         return self._scrape(First(self, request, error=error))
 
@@ -367,7 +367,7 @@ class PlatformSpider(Spider):
         try:
             data = await self.scrape(target, first)
         except ScrapeError as error:
-            self.tracker.settle(target, error=error)
+            self.tracker.complete(target, error=error)
             return
         record = target.scraper.item_class(data, target, datetime.now(UTC))
         if self.tracker.hand_over(record):
@@ -394,20 +394,20 @@ class PlatformSpider(Spider):
     def _may_use_browser(self, request: Request) -> bool:
         """Whether a request that was refused is repeated in the browser: once, and only for pages, not for calls."""
         configured = self.name in self.settings.getlist("BROWSER_FALLBACK")
-        return configured and request.method == "GET" and "visit" not in request.meta
+        return configured and request.method == "GET" and "page_session_factory" not in request.meta
 
     def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> None:
         """Goes on with the next page as a target of its own, unless ``max_pages`` or ``since=last`` says it is enough.
 
         ``data`` is this page's, ``changes`` what the next page's params have other than this one's.
         """
-        if target.hop + 1 < self.args.max_pages and (self.seen is None or self.seen.unseen_below(target, data)):
-            self.tracker.push(target.further(**changes))
+        if target.depth + 1 < self.args.max_pages and (self.seen is None or self.seen.unseen_below(target, data)):
+            self.tracker.push(target.followup(**changes))
 
-    def target_settled(self, outcome: Outcome) -> None:
+    def target_completed(self, outcome: Outcome) -> None:
         """Tells the platform's circuit breaker how it went, and ``since=last`` what was seen."""
         if self.seen:
-            self.seen.settled(outcome)
+            self.seen.completed(outcome)
         if outcome.error and isinstance(self.source, ArgumentSource):
             logger.error("target_failed", code=outcome.code, message=outcome.error.message)  # else only in the feed
         platform_state(self.shared, self.name, self.settings).breaker.record(outcome.error)

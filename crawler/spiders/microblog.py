@@ -263,7 +263,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                     self._token.refused(token)
                 elif reason == MISSING_FLAGS:
                     missing = [str(detail["loc"][-1]) for detail in error.details]
-                logger.info("called_again", id=target.id, reason=error.reason)
+                logger.info("retried", id=target.id, reason=error.reason)
 
     # The guest's token
 

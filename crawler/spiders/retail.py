@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.platforms.retail.exhaustive import Slice, Sweep
+from crawler.platforms.retail.exhaustive import ExhaustiveCrawl, Slice
 from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
 from crawler.platforms.retail.schema import CategoryParams, Listing, SearchListing, SearchParams, category_of_url
@@ -79,12 +79,12 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._sweeps: dict[str, tuple[Sweep, Slice]] = {}
+        self._sweeps: dict[str, tuple[ExhaustiveCrawl, Slice]] = {}
 
     def request(self, target: Target) -> Request:
         params = target.params
         if self.args.exhaustive and target.parent is None and isinstance(params, CategoryParams):
-            sweep = Sweep(params.category, self.settings.getint("LISTING_CEILING"))
+            sweep = ExhaustiveCrawl(params.category, self.settings.getint("LISTING_CEILING"))
             self._sweeps[target.id] = (sweep, sweep.begin())
         if isinstance(params, CategoryParams):
             asked = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
@@ -113,7 +113,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         products = sweep.take(part, data["products"])
         if data["page"] > 1 or sweep.fits(part, data["total_results"] or 0):
             if data["has_more"] and not sweep.complete:
-                following = target.further(page=data["page"] + 1)
+                following = target.followup(page=data["page"] + 1)
                 self._sweeps[following.id] = (sweep, part)
                 self.tracker.push(following)
             else:
@@ -127,12 +127,12 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         return {**data, "products": products, "returned": len(products)}
 
     @property
-    def doing(self) -> list[str]:
+    def status_lines(self) -> list[str]:
         return [str(sweep) for sweep in {id(sweep): sweep for sweep, _ in self._sweeps.values()}.values()]
 
-    def _push(self, target: Target, sweep: Sweep, parts: list[Slice]) -> None:
+    def _push(self, target: Target, sweep: ExhaustiveCrawl, parts: list[Slice]) -> None:
         for part in parts:
-            following = target.further(
+            following = target.followup(
                 page=1,
                 cat_id=part.cat_id,
                 url=None,
@@ -143,8 +143,8 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             self._sweeps[following.id] = (sweep, part)
             self.tracker.push(following)
 
-    def target_settled(self, outcome: Outcome) -> None:
-        super().target_settled(outcome)
+    def target_completed(self, outcome: Outcome) -> None:
+        super().target_completed(outcome)
         if outcome.error is not None and isinstance(outcome.target, Target) and outcome.target.id in self._sweeps:
             sweep, part = self._sweeps.pop(outcome.target.id)
             self._push(outcome.target, sweep, sweep.fail(part))

@@ -9,7 +9,7 @@ from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from web_poet import HttpResponse, PageParams
 
-from crawler.browser.sessions import Heard, Listening, in_browser
+from crawler.browser.sessions import CapturedResponse, ResponseListener, in_browser
 from crawler.errors import ScrapeError, UpstreamRateLimited
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
@@ -35,7 +35,7 @@ class ShortvideoArguments(CrawlArguments):
     """How many rows at most."""
 
 
-class SearchVisit(Listening):
+class SearchSession(ResponseListener):
     """A stay on the search page: the rows of its results, each once, until those that were asked for are there.
 
     The platform's own cursor means nothing to another visitor, so ours counts rows: a visit reads from the start,
@@ -54,7 +54,7 @@ class SearchVisit(Listening):
         """What ended the reading before its time."""
         self._same = 0
 
-    async def take(self, answer: Heard) -> bool:
+    async def take(self, answer: CapturedResponse) -> bool:
         """Adds an answer's rows. One that is a wall, or not understood, is the last."""
         response = HttpResponse(answer.url, answer.body, status=answer.status, headers=dict(answer.headers))
         kind = AppResultsPage if AppResultsPage.recognise(response.text) else ResultsPage
@@ -85,7 +85,7 @@ class SearchVisit(Listening):
         if not rows and self.more:
             return None
         if self.error:
-            logger.info("search_cut_short", keywords=self.keywords, rows=len(self.rows), reason=self.error.reason)
+            logger.info("search_truncated", keywords=self.keywords, rows=len(self.rows), reason=self.error.reason)
         return {
             "cursor": str(self.start + len(rows)),
             "has_more": len(self.rows) > self.end or self.more,
@@ -118,7 +118,7 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         pause = 0 if self.settings.getbool("SANDBOX") else self.settings.getfloat("BROWSER_SCROLL_PAUSE")
         quiet = self.settings.getfloat("BROWSER_QUIET")
         request = self.for_page(SearchPage, search_request(self.origin(), **params.model_dump()))
-        return in_browser(request, lambda: SearchVisit(params, quiet=quiet, pause=pause))
+        return in_browser(request, lambda: SearchSession(params, quiet=quiet, pause=pause))
 
     async def scrape(self, target: Target, first: First) -> Data:
         """The rows that the search page received, as many as were asked for."""
@@ -128,7 +128,7 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
         """Read what the page received in the browser; where it received no results, the page says why."""
-        visit: SearchVisit = request.meta["visited"]
+        visit: SearchSession = request.meta["page_session"]
         search = cast("SearchPage", page)
         search.received = visit.data()
         if search.received is None:

@@ -10,7 +10,7 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.videosite import requests as upstream
-from crawler.platforms.videosite.channel import Visit
+from crawler.platforms.videosite.channel import ChannelReader
 from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
@@ -62,7 +62,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
     args: VideositeArguments
 
     def request(self, target: Target) -> Request:
-        return self.for_page(ChannelPage, Visit(self, target).request)
+        return self.for_page(ChannelPage, ChannelReader(self, target).request)
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
 
     async def scrape(self, target: Target, first: First) -> Data:
         """The channel with a page of its items; where a crawl follows pages, the next one is a target of its own."""
-        data = await Visit(self, target).record(first)
+        data = await ChannelReader(self, target).record(first)
         cursor = data["pagination"]["cursor"]
         if cursor:
             self.follow(target, data, cursor=cursor)

@@ -43,4 +43,4 @@ class Availability:
     def failed(self, error: Exception) -> None:
         """Use the fallback for ``FALLBACK_SECONDS``."""
         self._retry_at = asyncio.get_running_loop().time() + FALLBACK_SECONDS
-        logger.warning("redis_away", **self.used_for, error=str(error), own_share_for_seconds=FALLBACK_SECONDS)
+        logger.warning("redis_unavailable", **self.used_for, error=str(error), own_share_for_seconds=FALLBACK_SECONDS)

@@ -21,7 +21,7 @@ from crawler.outputs.feed_files import holds_lines, is_local
 from crawler.outputs.feeds import FAILED, Feeds, target_buffered, target_stored
 from crawler.targets.journal import CannotResumeError, Journal
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import Admission, Outcome, Rejected, Target
+from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Resumed(TargetSource):
 
     source: TargetSource
     journal: Journal
-    admission: Admission
+    parser: TargetParser
     feeds: Callable[[], list[tuple[str, int]]]
     """The local feeds, and how many of their bytes stay."""
     on_begin: Callable[[], None]
@@ -55,15 +55,15 @@ class Resumed(TargetSource):
             raise TargetsUnavailableError(f"cannot resume: {error}") from error
         self.on_begin()
 
-    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+    async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         for each in list(self.journal.pending.values()):
-            yield self.admission.load(each)
+            yield self.parser.load(each)
         async for candidate in self.source:
             if candidate.row not in self.journal:
                 yield candidate
 
-    def settled(self, outcome: Outcome) -> None:
-        self.source.settled(outcome)
+    def completed(self, outcome: Outcome) -> None:
+        self.source.completed(outcome)
 
     @property
     def expected(self) -> int | None:
@@ -122,7 +122,9 @@ class Resume:
         for code, count in journal.counts.items():
             self.crawler.stats.inc_value(f"targets/{code}", count)
         self.journal = journal
-        spider.source = Resumed(spider.source, journal, Admission(spider.scrapers), self.feeds.local_files, self._begin)
+        spider.source = Resumed(
+            spider.source, journal, TargetParser(spider.scrapers), self.feeds.local_files, self._begin
+        )
         cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).unfinished_stays = True
 
     def _is_lines(self, path: str) -> bool | None:
@@ -194,7 +196,7 @@ def _key(outcome: Outcome) -> int | str:
 
 def _of(outcome: Outcome) -> tuple[int | str, str, list[dict[str, Any]]]:
     """What an entry says of an outcome."""
-    return _key(outcome), outcome.code, [each.dump() for each in outcome.further]
+    return _key(outcome), outcome.code, [each.dump() for each in outcome.followups]
 
 
 def _check_feeds(feeds: Feeds) -> None:

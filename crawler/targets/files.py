@@ -21,7 +21,7 @@ from fsspec.utils import infer_compression
 
 from crawler.errors import InvalidRequest
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import Admission, Rejected, Target
+from crawler.targets.target import InvalidTarget, Target, TargetParser
 
 if TYPE_CHECKING:
     from fsspec.core import OpenFile
@@ -79,7 +79,7 @@ class FileSource(TargetSource):
     Read as they are consumed. A row that is no target is a failed target with its line number, not the end of the run.
     """
 
-    admission: Admission
+    parser: TargetParser
     location: str
     shard: Shard = field(default_factory=Shard)
     _files: list[OpenFile] = field(default_factory=list)
@@ -120,7 +120,7 @@ class FileSource(TargetSource):
     def _expect(self, rows: int) -> None:
         self._expected = len(range(self.shard.number - 1, rows, self.shard.of))
 
-    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+    async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         rows = self._targets()
         while chunk := await asyncio.to_thread(lambda: list(islice(rows, CHUNK))):
             for each in chunk:
@@ -128,7 +128,7 @@ class FileSource(TargetSource):
                     raise each
                 yield each
 
-    def _targets(self) -> Iterator[Target | Rejected | TargetsUnavailableError]:
+    def _targets(self) -> Iterator[Target | InvalidTarget | TargetsUnavailableError]:
         """All targets; the error that ends them comes last, so that those before it are not lost with its chunk."""
         common = os.path.commonpath([str(PurePosixPath(file.path).parent) for file in self._files])
         done, total = 0, sum(self._sizes) or 1
@@ -150,13 +150,13 @@ class FileSource(TargetSource):
             done += size
         self._expect(self._rows)
 
-    def _admit(self, row: _Row, number: int, name: str, *, text: bool) -> Target | Rejected:
+    def _admit(self, row: _Row, number: int, name: str, *, text: bool) -> Target | InvalidTarget:
         own_id = f"{name}:{row.line}"  # the same in every run
         if row.cells is None:
             error = InvalidRequest(f"Line {row.line} {row.problem}.")
-            return Rejected(own_id, error, raw=row.raw[:SHOWN].rstrip("\r\n"), line=row.line, row=number)
+            return InvalidTarget(own_id, error, raw=row.raw[:SHOWN].rstrip("\r\n"), line=row.line, row=number)
         raw = row.cells if row.cells.get("id") else {**row.cells, "id": own_id}
-        return self.admission.admit(raw, text=text, line=row.line, row=number, batch=True)
+        return self.parser.parse(raw, text=text, line=row.line, row=number, batch=True)
 
 
 def _reader(path: str) -> tuple[Any, bool]:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from crawler.storage.sqlite import SqliteFile
-from crawler.targets.target import Entries, Outcome, Rejected, Target
+from crawler.targets.target import Entries, InvalidTarget, Outcome, Target
 
 KEPT = 2_000
 """Newest ids that are kept of a listing: posts get deleted, so a page of them would not do."""
@@ -81,17 +81,17 @@ class Seen:
         ids = entry_ids(target.scraper.entries, data)
         return listing is None or not ids or not self.file.has(listing.key, ids[-1])
 
-    def settled(self, outcome: Outcome) -> None:
+    def completed(self, outcome: Outcome) -> None:
         """Takes what a page showed; at the end of its listing all of that is what this run has seen."""
-        if isinstance(outcome.target, Rejected):
+        if isinstance(outcome.target, InvalidTarget):
             return
         listing = self._of(outcome.target)
         self._listings.pop(outcome.target.id, None)
         if listing is None or outcome.data is None:
             return
         listing.ids += entry_ids(outcome.target.scraper.entries, outcome.data)
-        if outcome.further:
-            self._listings[outcome.further[0].id] = listing
+        if outcome.followups:
+            self._listings[outcome.followups[0].id] = listing
         else:
             self.file.add(listing.key, listing.ids[:KEPT])
 

@@ -114,9 +114,9 @@ class _FeedFile:
         """Whether something behind ``end`` does not count, so that nothing that comes later can."""
         self.starts: list[tuple[int, int]] = []
         """The ``feed`` entries: number of the journal's line, and size."""
-        there = self.path.is_file()
-        self.length = self.path.stat().st_size if there else 0
-        self.moved = lines is None and not there
+        exists = self.path.is_file()
+        self.length = self.path.stat().st_size if exists else 0
+        self.moved = lines is None and not exists
         """Whether the file is gone, and is not one that this run writes: its lines are somewhere else."""
 
     def holds(self, number: int, end: int) -> bool:
@@ -299,7 +299,7 @@ class Journal:
                     "name it as a feed, or give this run a folder of its own"
                 )
             if feed.void:
-                logger.warning("lines_missing", feed=str(feed.path), hint="their targets are scraped again")
+                logger.warning("feed_lines_missing", feed=str(feed.path), hint="their targets are scraped again")
 
     def _scan(self, is_lines: IsLines) -> set[str]:
         """Read which feeds there are, and return the files elsewhere that may or may not be complete."""

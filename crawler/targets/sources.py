@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from crawler.targets.target import Admission, Outcome, Rejected, Target
+from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 
 
 class TargetsUnavailableError(Exception):
@@ -18,7 +18,7 @@ class TargetsUnavailableError(Exception):
 class TargetSource:
     """Where targets come from."""
 
-    keeps_further: ClassVar[bool] = False
+    keeps_followups: ClassVar[bool] = False
     """Whether what a target led to comes back through the source, which learns of it with the target's outcome."""
 
     async def open(self) -> None:
@@ -28,20 +28,20 @@ class TargetSource:
             TargetsUnavailableError: there is nothing to read from.
         """
 
-    def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+    def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         """Targets in order. Nothing is read ahead of what is asked for, or little."""
         raise NotImplementedError
 
-    def holds(self, target: Target | Rejected) -> bool:
+    def holds(self, target: Target | InvalidTarget) -> bool:
         """Whether a target is certainly still this run's, so that its outcome may be reported."""
         return True
 
-    async def confirm(self, target: Target | Rejected) -> bool:
+    async def confirm(self, target: Target | InvalidTarget) -> bool:
         """Find out whether a target is still this run's, where ``holds`` is not certain."""
         return True
 
-    def settled(self, outcome: Outcome) -> None:
-        """Handle an outcome. Called once for each target, after the receivers of ``target_settled``."""
+    def completed(self, outcome: Outcome) -> None:
+        """Handle an outcome. Called once for each target, after the receivers of ``target_completed``."""
 
     @property
     def expected(self) -> int | None:
@@ -58,11 +58,11 @@ class TargetSource:
 class ArgumentSource(TargetSource):
     """A source of one: the spider's own arguments."""
 
-    admission: Admission
+    parser: TargetParser
     params: Mapping[str, Any]
 
-    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
-        yield self.admission.admit(self.params, text=True, row=0)
+    async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
+        yield self.parser.parse(self.params, text=True, row=0)
 
     @property
     def expected(self) -> int:
@@ -111,7 +111,7 @@ class QueueSource(TargetSource):
         self._closed = True
         self._changed.set()
 
-    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+    async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         self.renewing = False
         self.iterated = True
         try:
@@ -126,6 +126,6 @@ class QueueSource(TargetSource):
         finally:
             self.iterated = False
 
-    def settled(self, outcome: Outcome) -> None:
+    def completed(self, outcome: Outcome) -> None:
         """Hands the outcome to whoever put the target."""
         self.on_outcome(outcome)

@@ -67,7 +67,7 @@ class Target:
     params: BaseModel
     parent: str | None = None
     """The id of the target whose outcome led to this one (a further page, a slice of a listing)."""
-    hop: int = 0
+    depth: int = 0
     """How many pages it is away from the target that was asked for."""
     deadline: float | None = None
     """Moment of the event loop's clock after which nobody waits for the outcome."""
@@ -78,14 +78,14 @@ class Target:
     batch: bool = False
     """Whether it is one of many of a list, so that its feed line must carry its id and params."""
 
-    def further(self, **changes: Any) -> Target:
+    def followup(self, **changes: Any) -> Target:
         """A target that follows from this one: the same scraper, other params."""
         return Target(
             id=new_id(),
             scraper=self.scraper,
             params=self.params.model_copy(update=changes),
             parent=self.id,
-            hop=self.hop + 1,
+            depth=self.depth + 1,
             batch=self.batch,
         )
 
@@ -98,8 +98,8 @@ class Target:
         }
 
     def dump(self) -> dict[str, Any]:
-        """The target as JSON, for journals and queues. ``Admission.load`` reads it."""
-        return {**self.as_dict(), "parent": self.parent, "hop": self.hop, "line": self.line, "batch": self.batch}
+        """The target as JSON, for journals and queues. ``TargetParser.load`` reads it."""
+        return {**self.as_dict(), "parent": self.parent, "hop": self.depth, "line": self.line, "batch": self.batch}
 
 
 class SavedTarget(BaseModel):
@@ -144,7 +144,7 @@ class Record(dict[str, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class InvalidTarget:
     """A target that is none: a malformed line, an unknown scraper, params that do not fit. Its outcome is its error."""
 
     id: str
@@ -173,12 +173,12 @@ class FailedSource(NamedTuple):
 class Outcome:
     """How a target ended: its record, or its error."""
 
-    target: Target | Rejected
+    target: Target | InvalidTarget
     record: Record | None
     """The item as the pipelines returned it."""
     error: ScrapeError | None
     duration_ms: int
-    further: tuple[Target, ...] = ()
+    followups: tuple[Target, ...] = ()
     """The targets that it led to: the next page, the slices of a listing."""
     warnings: tuple[FailedSource, ...] = ()
     """The optional sources that failed."""
@@ -226,7 +226,7 @@ def _invalid(scraper: Scraper, details: list[Detail]) -> InvalidRequest:
 
 
 @dataclass(frozen=True)
-class Admission:
+class TargetParser:
     """Turns raw params into a target of one spider's scrapers, or says why it cannot be one."""
 
     scrapers: tuple[Scraper, ...]
@@ -259,7 +259,7 @@ class Admission:
             )
         return needed[0]
 
-    def admit(
+    def parse(
         self,
         raw: Mapping[str, Any],
         *,
@@ -267,7 +267,7 @@ class Admission:
         line: int | None = None,
         row: int | None = None,
         batch: bool = False,
-    ) -> Target | Rejected:
+    ) -> Target | InvalidTarget:
         """A target from flat params with an optional ``scraper`` and ``id``."""
         params = {k: v for k, v in raw.items() if k not in {"scraper", "id"}}
         target_id = str(raw.get("id") or new_id())
@@ -279,16 +279,16 @@ class Admission:
             model = check_params(scraper, params, text=text)
         except ScrapeError as error:
             named = name if isinstance(name, str) else None
-            return Rejected(target_id, error, scraper=named, raw=params, line=line, row=row)
+            return InvalidTarget(target_id, error, scraper=named, raw=params, line=line, row=row)
         return Target(target_id, scraper, model, line=line, row=row, batch=batch)
 
-    def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | Rejected:
+    def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | InvalidTarget:
         """A target from a journal or a queue. It may not fit: another version may have written it."""
         try:
             scraper = self.scraper(saved.scraper, saved.params)
             params = check_params(scraper, saved.params)
         except ScrapeError as error:
-            return Rejected(saved.id, error, saved.scraper, saved.params, saved.line, row)
+            return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row)
         return Target(saved.id, scraper, params, saved.parent, saved.hop, line=saved.line, row=row, batch=saved.batch)
 
 

@@ -32,7 +32,7 @@ from crawler.errors import (
 from crawler.targets.closing import crawler_closing
 from crawler.targets.exceptions import as_scrape_error
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import FailedSource, Outcome, Record, Rejected, Target
+from crawler.targets.target import FailedSource, InvalidTarget, Outcome, Record, Target
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-target_settled = object()
+target_completed = object()
 """Signal: an outcome is known. Arguments: ``outcome``, ``spider``."""
 
 
@@ -54,7 +54,7 @@ class _Open:
     since: float
     timer: asyncio.TimerHandle | None
     fetched_at: datetime | None = None
-    further: list[Target] = field(default_factory=list)
+    followups: list[Target] = field(default_factory=list)
     warnings: list[FailedSource] = field(default_factory=list)
 
 
@@ -93,7 +93,7 @@ class TargetTracker:
             raise NotConfigured("TARGETS_IN_FLIGHT must be at least 1")
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
         self._out: dict[str, _Open] = {}
-        self._further: deque[Target] = deque()
+        self._followups: deque[Target] = deque()
         self._unconfirmed: set[asyncio.Task[None]] = set()
         """Outcomes whose source is being asked whether the target is still this run's."""
         self.pushed = 0
@@ -136,11 +136,11 @@ class TargetTracker:
         exhausted = False
         while not self._closing:
             busy = self._out or self._unconfirmed
-            if len(self._out) >= self.limit or (exhausted and busy and not self._further):
+            if len(self._out) >= self.limit or (exhausted and busy and not self._followups):
                 await self._change()
                 continue
-            if self._further:
-                candidate: Target | Rejected | None = self._further.popleft()
+            if self._followups:
+                candidate: Target | InvalidTarget | None = self._followups.popleft()
             elif exhausted:
                 break
             else:
@@ -153,7 +153,7 @@ class TargetTracker:
         if self._broken:
             raise self._broken
 
-    async def _incoming(self, source: TargetSource) -> AsyncIterator[Target | Rejected]:
+    async def _incoming(self, source: TargetSource) -> AsyncIterator[Target | InvalidTarget]:
         try:
             async for candidate in source:
                 yield candidate
@@ -169,22 +169,22 @@ class TargetTracker:
         self.pushed += 1
         parent = self._out.get(target.parent or "")
         if parent:
-            parent.further.append(target)
+            parent.followups.append(target)
         else:
             self._release([target])
 
     def _release(self, followups: list[Target]) -> None:
-        if self._source is None or not self._source.keeps_further:
-            self._further.extend(followups)
+        if self._source is None or not self._source.keeps_followups:
+            self._followups.extend(followups)
         self._changed.set()
 
     async def _change(self) -> None:
         self._changed.clear()
         await self._changed.wait()
 
-    def _admit(self, candidate: Target | Rejected) -> list[Target]:
+    def _admit(self, candidate: Target | InvalidTarget) -> list[Target]:
         now = time.monotonic()
-        if isinstance(candidate, Rejected):
+        if isinstance(candidate, InvalidTarget):
             self._report(Outcome(candidate, None, candidate.error, 0))
             return []
         if candidate.id in self._out:
@@ -201,7 +201,7 @@ class TargetTracker:
 
     # The outcomes: exactly one for each
 
-    def settle(
+    def complete(
         self,
         target: Target,
         record: Record | None = None,
@@ -218,8 +218,8 @@ class TargetTracker:
             self._left += 1
             return
         duration = round((time.monotonic() - entry.since) * 1000)
-        self._report(Outcome(target, record, error, duration, tuple(entry.further), tuple(entry.warnings)))
-        self._release(entry.further)
+        self._report(Outcome(target, record, error, duration, tuple(entry.followups), tuple(entry.warnings)))
+        self._release(entry.followups)
 
     def enter(self, target: Target) -> None:
         """Bind the target to the task that runs its callback or errback and, after it, its pipelines."""
@@ -260,7 +260,7 @@ class TargetTracker:
         if await self._source.confirm(outcome.target):
             self._announce(outcome)
         else:
-            logger.info("target_lost", id=outcome.target.id, code=outcome.code)
+            logger.info("target_lease_lost", id=outcome.target.id, code=outcome.code)
 
     def _confirmed(self, task: asyncio.Task[None]) -> None:
         self._unconfirmed.discard(task)
@@ -270,12 +270,12 @@ class TargetTracker:
         assert self._source is not None
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(f"targets/{outcome.code}")
-        self.crawler.signals.send_catch_log(target_settled, outcome=outcome, spider=self.crawler.spider)
-        self._source.settled(outcome)
-        logger.debug("target_settled", id=outcome.target.id, code=outcome.code, duration_ms=outcome.duration_ms)
+        self.crawler.signals.send_catch_log(target_completed, outcome=outcome, spider=self.crawler.spider)
+        self._source.completed(outcome)
+        logger.debug("target_completed", id=outcome.target.id, code=outcome.code, duration_ms=outcome.duration_ms)
 
     def _expire(self, target: Target) -> None:
-        self.settle(target, error=UpstreamTimeout("The deadline passed before the platform had answered."))
+        self.complete(target, error=UpstreamTimeout("The deadline passed before the platform had answered."))
 
     # Spider middleware
 
@@ -286,7 +286,7 @@ class TargetTracker:
             items += 1
             yield item
         if not items:
-            self._settle_response(
+            self._complete_with_response(
                 response, error=ServiceError("A spider middleware dropped the item.", reason="no_item")
             )
 
@@ -298,33 +298,33 @@ class TargetTracker:
         if entry is None:
             return
         if isinstance(item, Record):
-            self.settle(entry.target, record=item)
+            self.complete(entry.target, record=item)
             return
         try:
             record = _as_record(item, entry, is_line=entry.target.batch)
         except ServiceError as error:
-            self.settle(entry.target, error=error)
+            self.complete(entry.target, error=error)
         else:
-            self.settle(entry.target, record=record)
+            self.complete(entry.target, record=record)
 
     def item_dropped(self, item: object, exception: Exception, response: Response) -> None:
         """A pipeline dropped the item."""
-        self._settle_response(response, error=as_scrape_error(exception))
+        self._complete_with_response(response, error=as_scrape_error(exception))
 
     def item_error(self, item: object, failure: Failure, response: Response) -> None:
         """A pipeline raised an exception."""
-        self._settle_response(response, error=as_scrape_error(failure.value))
+        self._complete_with_response(response, error=as_scrape_error(failure.value))
 
     def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
         """A callback raised what is no typed error."""
         if response is not None:
-            self._settle_response(response, error=as_scrape_error(failure.value))
+            self._complete_with_response(response, error=as_scrape_error(failure.value))
 
     def request_dropped(self, request: Request) -> None:
         """The scheduler refused the request."""
         target = request.meta.get("target")
         if target is not None:
-            self.settle(target, error=ServiceError("The request could not be scheduled."))
+            self.complete(target, error=ServiceError("The request could not be scheduled."))
 
     def crawler_closing(self) -> None:
         """The crawler begins to close: ``release()`` ends."""
@@ -337,23 +337,23 @@ class TargetTracker:
             task.cancel()
         if self.unfinished_stays:
             out = len(self._out) + self._left
-            if out or self._further:
-                logger.info("targets_left", out=out, waiting=len(self._further))
+            if out or self._followups:
+                logger.info("targets_unfinished", out=out, waiting=len(self._followups))
             return
         for entry in list(self._out.values()):
-            self.settle(entry.target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
-        while self._further:
-            left = self._further.popleft()
+            self.complete(entry.target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
+        while self._followups:
+            left = self._followups.popleft()
             self._report(Outcome(left, None, ShuttingDown(f"The crawl ended ({reason}) before its turn came."), 0))
 
     def _entry(self, response: Response | Failure | None) -> _Open | None:
         target = target_of(response)
         return None if target is None else self._out.get(target.id)
 
-    def _settle_response(self, response: Response | Failure, error: ScrapeError) -> None:
+    def _complete_with_response(self, response: Response | Failure, error: ScrapeError) -> None:
         target = target_of(response)
         if target is not None:
-            self.settle(target, error=error)
+            self.complete(target, error=error)
 
 
 def target_of(response: Response | Failure | None) -> Target | None:

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from crawler.downloads.redis_throttle import SharedTurns
-from crawler.downloads.throttle import Budget
+from crawler.downloads.redis_throttle import RedisThrottle
+from crawler.downloads.throttle import LocalThrottle
 from crawler.errors import Overloaded, UpstreamTimeout
 
-Pair = tuple[SharedTurns, SharedTurns]
+Pair = tuple[RedisThrottle, RedisThrottle]
 NOWHERE = "redis://127.0.0.1:1"
 
 
@@ -20,7 +20,7 @@ NOWHERE = "redis://127.0.0.1:1"
 async def shared(url: str, concurrency: int = 1, delay: float = 0.0, *, longest: float = 30.0) -> AsyncIterator[Pair]:
     """How two processes see the turns. A process' own part, while Redis is away, is one place."""
     one, two = (
-        SharedTurns(url, "shop", concurrency, delay, longest=longest, alone=Budget(1, delay * 2), jitter=0)
+        RedisThrottle(url, "shop", concurrency, delay, longest=longest, alone=LocalThrottle(1, delay * 2), jitter=0)
         for _ in range(2)
     )
     try:
@@ -34,7 +34,7 @@ def test_no_more_turns_than_places(redis_url: str) -> None:
     async def scenario() -> int:
         inside = most = 0
 
-        async def visit(turns: SharedTurns) -> None:
+        async def visit(turns: RedisThrottle) -> None:
             nonlocal inside, most
             end = await turns.acquire()
             inside += 1
@@ -55,7 +55,7 @@ def test_turns_start_a_delay_apart(redis_url: str) -> None:
         loop = asyncio.get_running_loop()
         starts: list[float] = []
 
-        async def visit(turns: SharedTurns) -> None:
+        async def visit(turns: RedisThrottle) -> None:
             end = await turns.acquire()
             starts.append(loop.time())
             end()

@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from crawler.downloads import throttle
 from crawler.downloads.shared import PlatformState, SharedState
 from crawler.errors import ShuttingDown
-from crawler.middlewares import Turns
+from crawler.middlewares import ThrottleMiddleware
 from crawler.targets.closing import crawler_closing
 
 URL = "https://shop.example/"
@@ -23,7 +23,7 @@ URL = "https://shop.example/"
 @pytest.fixture
 def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     """A crawler of a platform with one slot."""
-    state = PlatformState(throttle.Budget(1), throttle.CircuitBreaker(0, 0))
+    state = PlatformState(throttle.LocalThrottle(1), throttle.CircuitBreaker(0, 0))
     monkeypatch.setattr("crawler.middlewares.platform_state", lambda *_: state)
     made = Crawler(Spider, Settings())
     made.spider = Spider.from_crawler(made, "retail")
@@ -35,7 +35,7 @@ def left_downloader(crawler: Crawler, request: Request) -> None:
     crawler.signals.send_catch_log(signals.request_left_downloader, request=request, spider=crawler.spider)
 
 
-async def is_free(turns: Turns) -> bool:
+async def is_free(turns: ThrottleMiddleware) -> bool:
     """Whether a further request has the slot at once."""
     probe = Request(URL)
     try:
@@ -48,7 +48,7 @@ async def is_free(turns: Turns) -> bool:
 
 
 async def test_the_slot_is_released_when_the_request_has_left_the_downloader(crawler: Crawler) -> None:
-    turns, request = Turns.from_crawler(crawler), Request(URL)
+    turns, request = ThrottleMiddleware.from_crawler(crawler), Request(URL)
     await turns.process_request(request)
     assert not await is_free(turns)
     left_downloader(crawler, request)
@@ -56,7 +56,7 @@ async def test_the_slot_is_released_when_the_request_has_left_the_downloader(cra
 
 
 async def test_a_slot_is_released_once(crawler: Crawler) -> None:
-    turns, first, second = Turns.from_crawler(crawler), Request(URL), Request(URL)
+    turns, first, second = ThrottleMiddleware.from_crawler(crawler), Request(URL), Request(URL)
     await turns.process_request(first)
     left_downloader(crawler, first)
     await turns.process_request(second)
@@ -66,7 +66,7 @@ async def test_a_slot_is_released_once(crawler: Crawler) -> None:
 
 
 async def test_a_request_that_is_discarded_releases_its_slot(crawler: Crawler) -> None:
-    turns, request = Turns.from_crawler(crawler), Request(URL)
+    turns, request = ThrottleMiddleware.from_crawler(crawler), Request(URL)
     await turns.process_request(request)
     del request
     gc.collect()
@@ -74,7 +74,7 @@ async def test_a_request_that_is_discarded_releases_its_slot(crawler: Crawler) -
 
 
 async def test_a_request_that_waits_for_a_slot_gives_up_when_the_crawler_closes(crawler: Crawler) -> None:
-    turns = Turns.from_crawler(crawler)
+    turns = ThrottleMiddleware.from_crawler(crawler)
     holding = Request(URL)
     await turns.process_request(holding)
     waiting = asyncio.ensure_future(turns.process_request(Request(URL)))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from crawler.downloads.throttle import Budget, CircuitBreaker
+from crawler.downloads.throttle import CircuitBreaker, LocalThrottle
 from crawler.errors import (
     CircuitOpen,
     ExtractionFailed,
@@ -23,7 +23,7 @@ WALL = UpstreamBlocked("a wall")
 
 def test_no_more_turns_than_places() -> None:
     async def scenario() -> int:
-        budget = Budget(concurrency=3)
+        budget = LocalThrottle(concurrency=3)
         inside = most = 0
 
         async def visit() -> None:
@@ -43,7 +43,7 @@ def test_no_more_turns_than_places() -> None:
 
 def test_turns_start_a_delay_apart() -> None:
     async def scenario() -> list[float]:
-        budget = Budget(concurrency=10, delay=0.02, jitter=0)
+        budget = LocalThrottle(concurrency=10, delay=0.02, jitter=0)
         loop = asyncio.get_running_loop()
         starts: list[float] = []
 
@@ -62,7 +62,7 @@ def test_turns_start_a_delay_apart() -> None:
 
 def test_a_turn_after_the_deadline_is_refused_at_once() -> None:
     async def scenario() -> None:
-        budget = Budget(concurrency=1, delay=30, jitter=0)
+        budget = LocalThrottle(concurrency=1, delay=30, jitter=0)
         now = asyncio.get_running_loop().time()
         await budget.acquire(now + 10)
         with pytest.raises(Overloaded) as refused:
@@ -74,7 +74,7 @@ def test_a_turn_after_the_deadline_is_refused_at_once() -> None:
 
 def test_a_place_that_does_not_come_free_in_time_is_a_timeout() -> None:
     async def scenario() -> None:
-        budget = Budget(concurrency=1)
+        budget = LocalThrottle(concurrency=1)
         end = await budget.acquire()
         with pytest.raises(UpstreamTimeout):
             await budget.acquire(asyncio.get_running_loop().time() + 0.01)

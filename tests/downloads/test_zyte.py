@@ -16,7 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from crawler.sandbox.retail.site import World
+from crawler.sandbox.retail.site import Site
 from tests.crawls import ROOT, command, lines, sandbox
 
 http = build_opener(ProxyHandler({}))
@@ -85,7 +85,7 @@ def settings() -> Iterator[dict[str, Any]]:
 def test_with_a_key_every_download_goes_through_it(tmp_path: Path, settings: dict[str, Any]) -> None:
     with zyte_api() as (url, asked):
         out, failed, log = crawl(tmp_path, {**settings, "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url})
-    assert out == [World().truth({"scraper": "retail-category-v4", "cat_id": "976759"})], log
+    assert out == [Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})], log
     assert failed == []
     assert [(each["path"], each["httpResponseBody"]) for each in asked] == [("/v1/extract", True)]
     assert base64.b64decode(asked[0]["authorization"].removeprefix("Basic ")).decode() == f"{KEY}:"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.platforms.microblog.api import GuestTokenPage
-from crawler.sandbox.microblog.site import World
+from crawler.sandbox.microblog.site import Site
 from tests.make_fixtures import Case
 from tests.microblog_pages import PAGES, answer
 
@@ -52,12 +52,12 @@ BAD = (
 
 def cases() -> Iterator[Case]:
     """The platform's fixtures."""
-    world = World(light=True)
+    site = Site(light=True)
     for source, handle in GOOD:
-        yield _case(world, source, handle, handle.replace("_", "-"))
+        yield _case(site, source, handle, handle.replace("_", "-"))
     for source, fault in BAD:
-        handle = next(handle for handle, name in world.faults.items() if name == fault)
-        yield _case(world, source, handle, fault)
+        handle = next(handle for handle, name in site.faults.items() if name == fault)
+        yield _case(site, source, handle, fault)
     for name, status, body in (
         ("token", 200, b'{"guest_token":"2107302643823767876"}'),
         ("no-token", 403, b"Forbidden."),
@@ -65,6 +65,6 @@ def cases() -> Iterator[Case]:
         yield Case(GuestTokenPage, name, f"{ORIGIN}/1.1/guest/activate.json", status, body, {})
 
 
-def _case(world: World, source: str, handle: str, name: str) -> Case:
-    status, _, body = answer(world, source, handle)
+def _case(site: Site, source: str, handle: str, name: str) -> Case:
+    status, _, body = answer(site, source, handle)
     return Case(PAGES[source], name, f"{ORIGIN}/{handle}", status, body, {"username": handle})

@@ -9,8 +9,8 @@ import orjson
 
 from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Post
-from crawler.sandbox.photoapp.site import World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.photoapp.site import Site
+from crawler.sandbox.protocol import FakeRequest
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.instagram.com"
@@ -40,33 +40,33 @@ FAULTS = (
 
 def cases() -> Iterator[Case]:
     """The platform's fixtures."""
-    world = World(light=True)
-    posts = [world.posts[code] for code in world.listed]
+    site = Site(light=True)
+    posts = [site.posts[code] for code in site.listed]
     for name, kind in KINDS.items():
         post = next(each for each in posts if each.kind == kind and each.layout == "wrapped" and each.caption)
-        yield _page(world, f"page-{name}", post)
+        yield _page(site, f"page-{name}", post)
     for layout in ("dict", "item"):
-        yield _page(world, f"page-as-{layout}", next(each for each in posts if each.layout == layout))
+        yield _page(site, f"page-as-{layout}", next(each for each in posts if each.layout == layout))
     video = next(each for each in posts if each.is_video)
     for form, page in (("graph", GraphPage), ("item", WebInfoPage)):
-        body = orjson.dumps({"data": world.data(video, form), "status": "ok"})
+        body = orjson.dumps({"data": site.data(video, form), "status": "ok"})
         yield Case(page, f"{form}-video", f"{ORIGIN}/graphql/query", 200, body, {"shortcode": video.code})
     path = f"/p/{video.code}/embed/captioned/"
-    body = world.page(Ask(path))[2]
+    body = site.page(FakeRequest(path))[2]
     yield Case(EmbedPage, "embed-video", ORIGIN + path, 200, body, {"shortcode": video.code})
-    null = world.damaged("embed-null", Ask(path))[2]
+    null = site.damaged("embed-null", FakeRequest(path))[2]
     yield Case(EmbedPage, "embed-null", ORIGIN + path, 200, null, {"shortcode": video.code})
-    reels = world.reels_page(world.accounts[0])
-    yield Case(ReelsPage, "reels", f"{ORIGIN}/{world.accounts[0].username}/reels/", 200, reels, {})
-    for code, fault in world.faults.items():
+    reels = site.reels_page(site.accounts[0])
+    yield Case(ReelsPage, "reels", f"{ORIGIN}/{site.accounts[0].username}/reels/", 200, reels, {})
+    for code, fault in site.faults.items():
         if fault in FAULTS:
-            status, _, body = world.damaged(fault, Ask(f"/p/{code}/"))
+            status, _, body = site.damaged(fault, FakeRequest(f"/p/{code}/"))
             yield Case(PostPage, fault, f"{ORIGIN}/p/{code}/", status, body, {"shortcode": code})
     asked: dict[str, Any] = {"shortcode": "DaSandbox01"}
     yield Case(PostPage, "empty-body", f"{ORIGIN}/p/DaSandbox01/", 200, b"", asked)
     yield Case(PostPage, "rate-limited", f"{ORIGIN}/p/DaSandbox01/", 429, b"slow down", asked)
 
 
-def _page(world: World, name: str, post: Post) -> Case:
+def _page(site: Site, name: str, post: Post) -> Case:
     path = f"/p/{post.code}/"
-    return Case(PostPage, name, ORIGIN + path, 200, world.page(Ask(path))[2], {"shortcode": post.code})
+    return Case(PostPage, name, ORIGIN + path, 200, site.page(FakeRequest(path))[2], {"shortcode": post.code})

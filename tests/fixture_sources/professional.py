@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from crawler.platforms.professional.pages import ProfilePage
-from crawler.sandbox.professional.site import World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.professional.site import Site
+from crawler.sandbox.protocol import FakeRequest
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.linkedin.com"
@@ -33,14 +33,14 @@ REDIRECTED = {"company": "/company/x", "login-wall": "/authwall?trk=bf", "checkp
 
 def cases() -> Iterator[Case]:
     """The platform's fixtures."""
-    world = World(light=True)
+    site = Site(light=True)
     names = {"נועה-בן-עמי": "right-to-left"}
     for slug in MEMBERS:
-        yield _case(names.get(slug, slug), slug, *world.page(Ask(f"/in/{slug}")))
+        yield _case(names.get(slug, slug), slug, *site.page(FakeRequest(f"/in/{slug}")))
     for name in FAULTS:
-        yield _case(name, name, *world.damaged(name, Ask(f"/in/{name}")))
+        yield _case(name, name, *site.damaged(name, FakeRequest(f"/in/{name}")))
     for name, path in REDIRECTED.items():
-        status, _, body = world.page(Ask(path.partition("?")[0]))
+        status, _, body = site.page(FakeRequest(path.partition("?")[0]))
         yield Case(ProfilePage, name, ORIGIN + path, status, body, {"slug": name})
     yield _case("empty-body", "somebody", 200, {}, b"")
     yield _case("rate-limited", "somebody", 429, {}, b"slow down")

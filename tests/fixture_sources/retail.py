@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.platforms.retail.pages import ListingPage, SearchPage
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.retail.site import World
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.site import Site
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.walmart.com"
@@ -31,26 +31,26 @@ CATEGORY_FAULTS = (
 
 def cases() -> Iterator[Case]:
     """The platform's fixtures."""
-    world = World(light=True)
+    site = Site(light=True)
     for page in (1, 2, 3, 40):
-        yield _category(world, f"category-page-{page}", "976759", page)
-    yield _category(world, "category-unknown", "1_2_3", 1)
-    for cat_id, fault in world.faults.items():
+        yield _category(site, f"category-page-{page}", "976759", page)
+    yield _category(site, "category-unknown", "1_2_3", 1)
+    for cat_id, fault in site.faults.items():
         if fault in CATEGORY_FAULTS:
-            status, _, body = world.damaged(fault, Ask(f"/browse/{cat_id}"))
+            status, _, body = site.damaged(fault, FakeRequest(f"/browse/{cat_id}"))
             url = f"{ORIGIN}/browse/{cat_id}"
             yield Case(ListingPage, fault, url, status, body, {"cat_id": cat_id, "page": 1})
     asked = {"cat_id": "976759", "page": 1}
     yield Case(ListingPage, "empty-body", f"{ORIGIN}/browse/976759", 200, b"", asked)
     yield Case(ListingPage, "rate-limited", f"{ORIGIN}/browse/976759", 429, b"slow down", asked)
     for name, query in (("search", "mustard"), ("search-without-results", "nothing like this")):
-        status, _, body = world.page(Ask("/search", {"q": query}))
+        status, _, body = site.page(FakeRequest("/search", {"q": query}))
         yield Case(SearchPage, name, f"{ORIGIN}/search?q={query}", status, body, {"query": query, "page": 1})
     yield Case(SearchPage, "server-error", f"{ORIGIN}/search?q=x", 500, b"<h1>Sorry</h1>", {"query": "x", "page": 1})
 
 
-def _category(world: World, name: str, cat_id: str, page: int) -> Case:
+def _category(site: Site, name: str, cat_id: str, page: int) -> Case:
     path = f"/browse/{cat_id}"
-    status, _, body = world.page(Ask(path, {"page": str(page)}))
+    status, _, body = site.page(FakeRequest(path, {"page": str(page)}))
     asked = {"cat_id": cat_id, "page": page, "sort": "best_match"}
     return Case(ListingPage, name, ORIGIN + path, status, body, asked)

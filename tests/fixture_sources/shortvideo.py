@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import orjson
 
 from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.shortvideo import page as shortvideo_page
-from crawler.sandbox.shortvideo.site import World
+from crawler.sandbox.shortvideo.site import Site
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.tiktok.com"
@@ -37,18 +37,18 @@ CALL_FAULTS = (
 
 def cases() -> Iterator[Case]:
     """The platform's fixtures."""
-    world = World(light=True)
-    yield _answer("web-results", orjson.dumps(world.answer("whales", 0)), "whales")
+    site = Site(light=True)
+    yield _answer("web-results", orjson.dumps(site.answer("whales", 0)), "whales")
     yield Case(
         AppResultsPage,
         "app-results",
         f"{CALL}app-shape",
         200,
-        orjson.dumps(world.answer("app-shape", 0)),
+        orjson.dumps(site.answer("app-shape", 0)),
         {"keywords": "app-shape"},
     )
     for fault in CALL_FAULTS:
-        _, _, body = world.damaged(fault, Ask("/", {"keyword": fault, "offset": "0"}))
+        _, _, body = site.damaged(fault, FakeRequest("/", {"keyword": fault, "offset": "0"}))
         yield _answer(fault, body, fault)
     yield _answer("empty-body", b"", "x")
     yield _answer("rate-limited", b"slow down", "x", status=429)
@@ -56,7 +56,7 @@ def cases() -> Iterator[Case]:
         ("captcha", b'<html><body><div id="tiktok-verify-ele"></div></body></html>', "/search/photo"),
         ("login", shortvideo_page.login(), "/login"),
         ("waiting-room", shortvideo_page.waiting_room(opens=False), "/search/photo"),
-        ("no-answer", world.page(Ask("/search/photo", {"q": "whales"}))[2], "/search/photo"),
+        ("no-answer", site.page(FakeRequest("/search/photo", {"q": "whales"}))[2], "/search/photo"),
         ("other-page", b"<html><title>Something else</title></html>", "/search/photo"),
     ):
         yield Case(SearchPage, name, f"{ORIGIN}{path}?q=whales", 200, body, {"keywords": "whales"})

@@ -12,9 +12,9 @@ from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite.lists import token
-from crawler.sandbox.videosite.site import World
+from crawler.sandbox.videosite.site import Site
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.youtube.com"
@@ -34,23 +34,23 @@ PAGE_FAULTS = (
 
 def cases() -> Iterator[Case]:
     """The platform's fixtures."""
-    world = World(light=True)
+    site = Site(light=True)
     for name, tab in SHOWN:
-        yield _case(world, ChannelPage, f"{name}-{tab}", upstream.channel_request(ORIGIN, f"@{name}", tab))
-    for channel in world.channels:
+        yield _case(site, ChannelPage, f"{name}-{tab}", upstream.channel_request(ORIGIN, f"@{name}", tab))
+    for channel in site.channels:
         if channel.kind in {"gated", "game", "sport"} and not channel.fault:
             request = upstream.browse_request(ORIGIN, channel.id, "videos")
-            yield _case(world, ChannelPage, channel.kind, request)
+            yield _case(site, ChannelPage, channel.kind, request)
     for fault in PAGE_FAULTS:
         request = upstream.channel_request(ORIGIN, f"@{fault}", "videos")
-        yield _case(world, ChannelPage, fault, request, fault=fault)
-    yield from _smaller(world)
+        yield _case(site, ChannelPage, fault, request, fault=fault)
+    yield from _smaller(site)
 
 
-def _smaller(world: World) -> Iterator[Case]:
-    harbor, gated = world.named("allnight_live"), next(each for each in world.channels if each.kind == "gated")
+def _smaller(site: Site) -> Iterator[Case]:
+    harbor, gated = site.named("allnight_live"), next(each for each in site.channels if each.kind == "gated")
     following = token(harbor, "streams", 2, heavy=False)
-    item = world.named("tinychannel1109").items["videos"][0]
+    item = site.named("tinychannel1109").items["videos"][0]
     requests: list[tuple[type[PlatformPage], str, Request]] = [
         (ContinuationPage, "last", upstream.continuation_request(ORIGIN, following, channel=harbor.id, tab="streams")),
         (PlaylistPage, "shorts", upstream.playlist_request(ORIGIN, gated.id, "shorts")),
@@ -64,17 +64,17 @@ def _smaller(world: World) -> Iterator[Case]:
         (ResolvePage, "unknown", upstream.resolve_request(ORIGIN, "@nobody")),
     ]
     for page, name, request in requests:
-        yield _case(world, page, name, request)
+        yield _case(site, page, name, request)
     stale = upstream.continuation_request(ORIGIN, "stale", channel=harbor.id, tab="streams")
-    yield _case(world, ContinuationPage, "stale", stale)
-    bot = world.named("bot-check").items["videos"][0].id
-    yield _case(world, VideoPage, "bot-check", upstream.video_request(ORIGIN, bot), fault="bot-check")
+    yield _case(site, ContinuationPage, "stale", stale)
+    bot = site.named("bot-check").items["videos"][0].id
+    yield _case(site, VideoPage, "bot-check", upstream.video_request(ORIGIN, bot), fault="bot-check")
 
 
-def _case(world: World, page: type[PlatformPage], name: str, request: Request, *, fault: str = "") -> Case:
+def _case(site: Site, page: type[PlatformPage], name: str, request: Request, *, fault: str = "") -> Case:
     path, _, query = request.url.removeprefix(ORIGIN).partition("?")
     args = dict(each.split("=", 1) for each in query.split("&") if each)
-    ask = Ask(path, args, request.method, {}, request.body)
-    status, _, body = world.damaged(fault, ask) if fault else world.page(ask)
+    ask = FakeRequest(path, args, request.method, {}, request.body)
+    status, _, body = site.damaged(fault, ask) if fault else site.page(ask)
     asked: dict[str, Any] = request.meta["page_params"]
     return Case(page, name, request.url, status, body, asked)

@@ -61,7 +61,7 @@ def test_a_broken_report_breaks_no_crawl(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     run = shop.crawl("-a", "cat_id=976759", MONITORS=1, MONITORS_DIR=tmp_path / "file")
     assert run.returncode == 0
-    assert "monitor_action_broke" in run.stderr
+    assert "monitor_action_failed" in run.stderr
 
 
 def test_a_suite_that_is_not_there_breaks_the_run(shop: Shop) -> None:

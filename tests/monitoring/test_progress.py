@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crawler.sandbox.retail.site import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, Site
 from tests.crawls import ROOT, command, sandbox
 
 TARGETS = 60
@@ -28,7 +28,7 @@ def settings() -> Iterator[dict[str, Any]]:
 @pytest.fixture
 def targets(tmp_path: Path) -> Path:
     """Sixty targets, of which ten are not found."""
-    missing = next(cat for cat, fault in World().faults.items() if FAULTS[fault].code == "TARGET_NOT_FOUND")
+    missing = next(cat for cat, fault in Site().faults.items() if FAULTS[fault].code == "TARGET_NOT_FOUND")
     file = tmp_path / "targets.jsonl"
     rows = [{"cat_id": missing if number % 6 == 0 else "976759"} for number in range(TARGETS)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from crawler.outputs.columns import Fields, Many, Shape, fit, places, rows_named, shape_of, shape_of_models
+from crawler.outputs.columns import (
+    ColumnType,
+    ListOf,
+    Struct,
+    coerce,
+    column_type_of,
+    column_type_of_models,
+    record_paths,
+    rows_named,
+)
 from crawler.outputs.sql.rows import tables_of
 from crawler.platforms.model import Entity, Model
 from crawler.registry import scrapers, spiders
@@ -49,41 +58,41 @@ class Wider(Outer):
         (str | int, "json"),
         (dict[str, Any], "json"),
         (Any, "json"),
-        (list[str], Many("text")),
-        (list[Annotated[str, Field(min_length=1)] | None], Many("text")),
-        (list[list[Any]], Many(Many("json"))),
-        (Inner | None, Fields({"count": "integer"})),
+        (list[str], ListOf("text")),
+        (list[Annotated[str, Field(min_length=1)] | None], ListOf("text")),
+        (list[list[Any]], ListOf(ListOf("json"))),
+        (Inner | None, Struct({"count": "integer"})),
         (Empty, "json"),
-        (Node, Fields({"name": "text", "children": Many("json")})),
+        (Node, Struct({"name": "text", "children": ListOf("json")})),
         (bytes, "json"),
     ],
 )
-def test_shapes(annotation: Any, shape: Shape) -> None:
-    assert shape_of(annotation) == shape
+def test_shapes(annotation: Any, shape: ColumnType) -> None:
+    assert column_type_of(annotation) == shape
 
 
 def test_models_of_one_table_are_joined() -> None:
-    inner = Fields({"count": "integer"})
-    expected: dict[str, Shape] = {"__kind": "text", "inner": inner, "rows": Many(inner), "also": "number"}
-    assert shape_of_models([Outer, Wider]) == Fields(expected)
-    assert shape_of_models([Wider, Outer]) == Fields(expected)
+    inner = Struct({"count": "integer"})
+    expected: dict[str, ColumnType] = {"__kind": "text", "inner": inner, "rows": ListOf(inner), "also": "number"}
+    assert column_type_of_models([Outer, Wider]) == Struct(expected)
+    assert column_type_of_models([Wider, Outer]) == Struct(expected)
     with pytest.raises(TypeError):
-        shape_of_models([Empty])
+        column_type_of_models([Empty])
 
 
 @pytest.mark.parametrize(
     ("value", "shape", "fitted"),
     [
-        (None, Many("text"), None),
+        (None, ListOf("text"), None),
         (2**63 - 1, "integer", 2**63 - 1),
         (2**63, "integer", None),
         ({"a": [1, None]}, "json", '{"a":[1,null]}'),
-        ({"count": 3}, Fields({"count": "integer", "late": "text"}), {"count": 3, "late": None}),
-        ([{"count": 2**70}], Many(Fields({"count": "integer"})), [{"count": None}]),
+        ({"count": 3}, Struct({"count": "integer", "late": "text"}), {"count": 3, "late": None}),
+        ([{"count": 2**70}], ListOf(Struct({"count": "integer"})), [{"count": None}]),
     ],
 )
-def test_values_fit(value: Any, shape: Shape, fitted: Any) -> None:
-    assert fit(value, shape) == fitted
+def test_values_fit(value: Any, shape: ColumnType, fitted: Any) -> None:
+    assert coerce(value, shape) == fitted
 
 
 def test_rows_are_found_through_lists_and_objects() -> None:
@@ -94,7 +103,7 @@ def test_rows_are_found_through_lists_and_objects() -> None:
         edges: list[Edge]
 
     data = {"edges": [{"node": {"count": 1}}, {"node": None}, {}, {"node": {"count": 2}}]}
-    place = rows_named(shape_of_models([Page]), "node")
+    place = rows_named(column_type_of_models([Page]), "node")
     assert place.rows(data) == [{"count": 1}, {"count": 2}]
     assert place.rows({}) == []
 
@@ -111,7 +120,7 @@ def test_an_exploded_list_is_known_by_entity_key_or_path() -> None:
     class Whole(Model):
         data: Data
 
-    fields = shape_of_models([Whole])
+    fields = column_type_of_models([Whole])
     assert {rows_named(fields, name).path for name in ("posts", "main", "data.main")} == {("data", "main")}
     with pytest.raises(ValueError, match=r"it has data\.main"):
         rows_named(fields, "more")
@@ -119,7 +128,7 @@ def test_an_exploded_list_is_known_by_entity_key_or_path() -> None:
 
 @pytest.mark.parametrize("scraper", sorted({s.name for s in scrapers().values()}))
 def test_every_scraper_has_a_shape(scraper: str) -> None:
-    assert list(places(shape_of_models([scrapers()[scraper].data])))
+    assert list(record_paths(column_type_of_models([scrapers()[scraper].data])))
 
 
 @pytest.mark.parametrize("platform", sorted(spiders()))

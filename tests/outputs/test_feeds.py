@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from scrapy.extensions.feedexport import ItemFilter
 
-from crawler.outputs.columns import rows_named, shape_of_models
+from crawler.outputs.columns import column_type_of_models, rows_named
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.feed_files import mend
 from crawler.outputs.parquet import ParquetExporter, arrow_schema
@@ -27,7 +27,7 @@ from crawler.targets.target import Record, Target
 from tests.shop import ROOT, Shop, open_shop
 
 CATEGORY = scrapers()["retail-category-v4"]
-PRODUCTS = rows_named(shape_of_models([CATEGORY.data]), "products")
+PRODUCTS = rows_named(column_type_of_models([CATEGORY.data]), "products")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def shop() -> Iterator[Shop]:
 @pytest.fixture(scope="module")
 def pages(shop: Shop) -> list[dict[str, Any]]:
     """The truth of the pages that are crawled here."""
-    return [shop.world.truth({"cat_id": "976759", "page": page}) for page in range(1, 6)]
+    return [shop.site.expected_record({"cat_id": "976759", "page": page}) for page in range(1, 6)]
 
 
 FIVE = ("-a", "cat_id=976759", "-a", "max_pages=5")
@@ -76,7 +76,7 @@ def test_parquet_is_the_data_with_the_documented_columns(
     run = shop.crawl(*FIVE, "-O", str(path))
     assert run.returncode == 0, run.stderr
     table = pq.read_table(path)
-    assert table.schema == arrow_schema(shape_of_models([s.data for s in spiders()["retail"].scrapers]), None)
+    assert table.schema == arrow_schema(column_type_of_models([s.data for s in spiders()["retail"].scrapers]), None)
     rows = table.to_pylist()
     assert [row["heading"] for row in rows] == [page["heading"] for page in pages]
     assert [_absent_dropped(row["products"]) for row in rows] == [_absent_dropped(page["products"]) for page in pages]
@@ -179,7 +179,7 @@ def test_rb_16_what_is_appended_begins_with_a_line_of_its_own(
     assert run.returncode == 0, run.stderr
     assert out.read_bytes().startswith(left)
     assert lines(out) == [json.loads(line) for line in left.splitlines()] + pages[:1]
-    assert ("torn_line_cut" in run.stderr) == (not left.startswith(b'{"a": 1}\n' + tail))
+    assert ("torn_line_truncated" in run.stderr) == (not left.startswith(b'{"a": 1}\n' + tail))
 
 
 def test_a_text_that_is_no_record_is_not_cut(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_row_groups_hold_what_memory_may(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("crawler.outputs.parquet.ROW_GROUP_BYTES", 1)
     params = CATEGORY.params.model_validate({"cat_id": "1"})
     with (tmp_path / "out.parquet").open("wb") as file:
-        exporter = ParquetExporter(file, fields=shape_of_models([CATEGORY.data]), place=PRODUCTS)
+        exporter = ParquetExporter(file, fields=column_type_of_models([CATEGORY.data]), place=PRODUCTS)
         for number in range(7):
             data = {"products": [{"item_id": f"{number}-{n}"} for n in range(4)]}
             record = Record(data, Target(str(number), CATEGORY, params), datetime.now(UTC))

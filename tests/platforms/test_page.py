@@ -30,7 +30,7 @@ class WordPage(PlatformPage):
     def validate_input(self) -> None:
         """Runs as every gate does."""
         self.runs.append("gate")
-        self.refuse_failures()
+        self.raise_for_failures()
 
     @field
     def word(self) -> str:

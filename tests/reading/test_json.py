@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import ExtractionFailed
-from crawler.reading.json import decode, dig, find_all, objects, script_block
+from crawler.reading.json import decode, dicts, dig, find_all, script_block
 
 DEPTH = 1_000
 
@@ -118,4 +118,4 @@ def test_depth_is_no_problem() -> None:
 
 @given(JSON)
 def test_objects_are_objects(value: Any) -> None:
-    assert all(isinstance(each, dict) for each in objects(value))
+    assert all(isinstance(each, dict) for each in dicts(value))

@@ -15,8 +15,8 @@ import orjson
 import pytest
 
 from crawler.platforms.microblog.pages import ProfilePage
-from crawler.sandbox.microblog.site import FAULTS, PLANS, World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.microblog.site import FAULTS, PLANS, Site
+from crawler.sandbox.protocol import FakeRequest
 from tests.microblog_pages import answer, ask_for, page_of
 
 ROOT = Path(__file__).parents[2]
@@ -25,9 +25,9 @@ SOURCES = ("page", "embed", "user", "timeline")
 
 
 def digest(seed: int) -> str:
-    world = World(seed, light=True)
-    seen = [answer(world, source, "quiet_harbor")[2] for source in SOURCES]
-    return hashlib.sha256(b"".join(seen) + orjson.dumps(world.truth({"username": "old_lantern"}))).hexdigest()
+    site = Site(seed, light=True)
+    seen = [answer(site, source, "quiet_harbor")[2] for source in SOURCES]
+    return hashlib.sha256(b"".join(seen) + orjson.dumps(site.expected_record({"username": "old_lantern"}))).hexdigest()
 
 
 def test_the_same_seed_gives_the_same_accounts_in_every_process() -> None:
@@ -43,18 +43,18 @@ def test_the_same_seed_gives_the_same_accounts_in_every_process() -> None:
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo", "LC_ALL": "C"},
     )
-    here = orjson.dumps(World(1, light=True).truth({"username": "old_lantern"}))
+    here = orjson.dumps(Site(1, light=True).expected_record({"username": "old_lantern"}))
     assert run.stdout.strip() == hashlib.sha256(here).hexdigest()
     assert digest(1) == digest(1) != digest(2)
 
 
 def test_there_are_more_than_ten_pages_of_two_accounts() -> None:
-    world = World()
+    site = Site()
     for handle in ("quiet_harbor", "old_lantern"):
-        pages = [world.truth({"username": handle, "page": n})["data"]["main"] for n in range(1, 14)]
+        pages = [site.expected_record({"username": handle, "page": n})["data"]["main"] for n in range(1, 14)]
         ids = [post["post_id"] for page in pages for post in page]
         assert len([page for page in pages if page]) > 10
-        assert len(ids) == len(set(ids)) == len(world.account(handle).posts), "each post once"
+        assert len(ids) == len(set(ids)) == len(site.account(handle).posts), "each post once"
 
 
 def test_every_kind_of_post_is_there() -> None:
@@ -62,7 +62,7 @@ def test_every_kind_of_post_is_there() -> None:
         post
         for handle in ("quiet_harbor", "old_lantern")
         for n in range(1, 13)
-        for post in World().truth({"username": handle, "page": n})["data"]["main"]
+        for post in Site().expected_record({"username": handle, "page": n})["data"]["main"]
     ]
     for kind in ("is_repost", "is_quote", "is_reply"):
         assert sum(post[kind] for post in posts) > 20, kind
@@ -76,35 +76,37 @@ def test_every_kind_of_post_is_there() -> None:
 
 @pytest.mark.parametrize("path", ["/nobody_here", "/srv/timeline-profile/screen-name/nobody_here", "/a/b/c", "/"])
 def test_what_does_not_exist(path: str) -> None:
-    assert World().page(Ask(path))[0] == 404
+    assert Site().page(FakeRequest(path))[0] == 404
 
 
 def test_calls_want_a_token() -> None:
-    world = World()
-    without = Ask("/graphql/q/UserByScreenName", {"variables": '{"screen_name":"quiet_harbor"}'})
-    assert world.page(without)[0] == 403
+    site = Site()
+    without = FakeRequest("/graphql/q/UserByScreenName", {"variables": '{"screen_name":"quiet_harbor"}'})
+    assert site.page(without)[0] == 403
     key = {"authorization": "Bearer x"}
-    given = orjson.loads(world.page(Ask("/1.1/guest/activate.json", method="POST", headers=key))[2])["guest_token"]
-    assert world.page(Ask(without.path, without.args, headers={"x-guest-token": given}))[0] == 200
-    world.page(Ask("/1.1/guest/activate.json", {"refuse": "1"}))
-    assert world.page(Ask("/1.1/guest/activate.json", method="POST", headers=key))[0] == 403
+    given = orjson.loads(site.page(FakeRequest("/1.1/guest/activate.json", method="POST", headers=key))[2])[
+        "guest_token"
+    ]
+    assert site.page(FakeRequest(without.path, without.args, headers={"x-guest-token": given}))[0] == 200
+    site.page(FakeRequest("/1.1/guest/activate.json", {"refuse": "1"}))
+    assert site.page(FakeRequest("/1.1/guest/activate.json", method="POST", headers=key))[0] == 403
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_every_fault_is_one_of_some_source(name: str) -> None:
-    world = World(light=True)
-    handle = next(handle for handle, fault in world.faults.items() if fault == name)
-    asks = [ask_for(world, source, handle) for source in SOURCES]
-    faults = [world.fault(ask) for ask in asks]
+    site = Site(light=True)
+    handle = next(handle for handle, fault in site.faults.items() if fault == name)
+    asks = [ask_for(site, source, handle) for source in SOURCES]
+    faults = [site.fault(ask) for ask in asks]
     assert name in faults
     assert set(faults) <= {name, None}
-    assert world.catalogue()["faults"][handle] == {"name": name, "code": FAULTS[name].code}
+    assert site.catalogue()["faults"][handle] == {"name": name, "code": FAULTS[name].code}
 
 
 def test_the_catalogue_names_the_accounts() -> None:
-    assert set(World(light=True).catalogue()["accounts"]) == set(PLANS)
+    assert set(Site(light=True).catalogue()["accounts"]) == set(PLANS)
     with pytest.raises(KeyError):
-        World().truth({"username": "nobody_here"})
+        Site().expected_record({"username": "nobody_here"})
 
 
 INNER = ("tweet_results.result.", "quoted_status_result.result.", "retweeted_status_result.result.")
@@ -145,8 +147,8 @@ def test_the_answers_have_the_key_paths_of_real_ones(name: str, source: str, han
     ours: set[str] = set()
     for seed in range(1, 4):
         for number in (1, 2) if source == "timeline" else (1,):
-            world = World(seed)
-            ours |= set(key_paths(orjson.loads(answer(world, source, handle, world.cursor(number))[2])))
+            site = Site(seed)
+            ours |= set(key_paths(orjson.loads(answer(site, source, handle, site.cursor(number))[2])))
     assert len(real & ours) >= 0.9 * len(real), sorted(real - ours)
 
 
@@ -155,7 +157,7 @@ def test_the_page_has_the_records_of_a_real_one() -> None:
     body = (CAPTURES / "ssr_profile_page_excerpt__logged_out__geekbb__2026-09-12.html").read_bytes()
     ours: set[tuple[str, str]] = set()
     for seed in range(1, 4):
-        ours |= kinds(answer(World(seed), "page", "quiet_harbor")[2])
+        ours |= kinds(answer(Site(seed), "page", "quiet_harbor")[2])
     real = kinds(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
     assert len(real & ours) >= 0.9 * len(real), sorted(real - ours)
 

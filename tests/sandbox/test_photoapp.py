@@ -15,15 +15,15 @@ import orjson
 import pytest
 
 from crawler.sandbox.faults import COMMON
-from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
+from crawler.sandbox.protocol import FakeRequest
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/photoapp"
 
 
 @cache
-def world() -> World:
-    return World()
+def site() -> Site:
+    return Site()
 
 
 def blocks(body: bytes) -> list[Any]:
@@ -43,21 +43,23 @@ def values(tree: Any, key: str) -> Iterator[Any]:
 
 
 def post_page(code: str, **headers: str) -> bytes:
-    status, _, body = world().page(Ask(f"/p/{code}/", headers=headers))
+    status, _, body = site().page(FakeRequest(f"/p/{code}/", headers=headers))
     assert status == 200
     return body
 
 
 def test_the_same_seed_is_the_same_world() -> None:
-    assert World(5, light=True).page(Ask(f"/p/{EXAMPLE}/")) == World(5, light=True).page(Ask(f"/p/{EXAMPLE}/"))
-    assert World(5).listed != World(6).listed
+    assert Site(5, light=True).page(FakeRequest(f"/p/{EXAMPLE}/")) == Site(5, light=True).page(
+        FakeRequest(f"/p/{EXAMPLE}/")
+    )
+    assert Site(5).listed != Site(6).listed
 
 
 def test_a_page_shows_what_is_true() -> None:
     page = blocks(post_page(EXAMPLE))
     assert next(values(page, "canonicalRouteName")).endswith("PostRoute")
     (wrapper,) = values(page, "xig_polaris_media")
-    record = world().truth({"url": f"https://www.instagram.com/p/{EXAMPLE}/"})["data"]["xdt_shortcode_media"]
+    record = site().expected_record({"url": f"https://www.instagram.com/p/{EXAMPLE}/"})["data"]["xdt_shortcode_media"]
     media = wrapper["if_not_gated_logged_out"]
     assert (wrapper["code"], media["pk"]) == (record["shortcode"], record["id"])
     assert media["taken_at"] == record["taken_at_timestamp"]
@@ -66,7 +68,7 @@ def test_a_page_shows_what_is_true() -> None:
 
 
 def test_worlds_hold_every_kind_and_variant() -> None:
-    posts = [world().posts[code] for code in world().listed]
+    posts = [site().posts[code] for code in site().listed]
     assert {post.kind for post in posts} == {1, 2, 8}
     assert {post.layout for post in posts} == {"wrapped", "dict", "item"}
     assert {post.timing for post in posts if post.is_video} == {"manifest", "label", "embed", "nowhere"}
@@ -77,22 +79,22 @@ def test_worlds_hold_every_kind_and_variant() -> None:
     assert {post.sound and post.sound.original for post in posts if post.is_video} == {True, False, None}
     assert any(post.coauthors and post.tags for post in posts)
     assert any(post.likes == 0 for post in posts)
-    listed = [len(world().timeline(account)) for account in world().accounts]
+    listed = [len(site().timeline(account)) for account in site().accounts]
     assert (min(listed), max(listed)) == (1, 12)
 
 
 def test_pinned_posts_come_first_in_a_timeline() -> None:
-    for account in world().accounts:
-        pins = [post.pinned for post in world().timeline(account)]
+    for account in site().accounts:
+        pins = [post.pinned for post in site().timeline(account)]
         assert pins == sorted(pins, reverse=True)
 
 
 def test_pages_weigh_what_the_real_ones_do() -> None:
-    for code in world().listed[:8]:
+    for code in site().listed[:8]:
         body = post_page(code)
         assert 600_000 < len(body) < 1_200_000
         assert len(zlib.compress(body, 6)) > len(body) / 12  # padding would shrink to nothing
-    assert len(World(light=True).page(Ask(f"/p/{EXAMPLE}/"))[2]) < 60_000
+    assert len(Site(light=True).page(FakeRequest(f"/p/{EXAMPLE}/"))[2]) < 60_000
 
 
 def test_who_does_not_ask_as_a_browser_gets_the_shell() -> None:
@@ -101,8 +103,8 @@ def test_who_does_not_ask_as_a_browser_gets_the_shell() -> None:
 
 
 def test_a_script_in_a_caption_does_not_end_the_data() -> None:
-    code = next(code for code in world().listed if "</script>" in (world().posts[code].caption or ""))
-    assert world().posts[code].caption in {
+    code = next(code for code in site().listed if "</script>" in (site().posts[code].caption or ""))
+    assert site().posts[code].caption in {
         each.get("text") for each in values(blocks(post_page(code)), "caption") if each
     }
 
@@ -114,29 +116,29 @@ def test_preview_tags_name_the_post() -> None:
 
 
 def test_share_links_redirect_once() -> None:
-    token, code = next(iter(world().shares.items()))
-    status, headers, _ = world().page(Ask(f"/share/p/{token}/"))
+    token, code = next(iter(site().shares.items()))
+    status, headers, _ = site().page(FakeRequest(f"/share/p/{token}/"))
     assert (status, f"/{code}/" in headers["Location"]) == (302, True)
 
 
 def test_unknown_paths_are_the_error_page_with_status_200() -> None:
-    status, _, body = world().page(Ask("/p/nothing_here/"))
+    status, _, body = site().page(FakeRequest("/p/nothing_here/"))
     assert (status, b"PolarisErrorRoute" in body) == (200, True)
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS.keys() - COMMON.keys()))
 def test_every_fault_of_its_own_answers_otherwise_than_the_page(name: str) -> None:
-    code = next(code for code, fault in world().faults.items() if fault == name)
+    code = next(code for code, fault in site().faults.items() if fault == name)
     path = f"/share/p/{code}/" if name.startswith("share-") else f"/p/{code}/"
     path += "embed/captioned/" if name.startswith("embed-") else ""
-    played = world().fault(Ask(path))
+    played = site().fault(FakeRequest(path))
     assert played is not None
     if played not in COMMON:
-        assert world().damaged(played.removesuffix("-once"), Ask(path)) != world().page(Ask(path))
+        assert site().damaged(played.removesuffix("-once"), FakeRequest(path)) != site().page(FakeRequest(path))
 
 
 def test_the_catalogue_names_what_there_is() -> None:
-    catalogue = json.loads(orjson.dumps(world().catalogue()))
+    catalogue = json.loads(orjson.dumps(site().catalogue()))
     assert EXAMPLE in catalogue["posts"]
     assert {fault["name"] for fault in catalogue["faults"].values()} == FAULTS.keys()
 
@@ -172,7 +174,7 @@ def test_the_structure_is_the_real_one(capture: str, key: str, form: str) -> Non
     body = file.read_bytes()
     real = key_paths(next(values(blocks(body) if capture.endswith("html") else orjson.loads(body), key)))
     ours: set[tuple[str, ...]] = set()
-    for code in world().listed:
-        ours |= key_paths(world().data(world().posts[code], form)[key])
+    for code in site().listed:
+        ours |= key_paths(site().data(site().posts[code], form)[key])
     missing = real - ours
     assert len(missing) <= 0.10 * len(real), sorted(".".join(path) for path in missing)

@@ -17,8 +17,8 @@ import pytest
 
 from crawler.sandbox.faults import COMMON
 from crawler.sandbox.professional.people import RENAMED, SPECIAL
-from crawler.sandbox.professional.site import FAULTS, World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.professional.site import FAULTS, Site
+from crawler.sandbox.protocol import FakeRequest
 
 ROOT = Path(__file__).parents[2]
 SITE = "https://www.linkedin.com"
@@ -60,18 +60,18 @@ ROW_KEYS = {
 
 
 @cache
-def world() -> World:
-    return World()
+def site() -> Site:
+    return Site()
 
 
-def truth(slug: str) -> dict[str, Any]:
-    return world().truth({"url": f"{SITE}/in/{quote(slug)}"})
+def expected_record(slug: str) -> dict[str, Any]:
+    return site().expected_record({"url": f"{SITE}/in/{quote(slug)}"})
 
 
 def digest(seed: int) -> str:
-    network = World(seed)
-    seen = [network.page(Ask(f"/in/{quote(slug)}"))[2] for slug in network.members]
-    seen += [orjson.dumps(network.truth({"url": f"{SITE}/in/{quote(slug)}"})) for slug in network.members]
+    network = Site(seed)
+    seen = [network.page(FakeRequest(f"/in/{quote(slug)}"))[2] for slug in network.members]
+    seen += [orjson.dumps(network.expected_record({"url": f"{SITE}/in/{quote(slug)}"})) for slug in network.members]
     return hashlib.sha256(b"".join(seen)).hexdigest()
 
 
@@ -90,11 +90,11 @@ def test_the_same_seed_gives_the_same_network_in_every_process() -> None:
 
 def test_another_seed_gives_another_network() -> None:
     assert digest(1) != digest(2)
-    assert set(SPECIAL) <= set(World(2).members)
+    assert set(SPECIAL) <= set(Site(2).members)
 
 
 def test_every_kind_of_member_is_there() -> None:
-    members = world().members.values()
+    members = site().members.values()
     kinds = {
         "full": [m for m in members if not m.masked],
         "masked": [m for m in members if m.masked],
@@ -120,14 +120,14 @@ def test_every_kind_of_member_is_there() -> None:
         "school without years": [m for m in members if any(not s.start for s in m.studies)],
     }
     assert [kind for kind, found in kinds.items() if not found] == []
-    whole = world().members["mara-lindqvist"]
+    whole = site().members["mara-lindqvist"]
     assert whole.skills
     assert [name for name, rows in whole.rows.items() if not rows] == []
 
 
 @pytest.mark.parametrize("slug", SPECIAL)
 def test_the_truth_has_the_contract_s_keys(slug: str) -> None:
-    record = truth(slug)
+    record = expected_record(slug)
     assert set(record) == PROFILE_KEYS
     for name, keys in ROW_KEYS.items():
         assert all(set(row) == keys for row in record[name]), name
@@ -140,9 +140,9 @@ def test_the_truth_has_the_contract_s_keys(slug: str) -> None:
 
 
 def test_what_is_masked_is_in_no_truth() -> None:
-    for slug, member in world().members.items():
+    for slug, member in site().members.items():
         if member.masked:
-            record = truth(slug)
+            record = expected_record(slug)
             text = orjson.dumps(record["experience"]).decode()
             assert "*" not in text
             names = {position.at.name for position in member.positions} - {member.positions[0].at.name}
@@ -151,9 +151,9 @@ def test_what_is_masked_is_in_no_truth() -> None:
 
 
 def test_masked_pages_say_nothing_of_what_is_masked() -> None:
-    for slug, member in world().members.items():
+    for slug, member in site().members.items():
         if member.masked:
-            body = world().page(Ask(f"/in/{quote(slug)}"))[2].decode()
+            body = site().page(FakeRequest(f"/in/{quote(slug)}"))[2].decode()
             block = body.partition('class="blurred-list"')[2].partition("</section>")[0]
             assert not [p.title for p in member.positions if f">{p.title}<" in block]
             assert block.count("***") or len(member.positions) + len(member.studies) == 1
@@ -161,28 +161,28 @@ def test_masked_pages_say_nothing_of_what_is_masked() -> None:
 
 def test_former_names_lead_to_the_new_ones() -> None:
     for old, new in RENAMED.items():
-        assert truth(old) == truth(new)
-        assert world().page(Ask(f"/in/{old}")) == world().page(Ask(f"/in/{new}"))
+        assert expected_record(old) == expected_record(new)
+        assert site().page(FakeRequest(f"/in/{old}")) == site().page(FakeRequest(f"/in/{new}"))
 
 
 def test_nobody_of_that_name() -> None:
-    assert world().page(Ask("/in/nobody-of-that-name"))[0] == 404
+    assert site().page(FakeRequest("/in/nobody-of-that-name"))[0] == 404
     with pytest.raises(KeyError):
-        truth("nobody-of-that-name")
+        expected_record("nobody-of-that-name")
 
 
 def test_faults_are_names() -> None:
     for name in FAULTS:
-        assert world().fault(Ask(f"/in/{name}")) == name
+        assert site().fault(FakeRequest(f"/in/{name}")) == name
         if name not in COMMON and not name.endswith("-once"):
-            assert world().damaged(name, Ask(f"/in/{name}"))[0] in {200, 302, 404, 999}
-    assert world().fault(Ask("/in/mara-lindqvist")) is None
-    assert {name: fault["code"] for name, fault in world().catalogue()["faults"].items()} == {
+            assert site().damaged(name, FakeRequest(f"/in/{name}"))[0] in {200, 302, 404, 999}
+    assert site().fault(FakeRequest("/in/mara-lindqvist")) is None
+    assert {name: fault["code"] for name, fault in site().catalogue()["faults"].items()} == {
         name: fault.code for name, fault in FAULTS.items()
     }
 
 
 def test_damage_is_done() -> None:
-    honest = world().page(Ask("/in/mara-lindqvist"))[2]
+    honest = site().page(FakeRequest("/in/mara-lindqvist"))[2]
     for name in ("blind", "blind-sections", "nameless", "no-address", "wrong-member", "no-linked-data"):
-        assert world().damaged(name, Ask(f"/in/{name}"))[2] != honest
+        assert site().damaged(name, FakeRequest(f"/in/{name}"))[2] != honest

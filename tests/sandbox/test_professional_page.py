@@ -12,8 +12,8 @@ import orjson
 import pytest
 from parsel import Selector
 
-from crawler.sandbox.professional.site import World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.professional.site import Site
+from crawler.sandbox.protocol import FakeRequest
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/professional"
 PAGES = (
@@ -32,12 +32,12 @@ PART = re.compile(
 
 
 @cache
-def world() -> World:
-    return World()
+def site() -> Site:
+    return Site()
 
 
 def page(slug: str) -> bytes:
-    status, _, body = world().page(Ask(f"/in/{slug}"))
+    status, _, body = site().page(FakeRequest(f"/in/{slug}"))
     assert status == 200
     return body
 
@@ -82,7 +82,7 @@ def test_parts_are_the_real_ones() -> None:
     for capture in PAGES:
         real |= places((CAPTURES / capture).read_bytes())
     ours: set[tuple[str, str]] = set()
-    for slug in world().members:
+    for slug in site().members:
         ours |= places(page(slug))
     missing = real - ours
     assert len(missing) <= 0.10 * len(real), sorted(missing)
@@ -97,7 +97,7 @@ def test_the_linked_data_s_structure_is_the_real_one() -> None:
 
 
 def test_pages_weigh_what_the_real_ones_do() -> None:
-    weights = [len(page(slug)) for slug, member in world().members.items() if len(member.positions) > 3]
+    weights = [len(page(slug)) for slug, member in site().members.items() if len(member.positions) > 3]
     assert min(weights) > 100_000
     assert max(weights) > 300_000
     body = page("mara-lindqvist")
@@ -105,9 +105,9 @@ def test_pages_weigh_what_the_real_ones_do() -> None:
 
 
 def test_light_pages_are_small() -> None:
-    light = World(light=True)
+    light = Site(light=True)
     for slug in light.members:
-        assert len(light.page(Ask(f"/in/{slug}"))[2]) < 0.6 * len(page(slug))
+        assert len(light.page(FakeRequest(f"/in/{slug}"))[2]) < 0.6 * len(page(slug))
 
 
 def test_pages_hold_the_real_ones_distractions() -> None:

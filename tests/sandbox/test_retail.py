@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.retail.site import FAULTS, World
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.site import FAULTS, Site
 
 ROOT = Path(__file__).parents[2]
 SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
@@ -35,12 +35,12 @@ PRODUCT_KEYS = {
 
 
 @cache
-def world() -> World:
-    return World()
+def site() -> Site:
+    return Site()
 
 
-def truth(**params: Any) -> dict[str, Any]:
-    return world().truth(params)
+def expected_record(**params: Any) -> dict[str, Any]:
+    return site().expected_record(params)
 
 
 def ids(record: dict[str, Any]) -> list[str]:
@@ -48,19 +48,22 @@ def ids(record: dict[str, Any]) -> list[str]:
 
 
 def big() -> str:
-    return world().big_category
+    return site().big_category
 
 
 def leaves() -> list[str]:
-    return [c.id for c in world().categories.values() if c.id.count("_") == 2]
+    return [c.id for c in site().categories.values() if c.id.count("_") == 2]
 
 
 # The world
 
 
 def digest(seed: int) -> str:
-    shop = World(seed)
-    seen = [shop.page(Ask("/browse/976759", {"page": "2"}))[2], orjson.dumps(shop.truth({"cat_id": "976759"}))]
+    shop = Site(seed)
+    seen = [
+        shop.page(FakeRequest("/browse/976759", {"page": "2"}))[2],
+        orjson.dumps(shop.expected_record({"cat_id": "976759"})),
+    ]
     return hashlib.sha256(b"".join(seen) + repr(shop.products).encode()).hexdigest()
 
 
@@ -82,7 +85,7 @@ def test_another_seed_gives_another_shop() -> None:
 
 
 def test_the_tree_has_three_levels() -> None:
-    shop = world().categories
+    shop = site().categories
     assert {c.id.count("_") for c in shop.values()} == {0, 1, 2}
     for category in shop.values():
         assert all(child.startswith(category.id + "_") for child in category.children)
@@ -91,30 +94,30 @@ def test_the_tree_has_three_levels() -> None:
 
 
 def test_thousands_of_products_beside_the_big_category() -> None:
-    priced, unpriced = world().products_of(big())
-    assert len(world().products) - len(priced | unpriced) >= 3_000
-    numbers = [product.item_id for product in world().products]
+    priced, unpriced = site().products_of(big())
+    assert len(site().products) - len(priced | unpriced) >= 3_000
+    numbers = [product.item_id for product in site().products]
     assert len(set(numbers)) == len(numbers)
 
 
 def test_names_are_of_the_real_kinds() -> None:
-    characters = set("".join(product.name for product in world().products))
+    characters = set("".join(product.name for product in site().products))
     assert {"™", "&", '"', "’", ","} <= characters
     assert any(character.isalpha() and not character.isascii() for character in characters)
 
 
 def test_the_big_category() -> None:
-    priced, unpriced = world().products_of(big())
+    priced, unpriced = site().products_of(big())
     assert len(priced | unpriced) == 6_446
     assert not priced & unpriced
     assert 0.03 <= len(unpriced) / 6_446 <= 0.05
-    prices = Counter(p.cents for p in world().products if p.item_id in priced)
+    prices = Counter(p.cents for p in site().products if p.item_id in priced)
     ((_, most), (_, second)) = prices.most_common(2)
     assert most == 700 or (most > 700 and most - second > 600)
 
 
 def test_every_kind_of_row_is_there() -> None:
-    products = world().products
+    products = site().products
     kinds = {
         "out of stock": [p for p in products if p.status == "OUT_OF_STOCK"],
         "unknown": [p for p in products if p.status == "UNKNOWN"],
@@ -137,31 +140,31 @@ def test_every_kind_of_row_is_there() -> None:
 @pytest.mark.parametrize(("number", "rows"), [(5, 49), (10, 36), (11, 12), (12, 0), (13, 0), (25, 0), (26, 0)])
 @pytest.mark.parametrize("sort", SORTS)
 def test_the_ceiling(number: int, rows: int, sort: str) -> None:
-    record = truth(cat_id=big(), page=number, sort=sort)
+    record = expected_record(cat_id=big(), page=number, sort=sort)
     assert (record["returned"], record["total_results"], record["max_page"]) == (rows, 6_446, 25)
     assert record["has_more"] is (rows > 0)
 
 
 def test_pages_below_the_ceiling_have_the_usual_number_of_rows() -> None:
-    assert all(47 <= truth(cat_id=big(), page=number)["returned"] <= 50 for number in range(1, 10))
+    assert all(47 <= expected_record(cat_id=big(), page=number)["returned"] <= 50 for number in range(1, 10))
 
 
 @pytest.mark.parametrize("sort", SORTS)
 def test_a_small_listing_is_served_whole(sort: str) -> None:
-    small = [cat_id for cat_id in leaves() if sum(map(len, world().products_of(cat_id))) <= 400]
+    small = [cat_id for cat_id in leaves() if sum(map(len, site().products_of(cat_id))) <= 400]
     assert len(small) > len(leaves()) / 2
     for cat_id in small[::7]:
-        first = truth(cat_id=cat_id, sort=sort)
-        pages = [truth(cat_id=cat_id, sort=sort, page=n) for n in range(1, first["max_page"] + 1)]
-        priced, unpriced = world().products_of(cat_id)
+        first = expected_record(cat_id=cat_id, sort=sort)
+        pages = [expected_record(cat_id=cat_id, sort=sort, page=n) for n in range(1, first["max_page"] + 1)]
+        priced, unpriced = site().products_of(cat_id)
         assert {item_id for record in pages for item_id in ids(record)} == priced | unpriced
         assert first["total_results"] == len(priced | unpriced)
         assert [record["has_more"] for record in pages] == [True] * (len(pages) - 1) + [False]
-        assert ids(truth(cat_id=cat_id, sort=sort, page=len(pages) + 1)) == []
+        assert ids(expected_record(cat_id=cat_id, sort=sort, page=len(pages) + 1)) == []
 
 
 def test_rows_repeat_as_advertisements() -> None:
-    record = truth(cat_id=big())
+    record = expected_record(cat_id=big())
     sponsored = [product for product in record["products"] if product["is_sponsored"]]
     assert 6 <= len(sponsored) <= 14
     repeated = {item_id for item_id, times in Counter(ids(record)).items() if times > 1}
@@ -173,7 +176,7 @@ def test_rows_repeat_as_advertisements() -> None:
 
 
 def test_each_sort_is_an_order_of_its_own() -> None:
-    assert len({tuple(ids(truth(cat_id=big(), sort=sort))) for sort in SORTS}) == len(SORTS)
+    assert len({tuple(ids(expected_record(cat_id=big(), sort=sort))) for sort in SORTS}) == len(SORTS)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +188,7 @@ def test_each_sort_is_an_order_of_its_own() -> None:
     ],
 )
 def test_sorts_sort(sort: str, path: tuple[str, str], descending: bool) -> None:  # noqa: FBT001
-    products = truth(cat_id=leaves()[0], sort=sort)["products"]
+    products = expected_record(cat_id=leaves()[0], sort=sort)["products"]
     # Advertisements stand where they were paid for.
     values = [p[path[0]][path[1]] for p in products if not p["is_sponsored"] and p[path[0]][path[1]] is not None]
     assert len(values) > 20
@@ -195,10 +198,10 @@ def test_sorts_sort(sort: str, path: tuple[str, str], descending: bool) -> None:
 @pytest.mark.parametrize(("low", "high"), [(10, 20), (None, 15), (40, None), (19.99, 19.99)])
 def test_price_bounds_are_inclusive_and_leave_the_unpriced_out(low: float | None, high: float | None) -> None:
     cat_id = big()
-    record = truth(cat_id=cat_id, min_price=low, max_price=high)
+    record = expected_record(cat_id=cat_id, min_price=low, max_price=high)
     expected = [
         p
-        for p in world().products
+        for p in site().products
         if p.category.startswith(cat_id + "_")
         and p.cents is not None
         and (low is None or p.cents >= round(low * 100))
@@ -211,7 +214,7 @@ def test_price_bounds_are_inclusive_and_leave_the_unpriced_out(low: float | None
 def test_the_text_of_a_url_and_the_numbers_of_a_call_mean_the_same() -> None:
     asked = {"page": 2, "min_price": 5.5, "max_price": 25, "sort": "new"}
     as_text = {key: str(value) for key, value in asked.items()}
-    assert truth(cat_id="976759", **asked) == truth(cat_id="976759", **as_text)
+    assert expected_record(cat_id="976759", **asked) == expected_record(cat_id="976759", **as_text)
 
 
 # The truth
@@ -219,7 +222,7 @@ def test_the_text_of_a_url_and_the_numbers_of_a_call_mean_the_same() -> None:
 
 @pytest.mark.parametrize("params", [{"cat_id": "976759"}, {"cat_id": "4044", "page": 12}, {"query": "lamp"}])
 def test_the_truth_has_the_contract_s_keys(params: dict[str, Any]) -> None:
-    record = truth(**params)
+    record = expected_record(**params)
     assert set(record) == LISTING_KEYS | ({"query"} if "query" in params else set())
     assert record["returned"] == len(record["products"])
     assert record["cat_id"] == record["category_id"] == params.get("cat_id", "0")
@@ -242,38 +245,41 @@ def test_the_truth_has_the_contract_s_keys(params: dict[str, Any]) -> None:
 def test_the_truth_names_the_levels_above() -> None:
     cat_id = leaves()[0]
     department, group, _ = cat_id.split("_")
-    assert [crumb["id"] for crumb in truth(cat_id=cat_id)["breadcrumbs"]] == [department, f"{department}_{group}"]
-    assert truth(cat_id=department)["breadcrumbs"] == []
+    assert [crumb["id"] for crumb in expected_record(cat_id=cat_id)["breadcrumbs"]] == [
+        department,
+        f"{department}_{group}",
+    ]
+    assert expected_record(cat_id=department)["breadcrumbs"] == []
 
 
 def test_a_search_finds_words_of_names_and_may_find_nothing() -> None:
-    found = truth(query="Cordless kettle")
+    found = expected_record(query="Cordless kettle")
     assert found["total_results"] > 0
     assert all("kettle" in p["name"].lower() and "cordless" in p["name"].lower() for p in found["products"])
-    nothing = truth(query="zzz qqq")
+    nothing = expected_record(query="zzz qqq")
     assert (nothing["products"], nothing["total_results"], nothing["has_more"]) == ([], 0, False)
 
 
 @pytest.mark.parametrize("params", [{"cat_id": "1"}, {"cat_id": "976759", "sort": "random"}])
 def test_what_is_not_there_has_no_truth(params: dict[str, Any]) -> None:
     with pytest.raises(KeyError):
-        truth(**params)
+        expected_record(**params)
 
 
 def test_a_url_means_its_category() -> None:
-    assert truth(url="https://www.walmart.com/browse/a/b/976759?x=1") == truth(cat_id="976759")
+    assert expected_record(url="https://www.walmart.com/browse/a/b/976759?x=1") == expected_record(cat_id="976759")
 
 
 # The faults
 
 
 def test_faults_are_categories_and_searches() -> None:
-    shop = world()
+    shop = site()
     assert set(shop.faults.values()) == set(FAULTS)
     for cat_id, name in shop.faults.items():
         assert re.fullmatch(r"990000_\d+", cat_id)
-        assert shop.fault(Ask(f"/browse/{cat_id}")) == shop.fault(Ask("/search", {"q": name})) == name
-    assert shop.fault(Ask("/browse/976759")) is None
+        assert shop.fault(FakeRequest(f"/browse/{cat_id}")) == shop.fault(FakeRequest("/search", {"q": name})) == name
+    assert shop.fault(FakeRequest("/browse/976759")) is None
     catalogue = shop.catalogue()
     assert {fault["name"]: fault["code"] for fault in catalogue["faults"].values()} == {
         name: fault.code for name, fault in FAULTS.items()
@@ -281,8 +287,8 @@ def test_faults_are_categories_and_searches() -> None:
 
 
 def test_a_listing_without_prices_is_true_in_the_rest() -> None:
-    ids_of = {name: cat_id for cat_id, name in World.fault_ids.items()}
-    whole, record = truth(cat_id=ids_of["slow"]), truth(cat_id=ids_of["no-prices"])
+    ids_of = {name: cat_id for cat_id, name in Site.fault_ids.items()}
+    whole, record = expected_record(cat_id=ids_of["slow"]), expected_record(cat_id=ids_of["no-prices"])
     assert ids(record) == ids(whole)
     assert {product["price"]["current_price"] for product in whole["products"]} != {None}
     nothing = {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}

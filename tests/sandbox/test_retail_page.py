@@ -12,19 +12,19 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.retail.site import World
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.site import Site
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/retail"
 
 
 @cache
-def world() -> World:
-    return World()
+def site() -> Site:
+    return Site()
 
 
 def big() -> str:
-    return world().big_category
+    return site().big_category
 
 
 def ids(record: dict[str, Any]) -> list[str]:
@@ -32,7 +32,7 @@ def ids(record: dict[str, Any]) -> list[str]:
 
 
 def page(cat_id: str, **args: str) -> bytes:
-    status, _, body = world().page(Ask(f"/browse/any/slugs/{cat_id}", args))
+    status, _, body = site().page(FakeRequest(f"/browse/any/slugs/{cat_id}", args))
     assert status == 200
     return body
 
@@ -64,7 +64,7 @@ def test_a_page_shows_what_is_true(number: int) -> None:
     cat_id = big()
     body, record = (
         page(cat_id, page=str(number), sort="best_seller"),
-        world().truth({"cat_id": cat_id, "page": number, "sort": "best_seller"}),
+        site().expected_record({"cat_id": cat_id, "page": number, "sort": "best_seller"}),
     )
     found = listing(body)
     rows = [row for row in grid_rows(found) if row["__typename"] == "Product"]
@@ -79,13 +79,13 @@ def test_a_page_shows_what_is_true(number: int) -> None:
 
 
 def test_slugs_make_no_difference() -> None:
-    assert world().page(Ask("/browse/976759")) == world().page(Ask("/browse/food/and/more/976759"))
+    assert site().page(FakeRequest("/browse/976759")) == site().page(FakeRequest("/browse/food/and/more/976759"))
 
 
 def test_past_the_end_is_an_empty_page_and_unknown_is_404() -> None:
     assert grid_rows(listing(page(big(), page="12"))) == []
-    assert world().page(Ask("/browse/food/1"))[0] == 404
-    assert world().page(Ask("/elsewhere"))[0] == 404
+    assert site().page(FakeRequest("/browse/food/1"))[0] == 404
+    assert site().page(FakeRequest("/elsewhere"))[0] == 404
 
 
 def test_pages_hold_the_real_ones_distractions() -> None:
@@ -119,7 +119,7 @@ def test_pages_name_the_subcategories_and_the_prices() -> None:
         if "allSortAndFilterFacets" in module.get("configs", {})
     ]
     by_type = {facet["type"]: facet for facet in facets}
-    assert [value["id"] for value in by_type["cat_id"]["values"]] == list(world().categories["976759"].children)
+    assert [value["id"] for value in by_type["cat_id"]["values"]] == list(site().categories["976759"].children)
     assert by_type["price"]["min"] == 0 < by_type["price"]["max"]
 
 
@@ -132,9 +132,9 @@ def test_pages_weigh_what_the_real_ones_do() -> None:
 
 
 def test_light_pages_are_small_and_as_true() -> None:
-    light = World(light=True)
-    body = light.page(Ask("/browse/976759"))[2]
-    record = light.truth({"cat_id": "976759"})
+    light = Site(light=True)
+    body = light.page(FakeRequest("/browse/976759"))[2]
+    record = light.expected_record({"cat_id": "976759"})
     assert len(body) < 60_000
     assert [r["usItemId"] for r in grid_rows(listing(body)) if r["__typename"] == "Product"] == ids(record)
     assert record["returned"] > 0
@@ -164,7 +164,7 @@ def test_the_structure_is_the_real_one(capture: str) -> None:
     if not file.exists():
         pytest.skip(f"the captures are not on this machine ({file})")
     real = key_paths(listing(file.read_bytes()))
-    ours = key_paths(listing(world().page(Ask("/search", {"q": "kettle"}))[2]))
+    ours = key_paths(listing(site().page(FakeRequest("/search", {"q": "kettle"}))[2]))
     for number in (1, 2, 3):
         ours |= key_paths(listing(page(big(), page=str(number))))
     missing = real - ours

@@ -16,8 +16,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.retail.site import FAULTS, World
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.site import FAULTS, Site
 
 ROOT = Path(__file__).parents[2]
 CHALLENGE = (b"Robot or human?", b'id="px-captcha"', b"blockScript")
@@ -66,7 +66,7 @@ def search(name: str) -> str:
 
 
 def category(name: str) -> str:
-    return "/browse/faults/" + next(cat_id for cat_id, fault in World.fault_ids.items() if fault == name)
+    return "/browse/faults/" + next(cat_id for cat_id, fault in Site.fault_ids.items() if fault == name)
 
 
 @dataclass(frozen=True)
@@ -198,11 +198,11 @@ def test_no_other_interface_is_listened_on(origin: str) -> None:
 def test_the_truth_can_be_asked_for(origin: str, params: dict[str, str]) -> None:
     answer = get(origin, f"/__truth__?{urlencode(params)}")
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
-    assert json.loads(answer.body) == World().truth(params)
+    assert json.loads(answer.body) == Site().expected_record(params)
 
 
 def test_the_world_can_be_asked_for(origin: str) -> None:
-    assert json.loads(get(origin, "/__world__").body) == World().catalogue()
+    assert json.loads(get(origin, "/__world__").body) == Site().catalogue()
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,9 @@ def test_what_the_shop_has_not_is_404(origin: str, path: str) -> None:
 
 
 def test_pages_come_over_the_wire_as_the_world_makes_them(origin: str) -> None:
-    assert get(origin, "/browse/food/976759?page=2").body == World().page(Ask("/browse/976759", {"page": "2"}))[2]
+    assert (
+        get(origin, "/browse/food/976759?page=2").body == Site().page(FakeRequest("/browse/976759", {"page": "2"}))[2]
+    )
 
 
 @pytest.mark.usefixtures("origin")

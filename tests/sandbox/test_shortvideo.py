@@ -10,32 +10,32 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.shortvideo.page import SCRIPT, signature
-from crawler.sandbox.shortvideo.site import FAULTS, PAGE_SIZE, RESULTS, World
+from crawler.sandbox.shortvideo.site import FAULTS, PAGE_SIZE, RESULTS, Site
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/shortvideo"
 AGENT = "Browser/1.0"
 
 
-def signed(world: World, words: str, start: int, **changes: str) -> Ask:
+def signed(site: Site, words: str, start: int, **changes: str) -> FakeRequest:
     """The page's own call, as its script would make it."""
     args = {
         "keyword": words,
         "offset": str(start),
-        "search_id": world.log_id(words) if start else "",
-        "X-Bogus": signature("|".join((world.nonce(words), words, str(start), AGENT))),
+        "search_id": site.log_id(words) if start else "",
+        "X-Bogus": signature("|".join((site.nonce(words), words, str(start), AGENT))),
     }
-    return Ask(RESULTS, args | changes, headers={"user-agent": AGENT})
+    return FakeRequest(RESULTS, args | changes, headers={"user-agent": AGENT})
 
 
 def test_the_same_seed_gives_the_same_site() -> None:
-    assert World(5).answer("whales", 0) == World(5).answer("whales", 0)
-    assert World(5).answer("whales", 0) != World(6).answer("whales", 0)
+    assert Site(5).answer("whales", 0) == Site(5).answer("whales", 0)
+    assert Site(5).answer("whales", 0) != Site(6).answer("whales", 0)
 
 
 def test_the_call_is_answered_to_the_page() -> None:
-    status, _, body = World().page(signed(World(), "whales", 0))
+    status, _, body = Site().page(signed(Site(), "whales", 0))
     assert (status, orjson.loads(body)["cursor"]) == (200, PAGE_SIZE)
 
 
@@ -50,42 +50,42 @@ def test_the_call_is_answered_to_the_page() -> None:
     ],
 )
 def test_a_plain_call_is_refused(changes: dict[str, str]) -> None:
-    assert World().page(signed(World(), "whales", 12, **changes)) == (200, {"Content-Type": "application/json"}, b"")
+    assert Site().page(signed(Site(), "whales", 12, **changes)) == (200, {"Content-Type": "application/json"}, b"")
 
 
 def test_a_call_from_another_browser_is_refused() -> None:
-    ask = signed(World(), "whales", 0)
-    assert World().page(Ask(RESULTS, ask.args, headers={"user-agent": "Other/1.0"}))[2] == b""
+    ask = signed(Site(), "whales", 0)
+    assert Site().page(FakeRequest(RESULTS, ask.args, headers={"user-agent": "Other/1.0"}))[2] == b""
 
 
 def test_the_script_is_served_at_another_origin_only() -> None:
-    page = World().page(Ask("/search/photo", {"q": "whales"}, headers={"host": "127.0.0.1:81"}))[2]
+    page = Site().page(FakeRequest("/search/photo", {"q": "whales"}, headers={"host": "127.0.0.1:81"}))[2]
     assert f'<script src="http://localhost:81{SCRIPT}">'.encode() in page
-    assert World().page(Ask(SCRIPT, headers={"host": "127.0.0.1:81"}))[0] == 404
-    assert World().page(Ask(SCRIPT, headers={"host": "localhost:81"}))[0] == 200
+    assert Site().page(FakeRequest(SCRIPT, headers={"host": "127.0.0.1:81"}))[0] == 404
+    assert Site().page(FakeRequest(SCRIPT, headers={"host": "localhost:81"}))[0] == 200
 
 
 @pytest.mark.parametrize("words", ["whales", "long list"])
 def test_answers_overlap_and_hold_more_than_photo_posts(words: str) -> None:
-    world = World()
-    first, second = world.answer(words, 0), world.answer(words, PAGE_SIZE)
+    site = Site()
+    first, second = site.answer(words, 0), site.answer(words, PAGE_SIZE)
     assert first["item_list"][-1] == second["item_list"][0]
-    kinds = {post.kind for post in world.posts("long list")}
+    kinds = {post.kind for post in site.posts("long list")}
     assert kinds == {"photo", "video", "live", "empty"}
 
 
 def test_a_page_has_a_real_ones_weight() -> None:
-    assert 150_000 < len(World().page(Ask("/search/photo", {"q": "whales"}))[2]) < 600_000
+    assert 150_000 < len(Site().page(FakeRequest("/search/photo", {"q": "whales"}))[2]) < 600_000
 
 
 @pytest.mark.parametrize("params", [{}, {"keywords": "x", "cursor": "y"}, {"keywords": "x", "count": "many"}])
 def test_no_truth_for_what_is_no_target(params: dict[str, Any]) -> None:
     with pytest.raises((KeyError, ValueError)):
-        World().truth(params)
+        Site().expected_record(params)
 
 
 def test_every_fault_is_listed() -> None:
-    assert World().catalogue()["faults"].keys() == FAULTS.keys()
+    assert Site().catalogue()["faults"].keys() == FAULTS.keys()
 
 
 def paths(value: Any, above: str = "") -> Iterator[str]:
@@ -102,8 +102,8 @@ def paths(value: Any, above: str = "") -> Iterator[str]:
 def test_answers_have_the_real_ones_structure() -> None:
     real = json.loads((CAPTURES / "web_search_general_full_page1_2026-02-05.json").read_text())["data"]
     wanted = {path for entry in real["data"] if "item" in entry for path in paths(entry["item"])}
-    ours = {path for offset in range(0, 120, 12) for path in paths(World().answer("long list", offset)["item_list"])}
+    ours = {path for offset in range(0, 120, 12) for path in paths(Site().answer("long list", offset)["item_list"])}
     found = {path.removeprefix("[]") for path in ours}
     assert len(wanted & found) >= 0.9 * len(wanted), sorted(wanted - found)
     around = real.keys() - {"tt_chain_token", "cookie", "data"}
-    assert around <= World().answer("whales", 0).keys()
+    assert around <= Site().answer("whales", 0).keys()

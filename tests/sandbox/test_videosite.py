@@ -14,12 +14,12 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite.extra import player
 from crawler.sandbox.videosite.item import lockup
 from crawler.sandbox.videosite.lists import read_token, tab_data, token
 from crawler.sandbox.videosite.parts import ago, clock, compact
-from crawler.sandbox.videosite.site import FAULTS, World
+from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.sandbox.videosite.world import CODES
 
 ROOT = Path(__file__).parents[2]
@@ -42,18 +42,21 @@ PROFILE_KEYS = {
 
 
 @cache
-def world() -> World:
-    return World()
+def world() -> Site:
+    return Site()
 
 
-def data(name: str, tab: str = "videos", of: World | None = None) -> dict[str, Any]:
+def data(name: str, tab: str = "videos", of: Site | None = None) -> dict[str, Any]:
     of = of or world()
     return tab_data(of.named(name), tab, heavy=of.heavy)
 
 
 def digest(seed: int) -> str:
-    site = World(seed, light=True)
-    seen = [site.page(Ask("/@harborlights/videos"))[2], orjson.dumps(site.truth({"username": "harborlights"}))]
+    site = Site(seed, light=True)
+    seen = [
+        site.page(FakeRequest("/@harborlights/videos"))[2],
+        orjson.dumps(site.expected_record({"username": "harborlights"})),
+    ]
     return hashlib.sha256(b"".join(seen)).hexdigest()
 
 
@@ -101,7 +104,7 @@ def test_every_kind_of_channel_is_there() -> None:
 
 @pytest.mark.parametrize("params", [{"username": "harborlights"}, {"username": "onlyshorts", "type": "short"}])
 def test_the_truth_has_the_contract_s_keys(params: dict[str, Any]) -> None:
-    record = world().truth(params)
+    record = world().expected_record(params)
     assert set(record) == {"pagination", "posts", "profile"}
     assert set(record["pagination"]) == {"cursor", "has_more"}
     assert set(record["profile"]) == PROFILE_KEYS
@@ -110,24 +113,24 @@ def test_the_truth_has_the_contract_s_keys(params: dict[str, Any]) -> None:
 
 
 def test_ten_pages() -> None:
-    pages = [world().truth({"username": "@harborlights", "page": number}) for number in range(1, 11)]
+    pages = [world().expected_record({"username": "@harborlights", "page": number}) for number in range(1, 11)]
     assert [len(page["posts"]) for page in pages] == [30] * 9 + [27]
     assert [page["pagination"]["has_more"] for page in pages] == [True] * 9 + [False]
     with pytest.raises(IndexError):
-        world().truth({"username": "@harborlights", "page": 11})
+        world().expected_record({"username": "@harborlights", "page": 11})
 
 
 @pytest.mark.parametrize("name", ["nobody", "@", "UC0000000000000000000000"])
 def test_what_is_not_there_has_no_truth(name: str) -> None:
     with pytest.raises(KeyError):
-        world().truth({"username": name})
+        world().expected_record({"username": name})
 
 
 def test_faults_are_channels() -> None:
     for name in FAULTS:
-        assert world().fault(Ask(f"/@{name}/videos")) == name
-        assert world().fault(Ask(f"/channel/{world().named(name).id}/videos")) == name
-    assert world().fault(Ask("/@harborlights/videos")) is None
+        assert world().fault(FakeRequest(f"/@{name}/videos")) == name
+        assert world().fault(FakeRequest(f"/channel/{world().named(name).id}/videos")) == name
+    assert world().fault(FakeRequest("/@harborlights/videos")) is None
     assert {each["name"]: each["code"] for each in world().catalogue()["faults"].values()} == {
         name: fault.code for name, fault in FAULTS.items()
     }
@@ -163,10 +166,10 @@ def test_times() -> None:
 
 
 def test_pages_weigh_what_the_real_ones_do() -> None:
-    body = world().page(Ask("/@harborlights/videos"))[2]
+    body = world().page(FakeRequest("/@harborlights/videos"))[2]
     assert len(body) > 300_000
     assert len(zlib.compress(body, 6)) > len(body) / 20
-    assert len(World(light=True).page(Ask("/@harborlights/videos"))[2]) < 100_000
+    assert len(Site(light=True).page(FakeRequest("/@harborlights/videos"))[2]) < 100_000
 
 
 def key_paths(tree: object) -> set[tuple[str, ...]]:
@@ -184,15 +187,15 @@ def key_paths(tree: object) -> set[tuple[str, ...]]:
     return found
 
 
-def further(name: str) -> dict[str, Any]:
+def followup(name: str) -> dict[str, Any]:
     body = orjson.dumps({"continuation": token(world().named(name), "videos", 1, heavy=True)})
-    found: dict[str, Any] = orjson.loads(world().page(Ask("/youtubei/v1/browse", {}, "POST", {}, body))[2])
+    found: dict[str, Any] = orjson.loads(world().page(FakeRequest("/youtubei/v1/browse", {}, "POST", {}, body))[2])
     return found
 
 
 STRUCTURES = {
     "browse_videos_lockup_p1_creativecommons_202605.json": lambda: data("harborlights"),
-    "browse_videos_lockup_p2_creativecommons_202605.json": lambda: further("harborlights"),
+    "browse_videos_lockup_p2_creativecommons_202605.json": lambda: followup("harborlights"),
     "browse_streams_lockup_p1_jeffgeerling_202605.json": lambda: data("harborlights", "streams"),
     "browse_shorts_p1_doobydobap_202601.json": lambda: data("harborlights", "shorts"),
     "browse_videos_videorenderer_vsauce_PREMIUM_202601.json": lambda: data("saltmill"),

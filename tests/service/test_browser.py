@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from crawler.sandbox.retail.site import World as Shop
-from crawler.sandbox.shortvideo.site import World
+from crawler.sandbox.retail.site import Site as Shop
+from crawler.sandbox.shortvideo.site import Site
 from crawler.sandbox.shortvideo.world import LONG
 from tests.browsers import alive, chromium_tree, memory, require_chromium
 from tests.service.client import CATEGORY, HEADERS, Reply, call, many
@@ -52,7 +52,7 @@ def test_no_browser_is_started_before_a_page_needs_it(browsing: Service) -> None
 def test_a_search_is_one_page_load_and_says_what_it_loaded(browsing: Service) -> None:
     before = len(pages(browsing))
     reply = search(browsing, "one load")
-    assert reply.body["data"] == World().truth({"keywords": "one load"})
+    assert reply.body["data"] == Site().expected_record({"keywords": "one load"})
     (line,) = pages(browsing)[before:]
     assert "'document': 1" in line
     assert re.search(r"blocked=.*'image': \d+", line)
@@ -70,7 +70,7 @@ def test_ten_pages_by_cursor_have_every_row_once(browsing: Service) -> None:
     truth = [
         row["aweme_id"]
         for start in ("0", "30", "60")
-        for row in World().truth({"keywords": LONG, "cursor": start})["search_item_list"]
+        for row in Site().expected_record({"keywords": LONG, "cursor": start})["search_item_list"]
     ]
     assert rows == truth[:90]
     assert cursor == "90"
@@ -84,7 +84,7 @@ def test_thirty_targets_share_four_pages(browsing: Service) -> None:
             browsing.url, [(SEARCH, params) for params in wanted], at_once=30, headers=HEADERS | {"Prefer": "wait=120"}
         )
     )
-    assert [reply.body["data"] for reply in replies] == [World().truth(params) for params in wanted]
+    assert [reply.body["data"] for reply in replies] == [Site().expected_record(params) for params in wanted]
     lines = pages(browsing)[before:]
     open_contexts = [int(found[1]) for line in lines if (found := re.search(r"open_contexts=(\d+)", line))]
     assert len(lines) == 30
@@ -121,7 +121,7 @@ def test_a_browser_that_is_killed_is_replaced(browsing: Service) -> None:
     calls.join(timeout=60)
     assert [(reply.code, reply.body["status"]["retryable"]) for reply in replies] == [("UPSTREAM_ERROR", True)] * 4
     assert {reply.body["error"]["upstream"]["reason"] for reply in replies} == {"browser_gone"}
-    assert search(browsing, "after the kill").body["data"] == World().truth({"keywords": "after the kill"})
+    assert search(browsing, "after the kill").body["data"] == Site().expected_record({"keywords": "after the kill"})
     assert browser not in chromium_tree(browsing.process.pid)
 
 
@@ -161,7 +161,7 @@ def test_without_a_browser_the_error_says_how_to_get_one(tmp_path: Path) -> None
 def test_what_the_shop_refuses_a_plain_request_is_read_in_the_browser(tmp_path: Path) -> None:
     require_chromium()
     shut = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
-    truth = Shop().truth({"scraper": "retail-category-v4", "cat_id": shut})
+    truth = Shop().expected_record({"scraper": "retail-category-v4", "cat_id": shut})
     with running(tmp_path / "log", *PATIENT, "BROWSER_FALLBACK=retail") as service:
         reply = call(service.url, CATEGORY, {"cat_id": shut}, timeout=60)
         assert reply.body["data"] == truth

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from crawler.registry import scrapers
-from crawler.sandbox.retail.site import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, Site
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call
 from tests.service.conftest import Service
 
@@ -48,7 +48,7 @@ def assert_envelope(reply: Reply, status: int, code: str, *, retryable: bool) ->
 def test_success(service: Service) -> None:
     reply = call(service.url, CATEGORY, {"cat_id": "976759"})
     assert_envelope(reply, 200, "OK", retryable=False)
-    assert reply.body["data"] == World().truth({"cat_id": "976759"})
+    assert reply.body["data"] == Site().expected_record({"cat_id": "976759"})
     assert reply.body["meta"]["client_id"] == "sandbox"
     assert reply.body["meta"]["scraper"] == "retail-category-v4"
 
@@ -76,7 +76,7 @@ def test_id_and_both_urls_give_equal_data(service: Service) -> None:
 )
 def test_categories_equal_the_truth(service: Service, params: dict[str, Any]) -> None:
     reply = call(service.url, CATEGORY, params)
-    assert reply.body["data"] == World().truth(params)
+    assert reply.body["data"] == Site().expected_record(params)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_categories_equal_the_truth(service: Service, params: dict[str, Any]) ->
 )
 def test_searches_equal_the_truth(service: Service, params: dict[str, Any]) -> None:
     reply = call(service.url, SEARCH, params)
-    assert reply.body["data"] == World().truth(params)
+    assert reply.body["data"] == Site().expected_record(params)
 
 
 def test_past_the_end_is_empty_and_no_error(service: Service) -> None:
@@ -106,7 +106,7 @@ def test_faults_of_the_platform(service: Service, fault: str) -> None:
         "UPSTREAM_TIMEOUT": 504,
     }[code]
     retryable = code not in {"OK", "TARGET_NOT_FOUND", "EXTRACTION_FAILED"}
-    (cat_id,) = (cat_id for cat_id, name in World().faults.items() if name == fault)
+    (cat_id,) = (cat_id for cat_id, name in Site().faults.items() if name == fault)
     reply = call(service.url, CATEGORY, {"cat_id": cat_id})
     assert_envelope(reply, status, code, retryable=retryable)
     if code == "UPSTREAM_RATE_LIMITED":

@@ -197,14 +197,14 @@ def test_every_line_of_a_target_carries_its_request_id(tmp_path: Path) -> None:
     lines = [dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)) for line in log.splitlines()]
     seen = []
     for line in lines:
-        if line.get("event") in {"retry", "fetched_again"}:
+        if line.get("event") == "retried":
             query = parse_qs(urlsplit(line["url"].strip('"')).query)
             asked = (query["q"][0], query.get("page", ["1"])[0])
             assert line["request_id"] == ids[asked], line
             seen.append((line["event"], asked))
     assert sorted(set(seen)) == sorted(
-        [("retry", each) for each in ids if each[0] == "flaky"]
-        + [("fetched_again", each) for each in ids if each[0] == "wrong-page"]
+        [("retried", each) for each in ids if each[0] == "flaky"]
+        + [("retried", each) for each in ids if each[0] == "wrong-page"]
     )
     ended = {line["request_id"]: line["code"] for line in lines if line.get("event") == "call"}
     assert ended == {reply.body["request_id"]: reply.code for reply in replies}

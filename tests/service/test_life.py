@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crawler.sandbox.retail.site import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import ROOT, running
@@ -20,7 +20,7 @@ from tests.service.conftest import ROOT, running
 
 def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
     """Calls of which a third meet a fault, every kind in turn."""
-    faults = sorted(cat_id for cat_id, name in World.fault_ids.items() if name != "hang")
+    faults = sorted(cat_id for cat_id, name in Site.fault_ids.items() if name != "hang")
     return [
         (CATEGORY, {"cat_id": faults[n // 3 % len(faults)]} if n % 3 == 0 else {"cat_id": "3944", "page": n % 5 + 1})
         for n in range(size)
@@ -29,7 +29,7 @@ def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
 
 def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
     """The codes that the calls must end with."""
-    faults = [World.fault_ids.get(params["cat_id"]) for _, params in calls]
+    faults = [Site.fault_ids.get(params["cat_id"]) for _, params in calls]
     return [FAULTS[fault].code if fault else "OK" for fault in faults]
 
 

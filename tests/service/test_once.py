@@ -28,8 +28,8 @@ from tests.service.metrics_of import value
 RETAIL = "retail-category-v4"
 
 
-def keyed(key: str, **further: str) -> dict[str, str]:
-    return {**HEADERS, "Idempotency-Key": key, **further}
+def keyed(key: str, **followups: str) -> dict[str, str]:
+    return {**HEADERS, "Idempotency-Key": key, **followups}
 
 
 def fetched(service: Service, scraper: str, code: str = "OK") -> float:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-from crawler.sandbox.professional.site import World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.professional.site import Site
+from crawler.sandbox.protocol import FakeRequest
 from tests.crawls import crawl
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service, running
@@ -30,7 +30,7 @@ def test_endpoint_crawl_and_extract_agree(service: Service, tmp_path: Path) -> N
         assert (reply.status, reply.code) == (200, "OK")
         assert json.dumps(reply.body["data"]) == crawled[slug]
     page = tmp_path / "page.html"
-    page.write_bytes(World().page(Ask(f"/in/{quote(slug)}"))[2])
+    page.write_bytes(Site().page(FakeRequest(f"/in/{quote(slug)}"))[2])
     command = [sys.executable, "-m", "scrapy", "extract", "professional-profile", str(page)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     assert json.dumps(json.loads(done.stdout)) == crawled[slug]

@@ -10,7 +10,7 @@ import orjson
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.http import HtmlResponse
 
-from crawler.targets.tracker import target_settled
+from crawler.targets.tracker import target_completed
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -41,23 +41,23 @@ class InstantHandler(BaseDownloadHandler):
 
 
 class MemoryLog:
-    """Writes ``<targets settled> <resident kB>`` every 10,000 targets to ``MEMORY_LOG``."""
+    """Writes ``<targets completed> <resident kB>`` every 10,000 targets to ``MEMORY_LOG``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.settled = 0
+        self.completed = 0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MemoryLog:
         log = cls(Path(crawler.settings["MEMORY_LOG"]))
-        crawler.signals.connect(log.target_settled, target_settled)
+        crawler.signals.connect(log.target_completed, target_completed)
         return log
 
-    def target_settled(self) -> None:
+    def target_completed(self) -> None:
         """Counts, and writes every now and then."""
-        self.settled += 1
-        if self.settled % 10_000 == 0:
+        self.completed += 1
+        if self.completed % 10_000 == 0:
             resident = re.search(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())
             assert resident
             with self.path.open("a") as file:
-                file.write(f"{self.settled} {resident.group(1)}\n")
+                file.write(f"{self.completed} {resident.group(1)}\n")

@@ -17,8 +17,8 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ScrapeError
 from crawler.platforms.photoapp.pages import PostPage
 from crawler.platforms.photoapp.requests import post_request
-from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
+from crawler.sandbox.protocol import FakeRequest
 from crawler.spiders.photoapp import PhotoappSpider
 from tests.crawls import crawl
 from tests.service.client import call
@@ -48,10 +48,10 @@ def targets(file: Path, urls: dict[str, str]) -> str:
 
 
 def test_every_fault_by_name_and_every_post(tmp_path: Path) -> None:
-    world = World()
-    urls = {name: world.url_of_fault(name) for name in FAULTS}
-    urls |= {code: f"{HOME}/{world.posts[code].owner.username}/reel/{code}/?igsh=x" for code in world.listed[::2]}
-    urls |= {f"to {code}": f"{HOME}/share/reel/{token}" for token, code in list(world.shares.items())[::20]}
+    site = Site()
+    urls = {name: site.url_of_fault(name) for name in FAULTS}
+    urls |= {code: f"{HOME}/{site.posts[code].owner.username}/reel/{code}/?igsh=x" for code in site.listed[::2]}
+    urls |= {f"to {code}": f"{HOME}/share/reel/{token}" for token, code in list(site.shares.items())[::20]}
     urls |= {f"refused {number}": url for number, url in enumerate(REFUSED)}
     arguments = ("-a", targets(tmp_path / "t.jsonl", urls), "-s", "PHOTOAPP_PLAY_COUNTS=1")
     status, out, failures, log = crawl(tmp_path, *arguments, spider="photoapp")
@@ -62,54 +62,56 @@ def test_every_fault_by_name_and_every_post(tmp_path: Path) -> None:
     expected = {name: FAULTS[name].code if name in FAULTS else "OK" for name in urls}
     expected |= {f"refused {number}": "INVALID_REQUEST" for number in range(len(REFUSED))}
     assert {name: code for name, code in found.items() if expected[name] != code} == {}
-    assert {line["id"] for line in out if line["data"] != world.truth({"url": urls[line["id"]], "plays": "1"})} == set()
+    assert {
+        line["id"] for line in out if line["data"] != site.expected_record({"url": urls[line["id"]], "plays": "1"})
+    } == set()
     assert any(line["data"]["data"]["xdt_shortcode_media"]["video_play_count"] for line in out)
 
 
 def test_all_ways_give_the_same_bytes(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    world = World()
+    site = Site()
     url = f"{HOME}/p/{EXAMPLE}/"
     status, out, _, log = crawl(tmp_path, "-a", f"url={url}", spider="photoapp")
     assert status == 0, log
     crawled = (tmp_path / "out.jsonl").read_bytes().strip()
     extract = Extract(tmp_path, capsysbinary)
-    extracted = extract(SCRAPER, extract.file(world.page(Ask(f"/p/{EXAMPLE}/"))[2]), "-a", f"url={url}")
+    extracted = extract(SCRAPER, extract.file(site.page(FakeRequest(f"/p/{EXAMPLE}/"))[2]), "-a", f"url={url}")
     with running(tmp_path / "log") as service:
         reply = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": url})
         assert orjson.dumps(reply.body["data"]) == orjson.dumps(extracted.out) == crawled
-        assert out == [world.truth({"url": url})]
+        assert out == [site.expected_record({"url": url})]
         for name in ("shell", "age-gate", "private", "login-redirect", "blind", "partial-error", "share-login"):
-            failed = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": world.url_of_fault(name)})
+            failed = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": site.url_of_fault(name)})
             assert (failed.status, failed.code) == (STATUSES[FAULTS[name].code], FAULTS[name].code), name
-        reel = next(code for code in world.listed if world.posts[code].is_video)
+        reel = next(code for code in site.listed if site.posts[code].is_video)
         played = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": f"{HOME}/reel/{reel}/"}).body["data"]
-        assert played == world.truth({"url": f"{HOME}/reel/{reel}/"})
+        assert played == site.expected_record({"url": f"{HOME}/reel/{reel}/"})
         assert played["data"]["xdt_shortcode_media"]["video_play_count"] is None  # only by the setting
         refused = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": f"{HOME}/stories/a/1/"})
         assert (refused.status, refused.code) == (400, "INVALID_REQUEST")
 
 
-def of_form(world: World, code: str, form: str) -> bytes:
+def of_form(site: Site, code: str, form: str) -> bytes:
     asked: dict[str, Any] = {"shortcode": code, "form": form}
-    return world.page(Ask("/graphql/query", method="POST", body=orjson.dumps(asked)))[2]
+    return site.page(FakeRequest("/graphql/query", method="POST", body=orjson.dumps(asked)))[2]
 
 
 def test_extract_joins_the_files_of_one_post(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    world = World(light=True)
+    site = Site(light=True)
     post = next(
         post
-        for post in (world.posts[code] for code in world.listed)
-        if post.timing == "embed" and post.is_video and not post.hidden and post in world.reels(post.owner)
+        for post in (site.posts[code] for code in site.listed)
+        if post.timing == "embed" and post.is_video and not post.hidden and post in site.reels(post.owner)
     )
     url = f"{HOME}/p/{post.code}/"
     extract = Extract(tmp_path, capsysbinary)
     files = [
-        extract.file(world.page(Ask(f"/p/{post.code}/embed/captioned/"))[2], "embed.html"),
-        extract.file(world.reels_page(post.owner), "reels.html"),
-        extract.file(world.page(Ask(f"/p/{post.code}/"))[2], "page.html"),
+        extract.file(site.page(FakeRequest(f"/p/{post.code}/embed/captioned/"))[2], "embed.html"),
+        extract.file(site.reels_page(post.owner), "reels.html"),
+        extract.file(site.page(FakeRequest(f"/p/{post.code}/"))[2], "page.html"),
     ]
-    assert extract(SCRAPER, *files).out == world.truth({"url": url, "plays": "1"})
-    item = extract(SCRAPER, extract.file(of_form(world, post.code, "item"), "item.json"), files[0])
+    assert extract(SCRAPER, *files).out == site.expected_record({"url": url, "plays": "1"})
+    item = extract(SCRAPER, extract.file(of_form(site, post.code, "item"), "item.json"), files[0])
     assert item.out["data"]["xdt_shortcode_media"]["video_duration"] == post.duration
     assert extract(SCRAPER, files[1]).code == 2
 
@@ -117,11 +119,11 @@ def test_extract_joins_the_files_of_one_post(tmp_path: Path, capsysbinary: pytes
 def test_a_label_in_whole_seconds_gives_way_to_the_embed_page(
     tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    world = World(light=True)
-    post = next(p for p in (world.posts[c] for c in world.listed) if p.timing == "label" and p.is_video)
+    site = Site(light=True)
+    post = next(p for p in (site.posts[c] for c in site.listed) if p.timing == "label" and p.is_video)
     extract = Extract(tmp_path, capsysbinary)
-    page = extract.file(world.page(Ask(f"/p/{post.code}/"))[2], "page.html")
-    embed = extract.file(world.page(Ask(f"/p/{post.code}/embed/captioned/"))[2], "embed.html")
+    page = extract.file(site.page(FakeRequest(f"/p/{post.code}/"))[2], "page.html")
+    embed = extract.file(site.page(FakeRequest(f"/p/{post.code}/embed/captioned/"))[2], "embed.html")
     assert extract(SCRAPER, page).out["data"]["xdt_shortcode_media"]["video_duration"] == int(post.duration)
     assert extract(SCRAPER, page, embed).out["data"]["xdt_shortcode_media"]["video_duration"] == post.duration
 
@@ -139,8 +141,8 @@ def test_a_label_in_whole_seconds_gives_way_to_the_embed_page(
 def test_what_a_plain_request_does_not_get_a_browser_is_asked_for(
     fault: str, fallback: list[str], code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(light=True)
-    (number,) = (number for number, name in world.faults.items() if name == fault)
+    site = Site(light=True)
+    (number,) = (number for number, name in site.faults.items() if name == fault)
     asked = post_request(HOME, number)
     asked.meta["target"] = None
     spider = PhotoappSpider(url=f"{HOME}/p/{number}/")
@@ -151,12 +153,12 @@ def test_what_a_plain_request_does_not_get_a_browser_is_asked_for(
         return PostPage(response=response, page_params=PageParams({"shortcode": number}))
 
     async def browse(request: Request, _target: object) -> Response:
-        assert "visit" in request.meta
-        shown = page(world.page(Ask(f"/p/{number}/")))
+        assert "page_session_factory" in request.meta
+        shown = page(site.page(FakeRequest(f"/p/{number}/")))
         return Response(asked.url, request=request.replace(cb_kwargs={"page": shown}))
 
     monkeypatch.setattr(spider, "fetch", browse)
-    refused = page(world.damaged(fault, Ask(f"/p/{number}/")))
+    refused = page(site.damaged(fault, FakeRequest(f"/p/{number}/")))
     found = ""
     try:
         post = asyncio.run(asyncio.run(spider.read(refused, asked)).to_item())

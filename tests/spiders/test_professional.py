@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from crawler.sandbox.professional.site import FAULTS, World
+from crawler.sandbox.professional.site import FAULTS, Site
 from tests.crawls import crawl
 
 SITE = "https://www.linkedin.com/in/"
@@ -19,7 +19,7 @@ def test_one_target(tmp_path: Path) -> None:
     url = "se.linkedin.com/in/mara-lindqvist/sv?trk=x"
     code, out, failures, log = crawl(tmp_path, "-a", f"url={url}", spider="professional")
     assert (code, failures) == (0, []), log
-    assert out == [World().truth({"url": url})]
+    assert out == [Site().expected_record({"url": url})]
 
 
 @pytest.mark.parametrize("url", ["https://www.linkedin.com/company/x", "https://evil.example/in/mara-lindqvist"])
@@ -30,19 +30,19 @@ def test_a_bad_url_is_a_failed_target(tmp_path: Path, url: str) -> None:
 
 
 def test_every_member_and_every_fault_has_its_outcome(tmp_path: Path) -> None:
-    world = World()
+    site = Site()
     targets = tmp_path / "targets.jsonl"
     targets.write_text(
-        "\n".join(json.dumps({"id": slug, "url": SITE + quote(slug)}) for slug in (*world.members, *FAULTS))
+        "\n".join(json.dumps({"id": slug, "url": SITE + quote(slug)}) for slug in (*site.members, *FAULTS))
     )
     arguments = ("-a", f"targets={targets}", *NO_BREAKER)
     status, out, failures, log = crawl(tmp_path, *arguments, spider="professional")
     assert status == 4, log
-    expected = dict.fromkeys(world.members, "OK") | {name: fault.code for name, fault in FAULTS.items()}
+    expected = dict.fromkeys(site.members, "OK") | {name: fault.code for name, fault in FAULTS.items()}
     found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
     assert {target: code for target, code in found.items() if expected[target] != code} == {}
     assert len(out) + len(failures) == len(expected)
-    assert [line["id"] for line in out if line["data"] != world.truth({"url": SITE + quote(line["id"])})] == []
+    assert [line["id"] for line in out if line["data"] != site.expected_record({"url": SITE + quote(line["id"])})] == []
 
 
 def test_status_999_is_never_retried(tmp_path: Path) -> None:

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from crawler.sandbox.retail.site import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, Site
 from tests.crawls import crawl
 
 
 def fault_id(name: str) -> str:
-    return next(cat_id for cat_id, fault in World().faults.items() if fault == name)
+    return next(cat_id for cat_id, fault in Site().faults.items() if fault == name)
 
 
 def test_one_target(tmp_path: Path) -> None:
     code, out, failures, log = crawl(tmp_path, "-a", "cat_id=976759")
     assert (code, failures) == (0, []), log
-    assert out == [World().truth({"scraper": "retail-category-v4", "cat_id": "976759"})]
+    assert out == [Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})]
     assert "OK=1" in log
 
 
@@ -47,15 +47,17 @@ def test_a_missing_targets_file_breaks_the_run(tmp_path: Path) -> None:
 
 
 def test_pages_are_followed(tmp_path: Path) -> None:
-    big = World().big_category
+    big = Site().big_category
     status, out, _, log = crawl(tmp_path, "-a", f"cat_id={big}", "-a", "max_pages=3")
     assert status == 0, log
     assert [page["page"] for page in out] == [1, 2, 3]
-    assert out == [World().truth({"scraper": "retail-category-v4", "cat_id": big, "page": page}) for page in (1, 2, 3)]
+    assert out == [
+        Site().expected_record({"scraper": "retail-category-v4", "cat_id": big, "page": page}) for page in (1, 2, 3)
+    ]
 
 
 def test_plain_paging_stops_at_the_ceiling(tmp_path: Path) -> None:
-    status, out, _, log = crawl(tmp_path, "-a", f"cat_id={World().big_category}", "-a", "max_pages=25")
+    status, out, _, log = crawl(tmp_path, "-a", f"cat_id={Site().big_category}", "-a", "max_pages=25")
     assert status == 0, log
     rows = {page["page"]: page["returned"] for page in out}
     assert (rows[5], rows[10], rows[11]) == (49, 36, 12)
@@ -91,13 +93,13 @@ def test_every_line_of_a_mixed_file_has_one_outcome(tmp_path: Path, size: int) -
 
 @pytest.mark.soak
 def test_exhaustive_finds_what_plain_paging_cannot(tmp_path: Path) -> None:
-    world = World()
-    big = world.big_category
+    site = Site()
+    big = site.big_category
     status, out, failures, log = crawl(tmp_path, "-a", f"cat_id={big}", "-a", "exhaustive=true")
     assert (status, failures) == (0, []), log
     ids = [product["item_id"] for page in out for product in page["products"]]
     assert len(ids) == len(set(ids)), "each product once"
-    priced, unpriced = world.products_of(big)
+    priced, unpriced = site.products_of(big)
     assert len(priced & set(ids)) >= 0.99 * len(priced)
     assert len(unpriced & set(ids)) >= 0.90 * len(unpriced)
-    assert "sweep_done" in log
+    assert "exhaustive_done" in log

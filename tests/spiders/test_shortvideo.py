@@ -18,10 +18,10 @@ from crawler.browser.sessions import HANDLER
 from crawler.commands.extract import extract
 from crawler.registry import scrapers, spiders
 from crawler.sandbox.photoapp.site import FAULTS as POST_FAULTS
-from crawler.sandbox.photoapp.site import World as PhotoApp
+from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.retail.site import FAULTS as SHOP_FAULTS
-from crawler.sandbox.retail.site import World as Shop
-from crawler.sandbox.shortvideo.site import FAULTS, World
+from crawler.sandbox.retail.site import Site as Shop
+from crawler.sandbox.shortvideo.site import FAULTS, Site
 from tests.browsers import require_chromium
 
 ROOT = Path(__file__).parents[2]
@@ -69,15 +69,17 @@ def _lines(file: Path) -> list[Any]:
 def test_every_fault_ends_as_it_must(tmp_path: Path) -> None:
     names = sorted(FAULTS.keys() - LEFT_BY_TIME - LEFT_WHEN_QUIET)
     targets = [{"id": name, "keywords": name} for name in names]
-    further = {"login-wall": "TARGET_RESTRICTED", "captcha-later": "UPSTREAM_BLOCKED"}
-    further |= {"login-json-later": "TARGET_RESTRICTED", "repeated-page": "UPSTREAM_RATE_LIMITED"}
-    targets += [{"id": f"{name} further", "keywords": name, "cursor": "12"} for name in further]
+    followups = {"login-wall": "TARGET_RESTRICTED", "captcha-later": "UPSTREAM_BLOCKED"}
+    followups |= {"login-json-later": "TARGET_RESTRICTED", "repeated-page": "UPSTREAM_RATE_LIMITED"}
+    targets += [{"id": f"{name} further", "keywords": name, "cursor": "12"} for name in followups]
     data, failed, log = crawl(tmp_path, "shortvideo", targets)
     found = dict.fromkeys(data, "OK") | {name: line["code"] for name, line in failed.items()}
-    expected = {name: FAULTS[name].code for name in names} | {f"{name} further": code for name, code in further.items()}
+    expected = {name: FAULTS[name].code for name in names} | {
+        f"{name} further": code for name, code in followups.items()
+    }
     assert {name: code for name, code in found.items() if expected[name] != code} == {}, log
     assert found.keys() == expected.keys()
-    wrong = [name for name, record in data.items() if record != World().truth({"keywords": name})]
+    wrong = [name for name, record in data.items() if record != Site().expected_record({"keywords": name})]
     assert wrong == [], log
     assert "open_contexts=0" in [line for line in log.splitlines() if "browser_page" in line][-1]
 
@@ -105,7 +107,7 @@ def test_worlds_through_the_browser(tmp_path: Path) -> None:
     data, failed, log = crawl(tmp_path, "shortvideo", targets)
     assert failed == {}, log
     for target in targets:
-        assert data[target["id"]] == World().truth(target), target["id"]
+        assert data[target["id"]] == Site().expected_record(target), target["id"]
 
 
 @pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 23))])
@@ -121,15 +123,15 @@ def test_other_worlds_through_the_browser(tmp_path: Path, seed: int) -> None:
         finally:
             sandbox.terminate()
     assert failed == {}, log
-    assert data == {words: World(seed).truth({"keywords": words}) for words in ("whales", "app-shape")}
+    assert data == {words: Site(seed).expected_record({"keywords": words}) for words in ("whales", "app-shape")}
 
 
 def test_extract_reads_what_the_crawl_read(tmp_path: Path) -> None:
     data, _, log = crawl(tmp_path, "shortvideo", [{"id": "1", "keywords": "whales", "count": 30}])
-    world = World()
+    site = Site()
     rows: list[dict[str, Any]] = []
     for offset in (0, 12, 24, 36):
-        body = json.dumps(world.answer("whales", offset)).encode()
+        body = json.dumps(site.answer("whales", offset)).encode()
         scraper = scrapers()["shortvideo-photo-search-v4"]
         saved = asyncio.run(extract(scraper, [body], {"keywords": "whales"}, url="https://www.tiktok.com"))
         rows += [row for row in saved["search_item_list"] if row not in rows]
@@ -143,8 +145,8 @@ def test_retail_falls_back_to_the_browser_where_it_may(tmp_path: Path) -> None:
     targets += [{"id": "plain", "cat_id": "976759"}, {"id": "search", "query": "browser-only"}]
     data, failed, log = crawl(tmp_path, "retail", targets, "BROWSER_FALLBACK=retail", "BROWSER_QUIET=2")
     assert data.keys() == {"browser-only", "plain", "search"}, log
-    assert data["browser-only"] == Shop().truth({"cat_id": ids["browser-only"]})
-    assert data["search"] == Shop().truth({"query": "browser-only"})
+    assert data["browser-only"] == Shop().expected_record({"cat_id": ids["browser-only"]})
+    assert data["search"] == Shop().expected_record({"query": "browser-only"})
     assert {name: line["code"] for name, line in failed.items()} == {
         name: SHOP_FAULTS[name].code for name in ("challenge", "forbidden", "gone")
     }
@@ -175,7 +177,7 @@ def test_a_post_falls_back_to_the_browser_where_it_may(tmp_path: Path, fallback:
     targets = [{"id": name, "url": url} for name, url in urls.items()]
     data, failed, log = crawl(tmp_path, "photoapp", targets, f"BROWSER_FALLBACK={fallback}", "BROWSER_QUIET=2")
     let_in = {"browser-only", "shell-to-plain"} if pages else set()
-    assert data == {name: app.truth({"url": urls[name]}) for name in ({"p", "s"} | let_in)}, log
+    assert data == {name: app.expected_record({"url": urls[name]}) for name in ({"p", "s"} | let_in)}, log
     assert {name: line["code"] for name, line in failed.items()} == {
         name: POST_FAULTS[name].code for name in urls.keys() & POST_FAULTS.keys() - let_in
     }

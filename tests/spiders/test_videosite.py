@@ -14,8 +14,8 @@ import orjson
 import pytest
 
 from crawler.commands.extract import extract
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.videosite.site import FAULTS, World
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.videosite import VideositeSpider
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
@@ -55,12 +55,12 @@ def _lines(file: Path) -> list[Any]:
 
 
 def assert_ten_pages(pages: list[dict[str, Any]]) -> None:
-    world = World()
+    site = Site()
     assert [len(page["posts"]) for page in pages] == [30] * 9 + [27]
     ids = [post["content_id"] for page in pages for post in page["posts"]]
-    assert ids == [item.id for item in world.named("harborlights").items["videos"]]
+    assert ids == [item.id for item in site.named("harborlights").items["videos"]]
     for number, page in enumerate(pages, 1):
-        assert comparable(page) == world.truth({"username": "harborlights", "page": number})
+        assert comparable(page) == site.expected_record({"username": "harborlights", "page": number})
 
 
 def test_ten_pages_in_a_crawl(tmp_path: Path) -> None:
@@ -75,7 +75,9 @@ def test_a_crawl_ends_where_the_list_does(tmp_path: Path) -> None:
     status, out, _, log = crawl(tmp_path, *[part for each in arguments for part in ("-a", each)])
     assert status == 0, log
     asked = {"username": "north.pier", "type": "all", "include_about": True}
-    assert [comparable(page) for page in out] == [World().truth({**asked, "page": n + 1}) for n in range(len(out))]
+    assert [comparable(page) for page in out] == [
+        Site().expected_record({**asked, "page": n + 1}) for n in range(len(out))
+    ]
     assert not out[-1]["pagination"]["has_more"]
 
 
@@ -88,7 +90,7 @@ def test_every_fault_in_a_crawl(tmp_path: Path) -> None:
     assert found == {name: fault.code for name, fault in FAULTS.items()}
     assert len(out) + len(failures) == len(FAULTS)
     for line in out:
-        assert comparable(line["data"]) == World().truth({"username": line["id"]}), line["id"]
+        assert comparable(line["data"]) == Site().expected_record({"username": line["id"]}), line["id"]
     assert "Traceback" not in log
 
 
@@ -102,7 +104,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
 # Over HTTP
 
 
-def further(url: str, params: dict[str, Any], reply: Reply) -> Reply:
+def followup(url: str, params: dict[str, Any], reply: Reply) -> Reply:
     return call(url, PATH, {**params, "cursor": reply.body["data"]["pagination"]["cursor"]})
 
 
@@ -110,7 +112,7 @@ def test_ten_pages_over_http(service: Service) -> None:
     params = {"username": "@harborlights"}
     replies = [call(service.url, PATH, params)]
     while replies[-1].body["data"]["pagination"]["has_more"]:
-        replies.append(further(service.url, params, replies[-1]))
+        replies.append(followup(service.url, params, replies[-1]))
     assert_ten_pages([reply.body["data"] for reply in replies])
     assert all(reply.body["meta"]["scraper"] == "videosite-profile-v3" for reply in replies)
 
@@ -120,8 +122,8 @@ def test_a_cursor_outlives_the_service(tmp_path: Path) -> None:
     with running(tmp_path / "first") as before:
         first = call(before.url, PATH, params)
     with running(tmp_path / "second") as after:
-        second = further(after.url, params, first)
-    assert comparable(second.body["data"]) == World().truth({**params, "page": 2})
+        second = followup(after.url, params, first)
+    assert comparable(second.body["data"]) == Site().expected_record({**params, "page": 2})
 
 
 @pytest.mark.parametrize(
@@ -131,11 +133,11 @@ def test_a_cursor_outlives_the_service(tmp_path: Path) -> None:
         {"username": "harborlights", "type": "live", "include_about": "true"},
         {"username": "oldtimer"},
         {"username": "АсельИсакова-т4ц", "type": "all"},
-        {"username": World().named("no-playlist").id},
+        {"username": Site().named("no-playlist").id},
     ],
 )
 def test_channels_equal_the_truth(service: Service, params: dict[str, Any]) -> None:
-    assert comparable(call(service.url, PATH, params).body["data"]) == World().truth(params)
+    assert comparable(call(service.url, PATH, params).body["data"]) == Site().expected_record(params)
 
 
 def test_cursors_of_others(service: Service) -> None:
@@ -149,7 +151,7 @@ def test_cursors_of_others(service: Service) -> None:
         reply = call(service.url, PATH, params)
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     stale = call(service.url, PATH, {"username": "stale-token"})
-    reply = further(service.url, {"username": "stale-token"}, stale)
+    reply = followup(service.url, {"username": "stale-token"}, stale)
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert reply.body["error"]["details"][0]["loc"] == ["cursor"]
 
@@ -174,7 +176,7 @@ def test_endpoint_crawl_and_saved_answers_give_the_same(service: Service, tmp_pa
 def test_saved_answers_know_where_to_go_on(service: Service) -> None:
     params = {"username": "saltmill"}
     by_http = call(service.url, PATH, params).body["data"]["pagination"]
-    body = World().page(Ask("/@saltmill/videos"))[2]
+    body = Site().page(FakeRequest("/@saltmill/videos"))[2]
     assert asyncio.run(extract(SCRAPER, [body], _asked(params), url=ORIGIN))["pagination"] == by_http
 
 
@@ -184,11 +186,11 @@ def _asked(params: dict[str, Any]) -> dict[str, Any]:
 
 def _saved(name: str) -> list[bytes]:
     """The answers that a small channel's record takes, as somebody would save them."""
-    world = World()
-    channel = world.named(name)
+    site = Site()
+    channel = site.named(name)
     about = orjson.dumps({"continuation": f"about-{channel.id}"})
     return [
-        world.page(Ask(f"/@{name}/videos"))[2],
-        world.page(Ask("/youtubei/v1/browse", {}, "POST", {}, about))[2],
-        world.page(Ask("/feeds/videos.xml", {"playlist_id": f"UULF{channel.id[2:]}"}))[2],
+        site.page(FakeRequest(f"/@{name}/videos"))[2],
+        site.page(FakeRequest("/youtubei/v1/browse", {}, "POST", {}, about))[2],
+        site.page(FakeRequest("/feeds/videos.xml", {"playlist_id": f"UULF{channel.id[2:]}"}))[2],
     ]

@@ -19,10 +19,10 @@ from crawler.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
-from crawler.platforms.videosite.channel import Visit
+from crawler.platforms.videosite.channel import ChannelReader
 from crawler.sandbox.faults import COMMON
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.videosite.site import FAULTS, World
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.base import First
 from crawler.targets.target import Target, check_params
 from tests.videosite import SCRAPER, Stub, comparable, first_of, visit
@@ -32,15 +32,15 @@ OF_THE_CONNECTION = {"slow", "slow-once", "hang", "truncated", "reset", "flaky",
 
 
 @cache
-def world(seed: int = 1) -> World:
-    return World(seed, light=True)
+def site(seed: int = 1) -> Site:
+    return Site(seed, light=True)
 
 
-def names(of: World) -> list[str]:
+def names(of: Site) -> list[str]:
     return [channel.handle or channel.id for channel in of.channels if not channel.fault]
 
 
-def pages(of: World, **params: Any) -> list[dict[str, Any]]:
+def pages(of: Site, **params: Any) -> list[dict[str, Any]]:
     """All pages of a target, each asked for with the cursor of the one before."""
     found: list[dict[str, Any]] = []
     asked = params
@@ -54,23 +54,23 @@ def pages(of: World, **params: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("seed", [*range(1, 21), *(pytest.param(n, marks=pytest.mark.soak) for n in range(21, 221))])
 def test_records_equal_the_truth(seed: int) -> None:
-    of = World(seed, light=True)
+    of = Site(seed, light=True)
     for number, name in enumerate(names(of)):
         params = {"username": name, "type": KINDS[(number + seed) % 4], "include_about": (number + seed) % 3 == 0}
         found = visit(Stub(of), **params)
-        assert comparable(found) == of.truth(params), params
+        assert comparable(found) == of.expected_record(params), params
         if cursor := found["pagination"]["cursor"]:
             second = visit(Stub(of), **params, cursor=cursor)
-            assert comparable(second) == of.truth({**params, "page": 2}), params
+            assert comparable(second) == of.expected_record({**params, "page": 2}), params
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", names(World(light=True)))
+@pytest.mark.parametrize("name", names(Site(light=True)))
 def test_every_page_of_every_channel(name: str, kind: str) -> None:
-    found = pages(world(), username=name, type=kind)
+    found = pages(site(), username=name, type=kind)
     ids = [post["content_id"] for record in found for post in record["posts"]]
     assert len(ids) == len(set(ids)), "each item once"
-    channel = world().named(name)
+    channel = site().named(name)
     tabs = {"video": "videos", "short": "shorts", "live": "streams"}
     listed = (
         channel.items
@@ -80,33 +80,35 @@ def test_every_page_of_every_channel(name: str, kind: str) -> None:
     if kind != "all" or channel.kind == "normal":
         assert ids == [item.id for items in listed.values() for item in items], "in the platform's order"
     for number, record in enumerate(found, 1):
-        assert comparable(record) == world().truth({"username": name, "type": kind, "page": number})
+        assert comparable(record) == site().expected_record({"username": name, "type": kind, "page": number})
 
 
 def test_ten_pages_with_everything_that_a_real_page_has() -> None:
-    of = World()
+    of = Site()
     found = pages(of, username="@harborlights", include_about=True)
     assert [len(record["posts"]) for record in found] == [30] * 9 + [27]
     assert len({post["content_id"] for record in found for post in record["posts"]}) == 297
     for number, record in enumerate(found, 1):
-        assert comparable(record) == of.truth({"username": "harborlights", "include_about": True, "page": number})
+        assert comparable(record) == of.expected_record(
+            {"username": "harborlights", "include_about": True, "page": number}
+        )
 
 
 @pytest.mark.parametrize("name", ["harborlights", "@HarborLights", "HARBORLIGHTSTV", "oldtimer", "АсельИсакова-т4ц"])
 def test_a_channel_has_many_names(name: str) -> None:
-    assert comparable(visit(Stub(world()), username=name)) == world().truth({"username": name})
+    assert comparable(visit(Stub(site()), username=name)) == site().expected_record({"username": name})
 
 
 def test_an_id_is_a_name_too() -> None:
-    of = world()
+    of = site()
     channel = of.named("north.pier")
-    assert comparable(visit(Stub(of), username=channel.id)) == of.truth({"username": "north.pier"})
+    assert comparable(visit(Stub(of), username=channel.id)) == of.expected_record({"username": "north.pier"})
 
 
 @pytest.mark.parametrize("name", ["@nobody.at.all", "nobody", "UC0000000000000000000000"])
 def test_nobody(name: str) -> None:
     with pytest.raises(ScrapeError) as refused:
-        visit(Stub(world()), username=name)
+        visit(Stub(site()), username=name)
     assert (refused.value.code, refused.value.reason) == ("TARGET_NOT_FOUND", "not_found")
 
 
@@ -116,10 +118,10 @@ def test_nobody(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FAULTS.keys() - OF_THE_CONNECTION))
 @pytest.mark.parametrize("named", ["handle", "id"])
 def test_faults(name: str, named: str) -> None:
-    of = world()
+    of = site()
     asked = {"username": f"@{name}" if named == "handle" else of.named(name).id, "include_about": True}
     if FAULTS[name].code == "OK":
-        assert comparable(visit(Stub(of), **asked)) == of.truth(asked)
+        assert comparable(visit(Stub(of), **asked)) == of.expected_record(asked)
         return
     with pytest.raises(ScrapeError) as refused:
         visit(Stub(of), **asked)
@@ -142,7 +144,7 @@ def test_faults(name: str, named: str) -> None:
     ],
 )
 def test_each_source_has_another_to_fall_back_on(name: str, kinds: list[str]) -> None:
-    stub = Stub(world())
+    stub = Stub(site())
     visit(stub, username=f"@{name}", include_about=True)
     asked = stub.kinds()
     assert [kind for place, kind in enumerate(asked) if kind != "player" or asked[place - 1] != "player"] == kinds
@@ -157,9 +159,9 @@ def test_each_source_has_another_to_fall_back_on(name: str, kinds: list[str]) ->
     ],
 )
 def test_further_pages_that_fail(name: str, kind: type[ScrapeError], reason: str) -> None:
-    first = visit(Stub(world()), username=name)
+    first = visit(Stub(site()), username=name)
     with pytest.raises(kind) as refused:
-        visit(Stub(world()), username=name, cursor=first["pagination"]["cursor"])
+        visit(Stub(site()), username=name, cursor=first["pagination"]["cursor"])
     assert refused.value.reason == reason
 
 
@@ -174,20 +176,20 @@ def test_further_pages_that_fail(name: str, kind: type[ScrapeError], reason: str
     ],
 )
 def test_a_page_that_could_not_be_downloaded(error: ScrapeError, *, goes_on: bool) -> None:
-    of = world()
+    of = site()
     asked = {"username": "@harborlights"}
     target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, asked))
     stub = Stub(of)
-    made = Visit(stub, target).record(First(stub, stub.request(target), error=error))
+    made = ChannelReader(stub, target).record(First(stub, stub.request(target), error=error))
     if goes_on:
-        assert comparable(asyncio.run(made)) == of.truth(asked)
+        assert comparable(asyncio.run(made)) == of.expected_record(asked)
         return
     with pytest.raises(type(error)):
         asyncio.run(made)
 
 
 def test_a_list_in_circles_ends() -> None:
-    found = pages(world(), username="@loop")
+    found = pages(site(), username="@loop")
     assert [record["pagination"]["has_more"] for record in found] == [True, False]
 
 
@@ -196,7 +198,7 @@ def test_a_list_in_circles_ends() -> None:
 
 @pytest.mark.parametrize(("most", "asked"), [(0, []), (1, ["feed"]), (3, ["feed", "player", "player"])])
 def test_so_many_further_requests_and_no_more(most: int, asked: list[str]) -> None:
-    stub = Stub(world(), VIDEOSITE_ENRICH_MAX=most)
+    stub = Stub(site(), VIDEOSITE_ENRICH_MAX=most)
     found = visit(stub, username="harborlights")
     assert stub.kinds() == ["page", *asked]
     known = [post["published_date"] is not None for post in found["posts"]]
@@ -217,8 +219,8 @@ def test_further_requests_take_half_of_the_time_left_at_most() -> None:
         began = loop.time()
         params = check_params(SCRAPER, {"username": "harborlights"})
         target = Target(id="1", scraper=SCRAPER, params=params, deadline=began + 1)
-        stub = Slow(world())
-        record = await Visit(stub, target).record(await first_of(stub, target))
+        stub = Slow(site())
+        record = await ChannelReader(stub, target).record(await first_of(stub, target))
         left = target.deadline - loop.time() if target.deadline else 0
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
@@ -230,13 +232,13 @@ def test_further_requests_take_half_of_the_time_left_at_most() -> None:
 
 
 def test_the_web_client_s_version_is_the_page_s() -> None:
-    stub = Stub(world())
+    stub = Stub(site())
     visit(stub, username="harborlights")
-    bodies = [ask.body for ask in stub.asked if world().kind(ask) == "player"]
+    bodies = [ask.body for ask in stub.asked if site().kind(ask) == "player"]
     assert bodies
     assert all(b"2.20260801.03.00" in body for body in bodies)
 
 
 def test_requests_are_answered_by_what_they_ask_for() -> None:
-    assert world().kind(Ask("/youtubei/v1/player", {}, "POST", {}, b"{broken")) == "player"
-    assert world().page(Ask("/youtubei/v1/player", {}, "POST", {}, b"{broken"))[0] == 404
+    assert site().kind(FakeRequest("/youtubei/v1/player", {}, "POST", {}, b"{broken")) == "player"
+    assert site().page(FakeRequest("/youtubei/v1/player", {}, "POST", {}, b"{broken"))[0] == 404

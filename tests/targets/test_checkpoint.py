@@ -18,11 +18,11 @@ from typing import Any
 import fsspec
 import pytest
 
-from crawler.sandbox.retail.site import FAULTS, World
+from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.targets.journal import CannotResumeError, Journal
 from tests.crawls import ROOT, command, lines, sandbox
 
-WORLD = World(light=True)
+WORLD = Site(light=True)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def write_targets(file: Path, count: int) -> tuple[Counter[str], Counter[str]]:
                 out.write(json.dumps({"id": f"t{number}", **params}) + "\n")
                 data[f"t{number}"] += 1
                 scraper = "retail-category-v4" if "cat_id" in listing else "retail-search-v4"
-                data[f"page 2 of {1000 + number}"] += WORLD.truth({"scraper": scraper, **params})["has_more"]
+                data[f"page 2 of {1000 + number}"] += WORLD.expected_record({"scraper": scraper, **params})["has_more"]
     return +data, failures
 
 
@@ -97,7 +97,7 @@ def test_killed_runs_lose_nothing_and_show_nothing_twice(
     assert Counter(named(line) for line in lines(out)) == data
     assert Counter(line["id"] for line in lines(failed)) == failures
     for line in lines(out)[:: max(1, count // 100)]:
-        assert line["data"] == WORLD.truth({"scraper": line["scraper"], **line["params"]})
+        assert line["data"] == WORLD.expected_record({"scraper": line["scraper"], **line["params"]})
     assert f"total={data.total() + failures.total()}" in last.stderr, "the closing line counts all starts"
 
 

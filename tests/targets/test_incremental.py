@@ -122,8 +122,8 @@ def test_only_the_newest_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values() if scraper.entries}))
 def test_every_scraper_that_names_its_entries_has_them(name: str) -> None:
     scraper = scrapers()[name]
-    world = import_module(f"crawler.sandbox.{scraper.platform}.site").World()
-    ids = entry_ids(scraper.entries, world.truth({"scraper": name, **scraper.example}))
+    world = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
+    ids = entry_ids(scraper.entries, world.expected_record({"scraper": name, **scraper.example}))
     assert len(ids) > 1
     assert all(isinstance(each, str) and each for each in ids)
 

@@ -17,20 +17,20 @@ import pytest
 from crawler.registry import scrapers, spiders
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
-from crawler.targets.target import Admission, Outcome, Rejected, Target
+from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 
-RETAIL = Admission(spiders()["retail"].scrapers)
+RETAIL = TargetParser(spiders()["retail"].scrapers)
 
 
-def collect(source: TargetSource) -> list[Target | Rejected]:
-    async def take() -> list[Target | Rejected]:
+def collect(source: TargetSource) -> list[Target | InvalidTarget]:
+    async def take() -> list[Target | InvalidTarget]:
         await source.open()
         return [target async for target in source]
 
     return asyncio.run(take())
 
 
-def params(target: Target | Rejected) -> dict[str, Any]:
+def params(target: Target | InvalidTarget) -> dict[str, Any]:
     assert isinstance(target, Target)
     return target.params.model_dump(exclude_none=True, exclude_defaults=True)
 
@@ -45,7 +45,7 @@ def params(target: Target | Rejected) -> dict[str, Any]:
     ],
 )
 def test_the_scraper_is_the_one_whose_params_fit(raw: dict[str, Any], scraper: str) -> None:
-    target = RETAIL.admit(raw)
+    target = RETAIL.parse(raw)
     assert isinstance(target, Target), target
     assert target.scraper.name == scraper
 
@@ -65,8 +65,8 @@ def test_the_scraper_is_the_one_whose_params_fit(raw: dict[str, Any], scraper: s
     ],
 )
 def test_what_fits_no_scraper_is_rejected(raw: dict[str, Any], code: str) -> None:
-    target = RETAIL.admit(raw)
-    assert isinstance(target, Rejected), target
+    target = RETAIL.parse(raw)
+    assert isinstance(target, InvalidTarget), target
     assert target.error.code == code
 
 
@@ -101,7 +101,7 @@ def test_json_lines(tmp_path: Path) -> None:
     assert params(found[0]) == {"cat_id": "3944", "page": 2}
     assert all(target.batch for target in found if isinstance(target, Target))
     broken = found[1]
-    assert isinstance(broken, Rejected)
+    assert isinstance(broken, InvalidTarget)
     assert broken.raw == "{broken"
     assert "Line 3" in broken.error.message
 
@@ -248,13 +248,13 @@ def test_rubbish_in_csv_is_a_failed_line(tmp_path: Path, content: bytes, problem
     found = collect(FileSource(RETAIL, str(tmp_path / "t.csv")))
     assert len(found) == len(problems)
     for each, problem in zip(found, problems, strict=True):
-        assert problem is None or (isinstance(each, Rejected) and problem in each.error.message)
+        assert problem is None or (isinstance(each, InvalidTarget) and problem in each.error.message)
 
 
 def test_a_line_that_never_ends_is_not_kept_in_memory(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(b"x" * 3_000_000 + b'\n{"query": "mustard"}\n')
     long, fine = collect(FileSource(RETAIL, str(tmp_path / "t.jsonl")))
-    assert isinstance(long, Rejected)
+    assert isinstance(long, InvalidTarget)
     assert len(long.raw) <= 1_000
     assert params(fine) == {"query": "mustard"}
 
@@ -320,5 +320,5 @@ def test_the_queue_forwards_outcomes() -> None:
     heard: list[Outcome] = []
     source = QueueSource(on_outcome=heard.append)
     outcome = Outcome(target(1), None, None, 5)
-    source.settled(outcome)
+    source.completed(outcome)
     assert heard == [outcome]

@@ -24,7 +24,7 @@ from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
 from crawler.registry import scrapers
 from crawler.targets.exceptions import as_scrape_error
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import Outcome, Record, Rejected, Target
+from crawler.targets.target import InvalidTarget, Outcome, Record, Target
 from crawler.targets.tracker import TargetTracker
 
 SCRAPER = scrapers()["retail-search-v4"]
@@ -38,14 +38,14 @@ def make_target(name: str, deadline: float | None = None) -> Target:
 class Source(TargetSource):
     """Gives the targets that it was made with, and keeps what it was told."""
 
-    targets: list[Target | Rejected]
+    targets: list[Target | InvalidTarget]
     outcomes: list[Outcome] = field(default_factory=list)
 
-    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+    async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         for each in self.targets:
             yield each
 
-    def settled(self, outcome: Outcome) -> None:
+    def completed(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
 
 
@@ -89,11 +89,11 @@ async def happen(tracker: TargetTracker, target: Target, event: str) -> None:
         case "item error":
             tracker.item_error(record(target), Failure(KeyError("x")), response)
         case "typed error":
-            tracker.settle(target, error=TargetNotFound("gone"))
+            tracker.complete(target, error=TargetNotFound("gone"))
         case "bug":
             tracker.spider_error(Failure(KeyError("x")), response)
         case "download failed":
-            tracker.settle(target, error=as_scrape_error(DownloadConnectionRefusedError()))
+            tracker.complete(target, error=as_scrape_error(DownloadConnectionRefusedError()))
         case "nothing":
             await nothing(tracker, target)
         case "deadline":
@@ -181,7 +181,7 @@ def test_what_comes_too_late_reaches_no_feed() -> None:
 
 def test_a_source_that_breaks_off_is_told_of_when_all_it_gave_is_settled() -> None:
     class Broken(Source):
-        async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+        async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
             for each in self.targets:
                 yield each
             raise TargetsUnavailableError("torn")
@@ -191,7 +191,7 @@ def test_a_source_that_breaks_off_is_told_of_when_all_it_gave_is_settled() -> No
     async def scenario() -> None:
         tracker = make_tracker()
         async for each in tracker.release(source):
-            asyncio.get_running_loop().call_later(0.01, tracker.settle, each, record(each))
+            asyncio.get_running_loop().call_later(0.01, tracker.complete, each, record(each))
 
     with pytest.raises(TargetsUnavailableError, match="torn"):
         asyncio.run(scenario())
@@ -206,7 +206,7 @@ def test_further_targets_go_out_before_the_release_ends() -> None:
             seen.append(each.id)
             if len(each.id) < 3:
                 tracker.push(make_target(each.id + "+"))
-            tracker.settle(each, record(each))
+            tracker.complete(each, record(each))
         return seen
 
     assert asyncio.run(scenario()) == ["1", "1+", "1++", "2", "2+", "2++"]
@@ -235,7 +235,7 @@ def test_two_targets_with_one_id_are_told_apart() -> None:
         tracker = make_tracker()
         source = Source([make_target("1"), make_target("1")])
         async for each in tracker.release(source):
-            asyncio.get_running_loop().call_soon(tracker.settle, each, record(each))
+            asyncio.get_running_loop().call_soon(tracker.complete, each, record(each))
         return source.outcomes
 
     assert sorted(outcome.code for outcome in asyncio.run(scenario())) == ["INVALID_REQUEST", "OK"]

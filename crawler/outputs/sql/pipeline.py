@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawler.outputs.sql.rows import Row
-    from crawler.outputs.sql.sink import SqlSink, Written
+    from crawler.outputs.sql.sink import SqlSink, WriteCounts
     from crawler.spiders.base import PlatformSpider
     from crawler.targets.target import Record
 
@@ -106,7 +106,7 @@ class SqlPipeline:
         if len(batch) == 1:
             batch[0][1].set_exception(error)
             return
-        logger.warning("sql_batch_refused", records=len(batch), error=str(error).partition("\n")[0])
+        logger.warning("sql_batch_failed", records=len(batch), error=str(error).partition("\n")[0])
         for rows, done in batch:
             try:
                 await self._commit(rows)
@@ -124,7 +124,7 @@ class SqlPipeline:
             except ConnectionError as error:
                 if wait is None:
                     raise
-                logger.warning("sql_sink_away", again_in_seconds=wait, error=str(error))
+                logger.warning("sql_sink_unavailable", again_in_seconds=wait, error=str(error))
                 await asyncio.sleep(wait)
             else:
                 return
@@ -139,7 +139,7 @@ class SqlPipeline:
             done.set_exception(error)
         self._waiting = []
 
-    def _count(self, written: Written) -> None:
+    def _count(self, written: WriteCounts) -> None:
         stats: Any = self.crawler.stats
         for name in ("new", "changed", "unchanged", "history"):
             stats.inc_value(f"sql/{name}", getattr(written, name))

@@ -12,7 +12,17 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from crawler.outputs.columns import Fields, Many, Place, Scalar, Shape, fit, merged, places, shape_of_models
+from crawler.outputs.columns import (
+    ColumnType,
+    ListOf,
+    RecordPath,
+    Scalar,
+    Struct,
+    coerce,
+    column_type_of_models,
+    merged,
+    record_paths,
+)
 from crawler.platforms.model import Entity
 from crawler.targets.target import Record, Scraper
 
@@ -23,7 +33,7 @@ WHOLE = Entity("records")
 
 
 @dataclass(frozen=True)
-class TableShape:
+class TableSpec:
     """A table as all databases have it: columns by name, those of the key first."""
 
     name: str
@@ -38,7 +48,7 @@ class TableShape:
 class Row:
     """The newest state of one thing."""
 
-    table: TableShape
+    table: TableSpec
     values: dict[str, Any]
     digest: str
     """Of the values: rows with the same one are not written again."""
@@ -50,15 +60,15 @@ class Row:
         return tuple(self.values[name] for name in self.table.key)
 
 
-def tables_of(scrapers: tuple[Scraper, ...]) -> dict[str, TableShape]:
+def tables_of(scrapers: tuple[Scraper, ...]) -> dict[str, TableSpec]:
     """The tables of a platform's scrapers by name: one for each entity of their data.
 
     Raises:
         ValueError: an entity that names a field which its model does not have, or two fields that are one column.
     """
-    tables: dict[str, TableShape] = {}
+    tables: dict[str, TableSpec] = {}
     for scraper in scrapers:
-        for place in entity_places(scraper.data):
+        for place in entity_paths(scraper.data):
             table = _table(scraper.platform, place)
             known = tables.get(table.name)
             if known is None:
@@ -69,22 +79,22 @@ def tables_of(scrapers: tuple[Scraper, ...]) -> dict[str, TableShape]:
                 both = {**known.columns, **table.columns}
                 for name in known.columns.keys() & table.columns.keys():
                     both[name] = _column(merged(known.columns[name], table.columns[name]))
-                tables[table.name] = TableShape(table.name, table.key, both, table.history, table.entity)
+                tables[table.name] = TableSpec(table.name, table.key, both, table.history, table.entity)
     return tables
 
 
 @cache
-def entity_places(model: type[BaseModel]) -> tuple[Place, ...]:
+def entity_paths(model: type[BaseModel]) -> tuple[RecordPath, ...]:
     """Where a data model holds entities; the data as a whole where none is named."""
-    fields = shape_of_models([model])
-    found = tuple(place for place in places(fields) if place.fields.entity)
-    return found or (Place((), Fields(fields.of, WHOLE), many=False),)
+    fields = column_type_of_models([model])
+    found = tuple(place for place in record_paths(fields) if place.fields.entity)
+    return found or (RecordPath((), Struct(fields.of, WHOLE), many=False),)
 
 
-def rows_of(record: Record, tables: Mapping[str, TableShape]) -> Iterator[Row]:
+def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:
     """The rows that a record gives. Things without a key (it is empty) are left out."""
     scraper = record.target.scraper
-    for place in entity_places(scraper.data):
+    for place in entity_paths(scraper.data):
         entity = place.fields.entity
         assert entity is not None
         table = tables[f"{scraper.platform}_{entity.name}"]
@@ -100,7 +110,7 @@ def rows_of(record: Record, tables: Mapping[str, TableShape]) -> Iterator[Row]:
                 yield Row(table, values, digest, record.fetched_at)
 
 
-def _table(platform: str, place: Place) -> TableShape:
+def _table(platform: str, place: RecordPath) -> TableSpec:
     entity = place.fields.entity
     assert entity is not None
     columns: dict[str, Scalar] = {}
@@ -115,42 +125,42 @@ def _table(platform: str, place: Place) -> TableShape:
         raise ValueError(f"{platform}_{entity.name}: the data has no {', '.join(unknown)}")
     key = tuple(_named(name) for name in entity.key) or TARGET_KEY
     columns = {**dict.fromkeys(key, "text"), **columns}
-    return TableShape(f"{platform}_{entity.name}", key, columns, tuple(map(_named, entity.history)), entity)
+    return TableSpec(f"{platform}_{entity.name}", key, columns, tuple(map(_named, entity.history)), entity)
 
 
-def _leaves(fields: Fields) -> Iterator[tuple[tuple[str, ...], Scalar]]:
+def _leaves(fields: Struct) -> Iterator[tuple[tuple[str, ...], Scalar]]:
     """The columns of an object: objects within it are opened, lists are JSON, entities have their own table."""
     placement = fields.entity.placement if fields.entity else ()
     for name, shape in fields.of.items():
         if name in placement or _is_entity(shape):
             continue
-        if isinstance(shape, Fields):
+        if isinstance(shape, Struct):
             yield from (((name, *path), kind) for path, kind in _leaves(shape))
         else:
             yield (name,), _column(shape)
 
 
-def _flat(value: dict[str, Any], fields: Fields, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def _flat(value: dict[str, Any], fields: Struct, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     placement = fields.entity.placement if fields.entity else ()
     for name, shape in fields.of.items():
         if name in placement or _is_entity(shape):
             continue
-        if isinstance(shape, Fields):
+        if isinstance(shape, Struct):
             yield from _flat(value.get(name) or {}, shape, (*path, name))
         else:
             found = value.get(name)
             kind = _column(shape)
-            yield _name((*path, name)), _storable(found if kind == "json" else fit(found, kind))
+            yield _name((*path, name)), _storable(found if kind == "json" else coerce(found, kind))
 
 
-def _is_entity(shape: Shape) -> bool:
-    while isinstance(shape, Many):
+def _is_entity(shape: ColumnType) -> bool:
+    while isinstance(shape, ListOf):
         shape = shape.of
-    return isinstance(shape, Fields) and shape.entity is not None
+    return isinstance(shape, Struct) and shape.entity is not None
 
 
-def _column(shape: Shape) -> Scalar:
-    return "json" if isinstance(shape, Fields | Many) else shape
+def _column(shape: ColumnType) -> Scalar:
+    return "json" if isinstance(shape, Struct | ListOf) else shape
 
 
 def _name(path: tuple[str, ...]) -> str:

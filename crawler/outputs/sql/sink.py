@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateColumn, CreateTable
 
 from crawler.outputs.columns import Scalar
-from crawler.outputs.sql.rows import Row, TableShape
+from crawler.outputs.sql.rows import Row, TableSpec
 
 CHUNK = 500
 """Rows of one statement: databases bound the number of values of one."""
@@ -47,7 +47,7 @@ TYPES: dict[Scalar, sa.types.TypeEngine[Any]] = {
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteCounts:
     """What became of rows."""
 
     new: int = 0
@@ -55,8 +55,8 @@ class Written:
     unchanged: int = 0
     history: int = 0
 
-    def __add__(self, other: Written) -> Written:
-        return Written(
+    def __add__(self, other: WriteCounts) -> WriteCounts:
+        return WriteCounts(
             self.new + other.new,
             self.changed + other.changed,
             self.unchanged + other.unchanged,
@@ -67,12 +67,12 @@ class Written:
 class SqlSink:
     """A database with the tables of a platform. Everything here blocks: it is called from threads."""
 
-    def __init__(self, url: str, tables: Iterable[TableShape]) -> None:
+    def __init__(self, url: str, tables: Iterable[TableSpec]) -> None:
         self.engine = _engine(url)
         self.metadata = sa.MetaData()
         self.tables = {table.name: self._tables(table) for table in tables}
 
-    def _tables(self, shape: TableShape) -> tuple[sa.Table, sa.Table]:
+    def _tables(self, shape: TableSpec) -> tuple[sa.Table, sa.Table]:
         def columns(names: Iterable[str]) -> list[sa.Column[Any]]:
             return [sa.Column(n, TYPES[shape.columns[n]], primary_key=n in shape.key) for n in names]
 
@@ -118,7 +118,7 @@ class SqlSink:
         """Gives the connections back."""
         self.engine.dispose()
 
-    def write(self, rows: Iterable[Row]) -> Written:
+    def write(self, rows: Iterable[Row]) -> WriteCounts:
         """Writes rows in one transaction: all of them, or none.
 
         Raises:
@@ -132,7 +132,7 @@ class SqlSink:
             same = by_table.setdefault(row.table.name, {})
             if row.key not in same or same[row.key].fetched_at <= row.fetched_at:
                 same[row.key] = row
-        written = Written(unchanged=total - sum(map(len, by_table.values())))
+        written = WriteCounts(unchanged=total - sum(map(len, by_table.values())))
         try:
             with self.engine.begin() as connection:
                 for _, found in sorted(by_table.items()):
@@ -144,7 +144,7 @@ class SqlSink:
             raise ConnectionError(str(error.orig).partition("\n")[0]) from error
         return written
 
-    def _write_chunk(self, connection: sa.Connection, rows: list[Row]) -> Written:
+    def _write_chunk(self, connection: sa.Connection, rows: list[Row]) -> WriteCounts:
         shape = rows[0].table
         table, history = self.tables[shape.name]
         key = [table.c[name] for name in shape.key]
@@ -158,7 +158,7 @@ class SqlSink:
         }
         differing = [row for row in rows if row.key not in before or before[row.key][0] != row.digest]
         if not differing:
-            return Written(unchanged=len(rows))
+            return WriteCounts(unchanged=len(rows))
         accepted = self._upsert(connection, table, shape, differing)
         past = [
             {**{n: row.values[n] for n in (*shape.key, *shape.history)}, "row_seen": row.fetched_at}
@@ -168,10 +168,10 @@ class SqlSink:
         if past:
             connection.execute(_insert(connection, history).on_conflict_do_nothing(), past)
         new = sum(row.key not in before for row in differing if row.key in accepted)
-        return Written(new, len(accepted) - new, len(rows) - len(accepted), len(past))
+        return WriteCounts(new, len(accepted) - new, len(rows) - len(accepted), len(past))
 
     @staticmethod
-    def _upsert(connection: sa.Connection, table: sa.Table, shape: TableShape, rows: list[Row]) -> set[tuple[str, ...]]:
+    def _upsert(connection: sa.Connection, table: sa.Table, shape: TableSpec, rows: list[Row]) -> set[tuple[str, ...]]:
         """Writes rows, and returns the keys of those that were not there as they are, or newer."""
         insert = _insert(connection, table)
         given = insert.excluded

@@ -25,7 +25,7 @@ from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.timeline import Row, kind_of, owner_of, rows_of_instructions
 from crawler.platforms.microblog.user import screen_name
 from crawler.platforms.page import PlatformPage, missing
-from crawler.reading.json import decode, dig, find_all, objects
+from crawler.reading.json import decode, dicts, dig, find_all
 from crawler.reading.values import count, retry_after_seconds, text
 
 USER_PATHS = (
@@ -85,7 +85,7 @@ class ApiPage(MicroblogPage):
     def recognise(cls, body: str) -> bool:
         return body.lstrip().startswith("{") and ('"data"' in body or '"errors"' in body)
 
-    def refuse_failures(self) -> None:
+    def raise_for_failures(self) -> None:
         """As on every platform; here a missing call means that its id is out of date, and errors have codes.
 
         Raises:
@@ -104,7 +104,7 @@ class ApiPage(MicroblogPage):
             )
         if status == 403 and not self._is_markup:
             raise UpstreamBlocked("The guest's token is refused.", upstream_status=status, reason=TOKEN_REFUSED)
-        super().refuse_failures()
+        super().raise_for_failures()
         if self._is_markup:
             raise UpstreamBlocked("A page instead of data.", upstream_status=status, reason="challenge")
 
@@ -121,7 +121,7 @@ class ApiPage(MicroblogPage):
     def _errors(self) -> list[dict[str, Any]]:
         if not self.response.body.lstrip().startswith(b"{"):
             return []
-        return objects(dig(self.payload, "errors"))
+        return dicts(dig(self.payload, "errors"))
 
     @property
     def _has_data(self) -> bool:
@@ -152,7 +152,7 @@ class ApiPage(MicroblogPage):
         """The object that the answer gives for the user, an empty node where there is none."""
         return next((node for path in USER_PATHS if (node := Node(dig(self.payload, *path)))), Node(None))
 
-    def _refuse_unavailable(self) -> None:
+    def _raise_for_unavailable(self) -> None:
         """Raises for a user, or a post, of whom the platform only says why it does not show them."""
         posts = [Node(dig(self.payload, *path)) for path in SINGLE_POST_PATHS]
         for node in (self._answered_user, *posts):
@@ -162,7 +162,7 @@ class ApiPage(MicroblogPage):
                     raise TargetNotFound(f"The account is {reason}.", reason="not_found")
                 raise TargetRestricted(f"The account is not shown: {reason}.", reason=reason.lower())
 
-    def _refuse_nobody(self) -> None:
+    def _raise_for_nobody(self) -> None:
         """Raises where the answer has no user at all: that is how the platform says that there is none."""
         data = dig(self.payload, "data")
         if not isinstance(data, dict):
@@ -187,14 +187,14 @@ class UserPage(ApiPage):
             UpstreamRateLimited: too many calls.
             ExtractionFailed: the call's id or flags are out of date, or the user is not understood.
         """
-        self.refuse_failures()
-        self._refuse_nobody()
-        self._refuse_unavailable()
+        self.raise_for_failures()
+        self._raise_for_nobody()
+        self._raise_for_unavailable()
         if not screen_name(self.user):
             if self._errors:
                 raise self._reported()
             raise missing("The user has no handle.", [*USER_PATHS[0], "core", "screen_name"], reason="blind")
-        self.refuse_others(screen_name(self.user))
+        self.raise_for_others(screen_name(self.user))
 
     @cached_property
     def user(self) -> Node:
@@ -221,23 +221,23 @@ class TimelinePage(ApiPage):
             UpstreamRateLimited: too many calls.
             ExtractionFailed: the call's id or flags are out of date; no timeline; posts that are not understood.
         """
-        self.refuse_failures()
-        self._refuse_nobody()
-        self._refuse_unavailable()
+        self.raise_for_failures()
+        self._raise_for_nobody()
+        self._raise_for_unavailable()
         told = self._answered_user
         if not self._instructions:
             if self._errors:
                 raise self._reported()
             if told and not TIMELINE_KEYS & told.value.keys():
                 raise missing("The answer has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
-        self.refuse_others(screen_name(told))
-        if self._is_blind:
+        self.raise_for_others(screen_name(told))
+        if self._is_unrecognised:
             raise missing("Entries are there, but no posts.", ["entries", "tweet_results"], reason="blind")
         if self.rows and not any(row.result for row in self.rows if row.result.get("__typename") != "TweetTombstone"):
             raise TargetRestricted("Nothing but posts that are not shown.", reason="tombstone")
         authors = {row.handle.casefold(): row.handle for row in self.rows if row.handle}
         if self.asked.casefold() not in authors:
-            self.refuse_others(next(iter(authors.values()), ""))
+            self.raise_for_others(next(iter(authors.values()), ""))
         _ = self.records  # raises for posts that are not understood
 
     @field
@@ -262,7 +262,7 @@ class TimelinePage(ApiPage):
         return list(rows_of_instructions(self._instructions))
 
     @property
-    def _is_blind(self) -> bool:
+    def _is_unrecognised(self) -> bool:
         """Whether there are entries that are named after posts, and nothing is found in any."""
         named = (text(entry.get("entryId")) or text(entry.get("entry_id")) for entry in self._all_entries)
         return not self.rows and any(each.startswith("tweet-") for each in named)
@@ -276,7 +276,7 @@ class TimelinePage(ApiPage):
     @cached_property
     def _instructions(self) -> list[Node]:
         found = next((each for each in find_all(self.payload, "instructions") if isinstance(each, list)), None)
-        return [Node(each) for each in objects(found)]
+        return [Node(each) for each in dicts(found)]
 
     @cached_property
     def _cursors(self) -> list[tuple[str, str]]:
@@ -314,7 +314,7 @@ class GuestTokenPage(PlatformPage):
             raise _rate_limited(self)
         if self.response.status in {400, 401, 403, 404}:
             raise self._none()
-        self.refuse_failures()
+        self.raise_for_failures()
         if not self.response.body.lstrip().startswith(b"{") or not self._token:
             raise self._none()
 

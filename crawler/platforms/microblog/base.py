@@ -88,7 +88,7 @@ class MicroblogPage(PlatformPage):
 
     # What the gates share
 
-    def refuse_walls(self) -> None:
+    def raise_for_blocks(self) -> None:
         """Raises where the platform shows a login or asks whether a human is there. Only for pages without data."""
         body = self.response.text
         if is_limit(body):
@@ -104,7 +104,7 @@ class MicroblogPage(PlatformPage):
                 "The platform shows its login.", upstream_status=self.response.status, reason="login_wall"
             )
 
-    def refuse_others(self, handle: str) -> None:
+    def raise_for_others(self, handle: str) -> None:
         """Raises for a user who is not the one asked for."""
         if self.asked and handle and handle.casefold() != self.asked.casefold():
             message = f"The answer is another profile's: {handle!r}, asked was {self.asked!r}."

@@ -13,7 +13,7 @@ from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.timeline import Row, owner_of
 from crawler.platforms.microblog.user import screen_name
 from crawler.platforms.page import missing
-from crawler.reading.json import decode, dig, objects, script_block
+from crawler.reading.json import decode, dicts, dig, script_block
 from crawler.reading.values import text
 
 DATA_SCRIPT = "__NEXT_DATA__"
@@ -40,18 +40,18 @@ class EmbedPage(MicroblogPage):
             UpstreamBlocked: a login or a challenge.
             ExtractionFailed: no data, another profile's, or posts that are not understood.
         """
-        self.refuse_failures()
+        self.raise_for_failures()
         if self._block is None:
-            self.refuse_walls()
+            self.raise_for_blocks()
             raise missing("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         if not isinstance(dig(self._payload, *ENTRIES), list):
             raise missing("The embed has no entries.", list(ENTRIES), reason="no_rows")
         if self.rows and not any(row.result for row in self.rows):
             raise missing("The embed's entries have no posts.", [*ENTRIES, 0, "content", "tweet"], reason="blind")
-        self.refuse_others(self._told_handle)
+        self.raise_for_others(self._told_handle)
         rows = [row.handle for row in self.rows if row.handle]
         if self.asked and rows and not screen_name(self.user):
-            self.refuse_others(rows[0])
+            self.raise_for_others(rows[0])
         _ = self.records  # raises for posts that are not understood
 
     @cached_property
@@ -76,7 +76,7 @@ class EmbedPage(MicroblogPage):
     def rows(self) -> list[Row]:
         return [
             Row(text(entry.get("entry_id")) or "tweet", Node(as_nested(dig(entry, "content", "tweet"))))
-            for entry in objects(dig(self._payload, *ENTRIES))
+            for entry in dicts(dig(self._payload, *ENTRIES))
             if entry.get("type") == "tweet"
         ]
 

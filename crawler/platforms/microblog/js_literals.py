@@ -61,7 +61,7 @@ class Literals:
         self.containers += [each for each in reader.opened if id(each) not in unfinished]
 
     @property
-    def objects(self) -> list[dict[str, Any]]:
+    def dicts(self) -> list[dict[str, Any]]:
         """The objects among the containers."""
         return [each for each in self.containers if isinstance(each, dict)]
 

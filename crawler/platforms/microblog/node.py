@@ -8,7 +8,7 @@ from collections import defaultdict
 from functools import cached_property
 from typing import Any
 
-from crawler.reading.json import objects
+from crawler.reading.json import dicts
 
 _HOPS = 8
 """References that lead to a reference: never more than one was seen."""
@@ -17,9 +17,9 @@ _HOPS = 8
 class Records:
     """The normalised records of a page, by their ids."""
 
-    def __init__(self, objects: list[dict[str, Any]]) -> None:
+    def __init__(self, dicts: list[dict[str, Any]]) -> None:
         self.by_id: dict[str, dict[str, Any]] = {}
-        for each in objects:
+        for each in dicts:
             record_id = each.get("__id")
             if isinstance(record_id, str):
                 self.by_id[record_id] = {**self.by_id.get(record_id, {}), **each}
@@ -101,10 +101,10 @@ class Node:
         """The objects of the list at a path."""
         value = self.get(*path)
         if self.records is None:
-            return [Node(each) for each in objects(value)]
+            return [Node(each) for each in dicts(value)]
         if isinstance(value, dict) and isinstance(value.get("__refs"), list):
             value = [{"__ref": ref} for ref in value["__refs"]]
-        return [Node(each, self.records) for each in objects([self._follow(each) for each in objects(value)])]
+        return [Node(each, self.records) for each in dicts([self._follow(each) for each in dicts(value)])]
 
     def reference(self, *path: str) -> str:
         """The id of the record that a path refers to, also where the record itself is missing; "" where none."""

@@ -18,7 +18,7 @@ from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.timeline import Row, author_node, owner_of, rows_of
 from crawler.platforms.microblog.user import FIELDS, merged, profile, screen_name
 from crawler.platforms.page import missing
-from crawler.reading.json import decode, dig, linked_data, objects, strings
+from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strings
 from crawler.reading.values import count, text
 
 SLOT = "$R["
@@ -61,14 +61,14 @@ class ProfilePage(MicroblogPage):
             UpstreamBlocked: a login or a challenge.
             ExtractionFailed: no data, another profile's, or posts that are not understood.
         """
-        self.refuse_failures()
+        self.raise_for_failures()
         if not self._objects and not self._linked:
-            self._refuse_by_words(self.response.text)
+            self._raise_for_by_words(self.response.text)
             raise missing("The page has no data.", [f"script {SLOT}"], reason="no_data_block")
-        self._refuse_unavailable_users()
-        self._refuse_broken_literals()
-        self.refuse_others(screen_name(self.user) or text(self._linked_profile["screen_name"]))
-        self._refuse_blindness()
+        self._raise_for_unavailable_users()
+        self._raise_for_broken_literals()
+        self.raise_for_others(screen_name(self.user) or text(self._linked_profile["screen_name"]))
+        self._raise_if_unrecognised()
 
     # Fields
 
@@ -115,8 +115,8 @@ class ProfilePage(MicroblogPage):
         body = self.response.text.strip()
         if body.startswith("{"):
             saved = decode(body, what="records")
-            return objects(list(saved.values())) if isinstance(saved, dict) else []
-        return self._literals.objects
+            return dicts(list(saved.values())) if isinstance(saved, dict) else []
+        return self._literals.dicts
 
     @cached_property
     def _literals(self) -> Literals:
@@ -149,7 +149,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _pinned_ids(self) -> set[str]:
-        told = {each for entry in self._objects for each in strings(entry.get("pinned_entry_ids"))}
+        told = {each for entry in self._objects for each in nonempty_strings(entry.get("pinned_entry_ids"))}
         pins = (each for each in self._objects if each.get("__typename") == "TimelinePinEntry")
         return told | {text(Node(each, self._records).get("entry", "entry_id")) for each in pins} - {""}
 
@@ -162,7 +162,7 @@ class ProfilePage(MicroblogPage):
         own = [timeline for timeline in timelines if text(timeline.get("id")).startswith(OWN_TIMELINE)]
         lists = (dig(timeline.value.get("entries"), "__refs") for timeline in own or timelines)
         refs = next((each for each in lists if isinstance(each, list)), None)
-        listed = self._entries if refs is None else map(self._entry_id, strings(refs))
+        listed = self._entries if refs is None else map(self._entry_id, nonempty_strings(refs))
         return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
 
     def _entry_id(self, ref: str) -> str:
@@ -201,7 +201,7 @@ class ProfilePage(MicroblogPage):
             found[name] = html.unescape(text(person.get(*path))) or None
         found["screen_name"] = (found["screen_name"] or "").removeprefix("@") or None
         same = person.get("sameAs")
-        found["url"] = text(same) or next(iter(strings(same)), None)
+        found["url"] = text(same) or next(iter(nonempty_strings(same)), None)
         for statistic in [*person.nodes("interactionStatistic"), *person.nodes("agentInteractionStatistic")]:
             kind = statistic.get("interactionType")
             action = text(kind if isinstance(kind, str) else dig(kind, "@type")).rpartition("/")[2]
@@ -230,21 +230,21 @@ class ProfilePage(MicroblogPage):
 
     # The gate
 
-    def refuse_failures(self) -> None:
+    def raise_for_failures(self) -> None:
         if self.response.status == 404:
-            self._refuse_by_words(self.response.text)
-        super().refuse_failures()
+            self._raise_for_by_words(self.response.text)
+        super().raise_for_failures()
 
-    def _refuse_by_words(self, markup: str) -> None:
+    def _raise_for_by_words(self, markup: str) -> None:
         """What a page without a profile says. Of the account first: the guard's script stands on every page."""
         words, status = html.unescape(markup), self.response.status
         if any(mark in words for mark in GONE_MARKS):
             raise TargetNotFound("The platform has no such profile.", upstream_status=status, reason="not_found")
         if SUSPENDED_MARK in words:
             raise TargetRestricted("The account is suspended.", upstream_status=status, reason="suspended")
-        self.refuse_walls()
+        self.raise_for_blocks()
 
-    def _refuse_unavailable_users(self) -> None:
+    def _raise_for_unavailable_users(self) -> None:
         status = self.response.status
         if self.user or self._linked:
             return
@@ -252,13 +252,13 @@ class ProfilePage(MicroblogPage):
             if each.get("__typename") == "UserUnavailable":
                 reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
                 raise TargetRestricted(f"The account is {reason}.", upstream_status=status, reason=reason.lower())
-        self._refuse_by_words(_SCRIPT.sub("", self.response.text))
+        self._raise_for_by_words(_SCRIPT.sub("", self.response.text))
         seen = [screen_name(user) for user in self._users if screen_name(user)]
         if seen:
-            self.refuse_others(seen[0])
+            self.raise_for_others(seen[0])
         raise missing("The page has no user.", ["User", "core", "screen_name"], reason="no_user")
 
-    def _refuse_broken_literals(self) -> None:
+    def _raise_for_broken_literals(self) -> None:
         """A page that ends within its data. Parts of pages, as tools save them, are read as far as they go."""
         if "<script" in self.response.text and not self._literals.whole:
             raise ExtractionFailed(
@@ -267,7 +267,7 @@ class ProfilePage(MicroblogPage):
                 reason="broken_data_block",
             )
 
-    def _refuse_blindness(self) -> None:
+    def _raise_if_unrecognised(self) -> None:
         """Posts are there, but no timeline names them: the page's structure is another one."""
         posts = [each for each in self._objects if "details" in each and "counts" in each and "views" in each]
         if posts and not any(row.result for row in self.rows):

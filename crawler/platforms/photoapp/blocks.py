@@ -26,7 +26,7 @@ from crawler.errors import (
 )
 from crawler.platforms.page import missing
 from crawler.platforms.photoapp.link import link_of_path
-from crawler.reading.json import decode, dig, objects, scripts_with
+from crawler.reading.json import decode, dicts, dig, scripts_with
 from crawler.reading.values import count, text
 
 ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
@@ -113,24 +113,24 @@ def witnessed_shortcode(body: bytes) -> str | None:
     return link.shortcode if link else None
 
 
-def refuse_walls(response: HttpResponse, answer: Any) -> None:
+def raise_for_blocks(response: HttpResponse, answer: Any) -> None:
     """Raises for answers that are walls by where they were found, or that say no. ``answer`` is what is JSON.
 
     Raises:
         UpstreamBlocked: a challenge, or the login page by its address.
         UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the answer says so.
     """
-    refuse_wall_path(urlsplit(str(response.url)).path, response.status)
+    raise_for_blocked_path(urlsplit(str(response.url)).path, response.status)
     body: bytes = response.body
     if isinstance(answer, dict):
-        _refuse_message(answer, response.status)
+        _raise_for_message(answer, response.status)
     elif len(body) < SHORT and not body.lstrip().startswith(b"<"):
-        _refuse_words(body.decode(errors="replace"), "", response.status)
+        _raise_for_words(body.decode(errors="replace"), "", response.status)
     if response.status == 403 and b"<title>Page Not Found" in body:
         raise UpstreamRateLimited("The platform asks for fewer requests.", upstream_status=403, reason="rate_limited")
 
 
-def refuse_wall_path(path: str, status: int | None) -> None:
+def raise_for_blocked_path(path: str, status: int | None) -> None:
     """Raises for the addresses to which the platform leads visitors that it does not want.
 
     Raises:
@@ -139,10 +139,10 @@ def refuse_wall_path(path: str, status: int | None) -> None:
     if path.startswith(CHALLENGE_PATHS):
         raise UpstreamBlocked("The platform asks for a proof.", upstream_status=status, reason="challenge")
     if path.startswith(LOGIN_PATHS):
-        refuse_login(status)
+        raise_for_login(status)
 
 
-def refuse_login(status: int | None) -> NoReturn:
+def raise_for_login(status: int | None) -> NoReturn:
     """Raises for the login page, under whatever address."""
     raise UpstreamBlocked("The platform shows its login page.", upstream_status=status, reason="login_wall")
 
@@ -152,7 +152,7 @@ def is_refusal(body: str) -> bool:
     return len(body) < SHORT and any(word in body.casefold() for words, _, _ in _MESSAGES for word in words)
 
 
-def _refuse_message(answer: dict[str, Any], status: int | None) -> None:
+def _raise_for_message(answer: dict[str, Any], status: int | None) -> None:
     if count(answer.get("error")) == RATE_LIMIT_ERROR:
         raise UpstreamRateLimited(
             "The platform asks for fewer requests.", upstream_status=status, reason="rate_limited"
@@ -161,21 +161,21 @@ def _refuse_message(answer: dict[str, Any], status: int | None) -> None:
         return
     about = text(answer.get("description"))
     message = text(answer.get("message")) or (about and text(answer.get("title")))
-    _refuse_words(message, about, status)
+    _raise_for_words(message, about, status)
     if answer.get("require_login") is True:
-        refuse_login(status)
+        raise_for_login(status)
     if about and message:  # a ruling without the post
-        refuse_ruling({"title": message, "description": about}, status)
+        raise_for_ruling({"title": message, "description": about}, status)
 
 
-def _refuse_words(message: str, about: str, status: int | None) -> None:
+def _raise_for_words(message: str, about: str, status: int | None) -> None:
     said = message.casefold()
     for words, error, reason in _MESSAGES:
         if any(word in said for word in words):
             raise error(f"The platform says: {(about or message)[:300]}", upstream_status=status, reason=reason)
 
 
-def refuse_ruling(ruling: object, status: int | None) -> None:
+def raise_for_ruling(ruling: object, status: int | None) -> None:
     """Raises where the platform says why it withholds a post.
 
     Raises:
@@ -191,7 +191,7 @@ def refuse_ruling(ruling: object, status: int | None) -> None:
     )
 
 
-def refuse_query_errors(answer: Any, status: int | None) -> None:
+def raise_for_query_errors(answer: Any, status: int | None) -> None:
     """Raises for the errors of a query that gave no data. Where it gave some they do no harm.
 
     Raises:
@@ -199,7 +199,7 @@ def refuse_query_errors(answer: Any, status: int | None) -> None:
         UpstreamRateLimited: too many queries.
         ExtractionFailed: the query is an old one.
     """
-    errors = objects(dig(answer, "errors"))
+    errors = dicts(dig(answer, "errors"))
     if not errors:
         return
     message = text(errors[0].get("message"))
@@ -217,13 +217,13 @@ def refuse_query_errors(answer: Any, status: int | None) -> None:
     )
 
 
-def refuse_blind(path: str) -> NoReturn:
+def raise_if_unrecognised(path: str) -> NoReturn:
     """Raises for data that nobody here can read: that is not the same as none."""
     details: list[Detail] = [{"loc": [path], "msg": "Input has unknown names", "type": "unknown_names"}]
     raise ExtractionFailed("The page has data whose names are not known.", details=details, reason="blind")
 
 
-def refuse_shell(response: HttpResponse, shortcode: str | None, path: str) -> NoReturn:
+def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) -> NoReturn:
     """Raises what an answer without data stands for. ``path`` is where the data should be.
 
     Raises:
@@ -240,9 +240,9 @@ def refuse_shell(response: HttpResponse, shortcode: str | None, path: str) -> No
     if "Challenge" in route or "Checkpoint" in route or "Suspended" in route:
         raise UpstreamBlocked("The platform asks for a proof.", upstream_status=status, reason="challenge")
     if any(word in route for word in ("Login", "Signup", "Home")) or urlsplit(str(response.url)).path == "/":
-        refuse_login(status)
+        raise_for_login(status)
     if b'"__isXIGPolarisMedia"' in body or b'"if_not_gated_logged_out"' in body:
-        refuse_blind(path)
+        raise_if_unrecognised(path)
     witness = witnessed_shortcode(body)
     if witness and shortcode and witness != shortcode:
         raise missing("The page is of another post than asked for.", [path], reason="wrong_post")

@@ -22,7 +22,7 @@ from crawler.platforms.photoapp.parts import (
     tag,
     url,
 )
-from crawler.reading.json import dig, objects
+from crawler.reading.json import dicts, dig
 from crawler.reading.values import count, flag, number, text
 
 # The contract's fields that may never be empty, by their keys in this form of the payload.
@@ -66,8 +66,8 @@ def graph_post(found: dict[str, Any]) -> dict[str, Any]:
         "edge_media_to_tagged_user": {
             "edges": [
                 tag(node["user"], node.get("x"), node.get("y"))
-                for node in objects(
-                    [edge.get("node") for edge in objects(dig(found, "edge_media_to_tagged_user", "edges"))]
+                for node in dicts(
+                    [edge.get("node") for edge in dicts(dig(found, "edge_media_to_tagged_user", "edges"))]
                 )
                 if node.get("user")
             ]

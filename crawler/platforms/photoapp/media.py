@@ -29,7 +29,7 @@ from crawler.platforms.photoapp.parts import (
     tag,
     url,
 )
-from crawler.reading.json import decode, dig, objects
+from crawler.reading.json import decode, dicts, dig
 from crawler.reading.values import count, flag, number, text
 
 PROGRESSIVE = 101
@@ -74,7 +74,7 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
         "edge_media_to_tagged_user": {
             "edges": [
                 tag(each["user"], dig(each, "position", 0), dig(each, "position", 1))
-                for each in objects(dig(media, "usertags", "in"))
+                for each in dicts(dig(media, "usertags", "in"))
                 if each.get("user")
             ]
         },
@@ -105,16 +105,16 @@ def media_type(media: dict[str, Any]) -> int | None:
         return kind
     return (
         kind_of_name(media.get("__typename"))
-        or (CAROUSEL if objects(media.get("carousel_media")) else None)
-        or (VIDEO if objects(media.get("video_versions")) else None)
-        or (IMAGE if objects(dig(media, "image_versions2", "candidates")) else None)
+        or (CAROUSEL if dicts(media.get("carousel_media")) else None)
+        or (VIDEO if dicts(media.get("video_versions")) else None)
+        or (IMAGE if dicts(dig(media, "image_versions2", "candidates")) else None)
     )
 
 
 def _picture(media: dict[str, Any]) -> str:
     """The largest picture: candidates are sorted, uncropped ones first. A carousel may have only its slides'."""
     for each in (media, dig(media, "carousel_media", 0)):
-        candidates = (url(one.get("url")) for one in objects(dig(each, "image_versions2", "candidates")))
+        candidates = (url(one.get("url")) for one in dicts(dig(each, "image_versions2", "candidates")))
         found = next(filter(None, candidates), "") or url(dig(each, "display_uri"))
         if found:
             return found
@@ -122,7 +122,7 @@ def _picture(media: dict[str, Any]) -> str:
 
 
 def _video_url(media: dict[str, Any]) -> str | None:
-    versions = [each for each in objects(media.get("video_versions")) if url(each.get("url"))]
+    versions = [each for each in dicts(media.get("video_versions")) if url(each.get("url"))]
     versions.sort(key=lambda each: each.get("type") != PROGRESSIVE)
     return url(versions[0]["url"]) if versions else None
 
@@ -134,7 +134,7 @@ def exact_duration(media: dict[str, Any]) -> float | None:
 
 def _file_duration(media: dict[str, Any]) -> float | None:
     """Whole seconds, as a label in the video's URL has them."""
-    for version in objects(media.get("video_versions")):
+    for version in dicts(media.get("video_versions")):
         label = _label(text(version.get("url")))
         seconds = number(dig(label, "duration_s"))
         if seconds and seconds > 0:

@@ -22,7 +22,7 @@ from crawler.platforms.photoapp import blocks as gate
 from crawler.platforms.photoapp import graph, media
 from crawler.platforms.photoapp.link import HOSTS, code_of_id, link_of_path, shortcode_of
 from crawler.platforms.photoapp.parts import played, post_id
-from crawler.reading.json import decode, dig, find_all, objects
+from crawler.reading.json import decode, dicts, dig, find_all
 from crawler.reading.values import absolute_url, text
 
 Found = tuple[dict[str, Any] | None, dict[str, Any]]
@@ -50,7 +50,7 @@ def _wrapped(value: Any) -> list[Found]:
 
 
 def _listed(value: Any) -> list[Found]:
-    return [(item, item) for item in objects(dig(value, "items"))]
+    return [(item, item) for item in dicts(dig(value, "items"))]
 
 
 def _plain(value: Any) -> list[Found]:
@@ -103,13 +103,13 @@ class PhotoPage(PlatformPage):
         for document in documents:
             yield from find_all(document, key)
 
-    def refuse_walls(self) -> None:
+    def raise_for_blocks(self) -> None:
         """Raises for answers that are no data by where they were found, by what they say, or by their status."""
         said = None
         with suppress(ExtractionFailed):  # what breaks off is told by its status first
             said = self.answer
-        gate.refuse_walls(self.response, said)
-        self.refuse_failures()
+        gate.raise_for_blocks(self.response, said)
+        self.raise_for_failures()
 
 
 class PostItem(dict[str, Any]):
@@ -144,11 +144,11 @@ class PostPage(PhotoPage):
             UpstreamRateLimited: the page without its data.
             ExtractionFailed: no data, another post, or one of which a part that must be there is missing.
         """
-        self.refuse_walls()
+        self.raise_for_blocks()
         if self._chosen is None:
-            self._refuse_nothing()
-        self._refuse_withheld()
-        self._refuse_missing()
+            self._raise_for_nothing()
+        self._raise_for_withheld()
+        self._raise_for_missing()
 
     @field
     def post(self) -> dict[str, Any]:
@@ -210,26 +210,26 @@ class PostPage(PhotoPage):
             raise wrong_echo(message, [form.keys[0], "code"], self._asked, reason="wrong_post")
         return withheld
 
-    def _refuse_nothing(self) -> None:
+    def _raise_for_nothing(self) -> None:
         status = self.response.status
-        gate.refuse_query_errors(self.answer, status)
+        gate.raise_for_query_errors(self.answer, status)
         values = [value for key in self.keys for value in self.values(key)]
         if any(value and dig(value, "items") != [] for value in values):
-            gate.refuse_blind(self.keys[0])
+            gate.raise_if_unrecognised(self.keys[0])
         if values:
             raise TargetNotFound(gate.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
-        gate.refuse_shell(self.response, self._asked or None, self.keys[0])
+        gate.raise_for_shell(self.response, self._asked or None, self.keys[0])
 
-    def _refuse_withheld(self) -> None:
+    def _raise_for_withheld(self) -> None:
         assert self._chosen is not None
         _, found, around = self._chosen
         if found is None:
-            gate.refuse_ruling(around.get("gating_ruling"), self.response.status)
+            gate.raise_for_ruling(around.get("gating_ruling"), self.response.status)
             raise TargetNotFound(
                 gate.MISSING_OR_PRIVATE, upstream_status=self.response.status, reason="missing_or_private"
             )
 
-    def _refuse_missing(self) -> None:
+    def _raise_for_missing(self) -> None:
         assert self._chosen is not None
         form = self._chosen[0]
         empty = [path for name, path in form.mandatory.items() if dig(self._post, *name.split(".")) in ("", None)]
@@ -312,19 +312,19 @@ class ReelsPage(PhotoPage):
 
     def validate_input(self) -> None:
         """Raises as a post's page does where there are no reels to read."""
-        self.refuse_walls()
+        self.raise_for_blocks()
         if not any(isinstance(each, dict) for each in self.values(self.key)):
-            gate.refuse_query_errors(self.answer, self.response.status)
-            gate.refuse_shell(self.response, None, self.key)
+            gate.raise_for_query_errors(self.answer, self.response.status)
+            gate.raise_for_shell(self.response, None, self.key)
 
     @field
     def plays(self) -> dict[str, int]:
-        nodes = [edge.get("node") for each in self.values(self.key) for edge in objects(dig(each, "edges"))]
+        nodes = [edge.get("node") for each in self.values(self.key) for edge in dicts(dig(each, "edges"))]
         plays = {
             post_id(node.get("pk"), node.get("id")): played(
                 node.get("play_count"), hidden=node.get("like_and_view_counts_disabled")
             )
-            for node in objects(nodes)
+            for node in dicts(nodes)
         }
         return {pk: count for pk, count in plays.items() if pk and count is not None}
 
@@ -348,11 +348,11 @@ class SharePage(PhotoPage):
             ExtractionFailed: a page that does not lead on.
         """
         if 300 <= (self.response.status or 0) < 400 and self._location is not None:
-            self._refuse_elsewhere(self._location)
+            self._raise_for_elsewhere(self._location)
             return
-        self.refuse_walls()
+        self.raise_for_blocks()
         if not self._shortcode:
-            gate.refuse_shell(self.response, None, "Location")
+            gate.raise_for_shell(self.response, None, "Location")
 
     @field
     def shortcode(self) -> str | None:
@@ -371,16 +371,16 @@ class SharePage(PhotoPage):
             return link.shortcode
         return None if self._location else gate.witnessed_shortcode(self.response.body)
 
-    def _refuse_elsewhere(self, location: str) -> None:
+    def _raise_for_elsewhere(self, location: str) -> None:
         here, there = urlsplit(str(self.response.url)), urlsplit(location)
         status = self.response.status
         if there.netloc != here.netloc and there.netloc.lower() not in HOSTS:
             raise UpstreamBlocked(
                 "The platform redirected to another host.", upstream_status=status, reason="foreign_redirect"
             )
-        gate.refuse_wall_path(there.path, status)
+        gate.raise_for_blocked_path(there.path, status)
         if there.path in {"", "/"}:
-            gate.refuse_login(status)
+            gate.raise_for_login(status)
         if not self._shortcode:
             raise TargetNotFound("The link leads to no post.", upstream_status=status, reason="wrong_page_kind")
 

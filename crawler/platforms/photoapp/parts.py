@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from crawler.platforms.photoapp import PLATFORM
-from crawler.reading.json import dig, objects
+from crawler.reading.json import dicts, dig
 from crawler.reading.values import absolute_url, count, flag, iso_duration, number, text
 
 ORIGIN = PLATFORM.origin
@@ -77,8 +77,8 @@ def owner(account: object) -> dict[str, Any]:
 
 def timeline(account: object) -> list[dict[str, Any]]:
     """The account's newest posts, as the page lists them: pinned ones first, carousels among them."""
-    nodes = [edge.get("node") for edge in objects(dig(account, "polaris_ordered_timeline_connection", "edges"))]
-    return [{"node": _timeline_item(node)} for node in objects(nodes) if node.get("code") or node.get("pk")]
+    nodes = [edge.get("node") for edge in dicts(dig(account, "polaris_ordered_timeline_connection", "edges"))]
+    return [{"node": _timeline_item(node)} for node in dicts(nodes) if node.get("code") or node.get("pk")]
 
 
 def _timeline_item(node: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def coauthors(accounts: object) -> list[dict[str, Any]]:
             "is_verified": flag(account.get("is_verified")),
             "profile_pic_url": url(account.get("profile_pic_url")),
         }
-        for account in objects(accounts)
+        for account in dicts(accounts)
     ]
 
 
@@ -147,7 +147,7 @@ def comment(node: dict[str, Any]) -> dict[str, Any]:
 
 def comments(edges: object) -> list[dict[str, Any]]:
     """The comments that the page shows."""
-    return [comment(node) for node in objects([edge.get("node") for edge in objects(edges)])]
+    return [comment(node) for node in dicts([edge.get("node") for edge in dicts(edges)])]
 
 
 def captions(caption: object) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def is_wall(body: str) -> bool:
     return any(wall.search(body) for wall, _ in WALLS)
 
 
-def refuse_walls(response: HttpResponse) -> None:
+def raise_for_blocks(response: HttpResponse) -> None:
     """Raises for what turns the visitor away.
 
     Raises:
@@ -71,7 +71,7 @@ def _wall(response: HttpResponse) -> str | None:
     return next((reason for wall, reason in WALLS if wall.search(response.text)), None)
 
 
-def refuse_not_found(response: HttpResponse) -> None:
+def raise_for_not_found(response: HttpResponse) -> None:
     """Raises for the platform's own not-found page, whose status is not known. Private profiles have it, too.
 
     Raises:
@@ -83,7 +83,7 @@ def refuse_not_found(response: HttpResponse) -> None:
         )
 
 
-def refuse_other_pages(response: HttpResponse) -> None:
+def raise_for_other_pages(response: HttpResponse) -> None:
     """Raises for a page without a profile that the member's name led to.
 
     Raises:

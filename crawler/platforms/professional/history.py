@@ -22,7 +22,7 @@ from crawler.platforms.professional.markup import (
     link,
     plain,
 )
-from crawler.reading.json import objects, strings
+from crawler.reading.json import dicts, nonempty_strings
 from crawler.reading.values import count, text
 
 EXPERIENCE = 'section[data-section="experience"]'
@@ -197,7 +197,7 @@ def _masked_position(node: Selector, top_card: Row) -> Row:
 def linked_experience(person: Row) -> list[Row]:
     """The positions of the page's linked data: present ones with their titles, past ones without."""
     present, past = _flat(person.get("worksFor")), _flat(person.get("alumniOf"))
-    titles = strings(person.get("jobTitle"))
+    titles = nonempty_strings(person.get("jobTitle"))
     if len(titles) != len(present):  # which title is whose is not told, but that all are masked is
         titles = titles[:1] * len(present) if titles and all(map(is_masked, titles)) else [""] * len(present)
     rows = [_linked_position(node, plain(title)) for node, title in zip(present, titles, strict=True)]
@@ -252,4 +252,4 @@ def _flat(value: Any) -> list[Row]:
     """The objects of a list; of a list in a list, as one tool saves it, too."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
-    return objects([value] if isinstance(value, dict) else value)
+    return dicts([value] if isinstance(value, dict) else value)

@@ -28,7 +28,7 @@ from crawler.platforms.professional.markup import (
     picture,
     plain,
 )
-from crawler.reading.json import dig, linked_data, objects
+from crawler.reading.json import dicts, dig, linked_data
 from crawler.reading.values import count, text
 
 NAME = f"h1.{gate.HEADING}"
@@ -66,12 +66,12 @@ class ProfilePage(PlatformPage):
             TargetNotFound: no such public profile, or a page of another kind.
             ExtractionFailed: no profile, the data of two members, or lists of which no row is understood.
         """
-        gate.refuse_walls(self.response)
-        self.refuse_failures()
-        gate.refuse_not_found(self.response)
-        self._refuse_pages_without_profile()
-        self._refuse_other_members()
-        self._refuse_blindness()
+        gate.raise_for_blocks(self.response)
+        self.raise_for_failures()
+        gate.raise_for_not_found(self.response)
+        self._raise_for_pages_without_profile()
+        self._raise_for_other_members()
+        self._raise_if_unrecognised()
 
     # Fields: specification 2.6
 
@@ -316,7 +316,7 @@ class ProfilePage(PlatformPage):
     def _linked_followers(self) -> int | None:
         """The exact number, of one statistic or of the one among several that counts followers."""
         told = self._person.get("interactionStatistic")
-        several = (each for each in objects(told) if "FollowAction" in str(each.get("interactionType")))
+        several = (each for each in dicts(told) if "FollowAction" in str(each.get("interactionType")))
         return count(dig(next(several, told), "userInteractionCount"))
 
     @cached_property
@@ -374,13 +374,13 @@ class ProfilePage(PlatformPage):
 
     # The gate
 
-    def _refuse_pages_without_profile(self) -> None:
+    def _raise_for_pages_without_profile(self) -> None:
         if self._name and self._profile_url:
             return
-        gate.refuse_other_pages(self.response)
+        gate.raise_for_other_pages(self.response)
         raise missing("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
-    def _refuse_other_members(self) -> None:
+    def _raise_for_other_members(self) -> None:
         """The page must name one member only. It may be another name than asked for: members change theirs."""
         told = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
         names = {last_segment(clean_url(url), "in").casefold() for url in told} - {""}
@@ -391,7 +391,7 @@ class ProfilePage(PlatformPage):
                 reason="wrong_echo",
             )
 
-    def _refuse_blindness(self) -> None:
+    def _raise_if_unrecognised(self) -> None:
         """Rows that are seen and of which none is understood are a failure, and so is a page of unknown sections."""
         unread = [css for name, css in sections.SEEN.items() if not self._lists[name] and self._page.css(css)]
         if self._page.css("section.core-section-container:not(.bottom-cta-banner)") and not self._page.css(

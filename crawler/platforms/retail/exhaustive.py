@@ -38,7 +38,7 @@ class Slice:
     sort: str = DEFAULT_SORT
 
     @property
-    def family(self) -> Slice:
+    def base(self) -> Slice:
         """The same part, whatever the order in which it is read."""
         return replace(self, sort=DEFAULT_SORT)
 
@@ -53,7 +53,7 @@ def _money(cents: int | None) -> str:
 
 
 @dataclass
-class Sweep:
+class ExhaustiveCrawl:
     """The state of one category's collection. ``Slice`` in, further slices out; it does no I/O."""
 
     cat_id: str
@@ -64,7 +64,7 @@ class Sweep:
     requests: int = 0
     done: int = 0
     found: set[str] = field(default_factory=set)
-    over: dict[Slice, int] = field(default_factory=dict)
+    oversized: dict[Slice, int] = field(default_factory=dict)
     """Slices that could not be made to fit, with what the platform reports for them."""
     failed: list[Slice] = field(default_factory=list)
     _open: set[Slice] = field(default_factory=set)
@@ -91,8 +91,8 @@ class Sweep:
     def take(self, part: Slice, products: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The products of a page that were not handed out before, each once."""
         self.requests += 1
-        if part.family in self.over:
-            self._seen_in.setdefault(part.family, set()).update(p["item_id"] for p in products)
+        if part.base in self.oversized:
+            self._seen_in.setdefault(part.base, set()).update(p["item_id"] for p in products)
         fresh = []
         for product in products:
             if product["item_id"] not in self.found:
@@ -104,7 +104,7 @@ class Sweep:
         """Whether to page through the slice, given what its first page reports."""
         if self.total is None:
             self.total = total
-        return total <= self.ceiling or part.family in self.over
+        return total <= self.ceiling or part.base in self.oversized
 
     def split(
         self,
@@ -121,7 +121,7 @@ class Sweep:
         if unfiltered or (part.low is not None and part.low == part.high):
             parts = [replace(part, cat_id=child) for child in children if child != part.cat_id]
             if not parts:
-                self.over[part.family] = total
+                self.oversized[part.base] = total
                 parts = [replace(part, sort=sort) for sort in SORTS[1:]]
         else:
             parts = _halves(part, prices, bounds)
@@ -136,12 +136,12 @@ class Sweep:
         self.failed.append(part)
         return self._replace(part, [])
 
-    def short(self) -> dict[Slice, int]:
+    def missing(self) -> dict[Slice, int]:
         """Slices over the ceiling of which products are still missing, with how many."""
         whole = Slice(self.cat_id)
         missing = {
             part: total - len(self.found if part == whole else self._seen_in.get(part, ()))
-            for part, total in self.over.items()
+            for part, total in self.oversized.items()
         }
         return {part: count for part, count in missing.items() if count > 0}
 
@@ -160,7 +160,7 @@ class Sweep:
     def _stage(self, name: str) -> list[Slice]:
         whole = Slice(self.cat_id)
         if name == "sort":
-            self.over[whole] = self.total or 0
+            self.oversized[whole] = self.total or 0
             return [replace(whole, sort=sort) for sort in SORTS]
         return [Slice(child) for child in self._subcategories]
 
@@ -172,7 +172,7 @@ class Sweep:
     def log_progress(self) -> None:
         """The progress line."""
         logger.info(
-            "sweep_progress",
+            "exhaustive_progress",
             category=self.cat_id,
             slices_done=self.done,
             slices_open=len(self._open),
@@ -184,13 +184,13 @@ class Sweep:
     def log_end(self) -> None:
         """The closing line."""
         logger.info(
-            "sweep_done",
+            "exhaustive_done",
             category=self.cat_id,
             products_found=len(self.found),
             reported_total=self.total,
             requests=self.requests,
             slices=self.done,
-            over_the_ceiling={str(part): f"{count} missing" for part, count in self.short().items()},
+            over_the_ceiling={str(part): f"{count} missing" for part, count in self.missing().items()},
             failed=[str(part) for part in self.failed],
         )
 

@@ -16,7 +16,7 @@ from crawler.platforms.page import PlatformPage, missing, wrong_echo
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.product import product
 from crawler.platforms.retail.schema import CATEGORY_ID
-from crawler.reading.json import decode, dig, find_all, is_bare_json, objects, script_block
+from crawler.reading.json import decode, dicts, dig, find_all, is_bare_json, script_block
 from crawler.reading.values import absolute_url, count, number, text
 
 ORIGIN = PLATFORM.origin
@@ -65,18 +65,18 @@ class ListingPage(PlatformPage):
             UpstreamError: the platform reports an error of its own in the data.
             ExtractionFailed: no data, another listing's data, or rows of which none is understood.
         """
-        self._refuse_challenges()
-        self.refuse_failures()
-        self._refuse_other_pages()
-        self._refuse_reported_errors()
-        self._refuse_other_listings()
-        self._refuse_blindness()
+        self._raise_for_challenges()
+        self.raise_for_failures()
+        self._raise_for_other_pages()
+        self._raise_for_reported_errors()
+        self._raise_for_other_listings()
+        self._raise_if_unrecognised()
 
     # Fields: specification 2.7
 
     @field
     def breadcrumbs(self) -> list[dict[str, Any]]:
-        levels = objects(self.listing.get("breadCrumb")) or objects(dig(self.seo, "breadCrumb"))
+        levels = dicts(self.listing.get("breadCrumb")) or dicts(dig(self.seo, "breadCrumb"))
         found = [
             {
                 "id": text(level.get("id")) or _id_in(level.get("url")),
@@ -97,7 +97,7 @@ class ListingPage(PlatformPage):
 
     @field
     def category_name(self) -> str:
-        crumbs = objects(self.listing.get("breadCrumb"))
+        crumbs = dicts(self.listing.get("breadCrumb"))
         return (
             text(dig(self.listing, "catInfo", "name"))
             or text(dig(self.listing, "requestContext", "categories", "name"))
@@ -146,7 +146,7 @@ class ListingPage(PlatformPage):
 
     @field
     def total_results(self) -> int | None:
-        stacks = objects(self.listing.get("itemStacks"))
+        stacks = dicts(self.listing.get("itemStacks"))
         candidates = [self.listing.get("aggregatedCount")]
         candidates += [dig(stack, *path) for stack in stacks for path in (("count",), ("meta", "totalItemCount"))]
         return next((total for total in map(count, candidates) if total is not None), None)
@@ -161,7 +161,7 @@ class ListingPage(PlatformPage):
     @property
     def subcategories(self) -> list[tuple[str, str]]:
         """Id and name of each deeper category that the page's department filter offers."""
-        values = objects(dig(self._filter("cat_id"), "values"))
+        values = dicts(dig(self._filter("cat_id"), "values"))
         found = [(text(value.get("id")), text(value.get("name"))) for value in values]
         return [(cat_id, name) for cat_id, name in found if cat_id and cat_id != self.cat_id]
 
@@ -173,7 +173,7 @@ class ListingPage(PlatformPage):
 
     def _filter(self, kind: str) -> dict[str, Any]:
         for filters in find_all(self._initial, "allSortAndFilterFacets"):
-            for each in objects(filters):
+            for each in dicts(filters):
                 if each.get("type") == kind:
                     return each
         return {}
@@ -196,7 +196,7 @@ class ListingPage(PlatformPage):
     @cached_property
     def listing(self) -> dict[str, Any]:
         """The listing's object, {} where the page has none."""
-        if any("usItemId" in row for row in objects(self._payload)):  # rows alone, as tools save them
+        if any("usItemId" in row for row in dicts(self._payload)):  # rows alone, as tools save them
             return {"itemStacks": [{"items": self._payload}]}
         found = (dig(self._payload, *path) for path in LISTING_PATHS)
         return next((each for each in found if isinstance(each, dict)), {})
@@ -249,7 +249,7 @@ class ListingPage(PlatformPage):
 
     # The gate
 
-    def _refuse_challenges(self) -> None:
+    def _raise_for_challenges(self) -> None:
         body: bytes = self.response.body
         walled = urlsplit(str(self.response.url)).path == "/blocked" or CHALLENGE_REDIRECT.search(body, 0, 2_000)
         if not walled and (
@@ -260,7 +260,7 @@ class ListingPage(PlatformPage):
             "The platform asks whether a human is there.", upstream_status=self.response.status, reason="challenge"
         )
 
-    def _refuse_other_pages(self) -> None:
+    def _raise_for_other_pages(self) -> None:
         """A page without a listing is of another kind, unless it says itself that it is a listing's page."""
         status, route = self.response.status, text(dig(self._payload, "page"))
         if route == "/404":
@@ -272,13 +272,13 @@ class ListingPage(PlatformPage):
             raise missing("The page's data has no listing.", LISTING_PATHS[0], reason="no_listing")
         raise TargetNotFound("The page is no listing.", upstream_status=status, reason="wrong_page_kind")
 
-    def _refuse_reported_errors(self) -> None:
-        errors = objects(dig(self.listing, "errorResponse", "errors"))
+    def _raise_for_reported_errors(self) -> None:
+        errors = dicts(dig(self.listing, "errorResponse", "errors"))
         if errors or dig(self.listing, "errorResponse", "errorCodes"):
             kind = text(dig(errors, 0, "errorType")) or "unknown"
             raise UpstreamError(f"The platform reports an error in its data: {kind}.", reason="reported_error")
 
-    def _refuse_other_listings(self) -> None:
+    def _raise_for_other_listings(self) -> None:
         """The echo must be what was asked for, where it says anything: never another category's rows."""
         for name in ("cat_id", "query", "page", "sort"):
             asked, told = self.page_params.get(name), self.echo.get(name)
@@ -288,7 +288,7 @@ class ListingPage(PlatformPage):
                 message = f"The page is another one than asked for: {name} is {told!r}, asked was {asked!r}."
                 raise wrong_echo(message, path, str(asked))
 
-    def _refuse_blindness(self) -> None:
+    def _raise_if_unrecognised(self) -> None:
         """Rows that are seen and not understood are a failure: neither an empty page nor one with fewer products."""
         path: Path = [*LISTING_PATHS[0], "itemStacks"]
         if not isinstance(self.listing.get("itemStacks"), list):

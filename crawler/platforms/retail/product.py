@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crawler.platforms.retail import PLATFORM
-from crawler.reading.json import dig, objects, strings
+from crawler.reading.json import dicts, dig, nonempty_strings
 from crawler.reading.values import absolute_url, amount, amounts, count, flag, number, text
 
 ORIGIN = PLATFORM.origin
@@ -59,7 +59,7 @@ def _is_sponsored(row: dict[str, Any]) -> bool:
 
 
 def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    return objects(dig(row, "badges", kind)) or objects(dig(row, "unifiedBadge", kind))
+    return dicts(dig(row, "badges", kind)) or dicts(dig(row, "unifiedBadge", kind))
 
 
 def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
@@ -67,7 +67,7 @@ def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
     tags = [
         text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
     ]
-    return strings([text(each.get("text")) for each in flags] + tags)
+    return nonempty_strings([text(each.get("text")) for each in flags] + tags)
 
 
 def _flag(row: dict[str, Any], flags: list[dict[str, Any]]) -> str:
@@ -89,8 +89,8 @@ def _variant_count(row: dict[str, Any]) -> int | None:
     told = count(row.get("variantCount"))
     if told is not None:
         return told
-    listed = len(objects(row.get("variantList"))) or sum(
-        len(objects(criterion.get("variantList"))) for criterion in objects(row.get("variantCriteria"))
+    listed = len(dicts(row.get("variantList"))) or sum(
+        len(dicts(criterion.get("variantList"))) for criterion in dicts(row.get("variantCriteria"))
     )
     return None if not listed and row.get("type") == "VARIANT" else listed
 
@@ -121,8 +121,8 @@ _Found = tuple[float | None, float | None, float | None, str]
 def _lines(info: Any) -> _Found | None:
     """Since July 2026: a list of typed lines, and all older fields "" or 0."""
     values: dict[tuple[str, str], float | None] = {}
-    for line in objects(dig(info, "priceDetails", "priceLines")):
-        for each in objects(line.get("values")):
+    for line in dicts(dig(info, "priceDetails", "priceLines")):
+        for each in dicts(line.get("values")):
             values[text(line.get("lineType")), text(each.get("key"))] = amount(each.get("value"))
     current = values.get(("DISCOUNTED_PRICE", "PRICE")) or values.get(("CURRENT_PRICE", "PRICE"))
     low = values.get(("OPTIONS_RANGE", "LOW_PRICE")) or values.get(("OPTIONS", "LOW_PRICE"))

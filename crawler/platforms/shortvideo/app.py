@@ -16,7 +16,7 @@ from crawler.platforms.shortvideo.image import (
     required,
     slide,
 )
-from crawler.reading.json import dig, strings
+from crawler.reading.json import dig, nonempty_strings
 from crawler.reading.values import count, flag, text
 
 STATISTICS = (
@@ -141,7 +141,7 @@ def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
         slides = [slide(dig(each, "display_image"), dig(each, "owner_watermark_image")) for each in images]
         where: Path = [*path, "image_post_info", "images"]
     else:
-        slides = [slide(url) for url in strings(item.get("images"))]  # flattened: the URLs alone
+        slides = [slide(url) for url in nonempty_strings(item.get("images"))]  # flattened: the URLs alone
         where = [*path, "image_post_info" if item.get("images") is None else "images"]
     if not any(each["display_image"]["url_list"] for each in slides):
         raise missing_part(where)

@@ -8,7 +8,7 @@ from typing import Any
 from crawler.errors import ExtractionFailed
 from crawler.platforms.page import missing
 from crawler.platforms.shortvideo import PLATFORM
-from crawler.reading.json import dig, strings
+from crawler.reading.json import dig, nonempty_strings
 from crawler.reading.values import count, text
 
 ORIGIN = PLATFORM.origin
@@ -37,8 +37,10 @@ def image(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         return _image([])
     if "imageURL" in value:
-        return _image(strings(dig(value, "imageURL", "urlList")), value.get("imageWidth"), value.get("imageHeight"))
-    urls = strings(value.get("url_list"))
+        return _image(
+            nonempty_strings(dig(value, "imageURL", "urlList")), value.get("imageWidth"), value.get("imageHeight")
+        )
+    urls = nonempty_strings(value.get("url_list"))
     found = _image(urls, value.get("width"), value.get("height"))
     uri = text(value.get("uri"))  # pictures have the key of a storage here
     return {**found, "uri": uri if uri.startswith("http") else found["uri"], "url_prefix": _prefix(value)}

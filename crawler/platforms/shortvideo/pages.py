@@ -14,7 +14,7 @@ from crawler.platforms.page import PlatformPage, missing
 from crawler.platforms.shortvideo import app as shortvideo_app
 from crawler.platforms.shortvideo import web as shortvideo_web
 from crawler.platforms.shortvideo.image import Path
-from crawler.reading.json import decode, dig, is_bare_json, objects
+from crawler.reading.json import decode, dicts, dig, is_bare_json
 from crawler.reading.values import count, text
 
 LOGIN_REQUIRED = 2483
@@ -67,13 +67,13 @@ class ResultsPage(PlatformPage):
         Raises:
             UpstreamBlocked: an empty body, a captcha, or an empty list with a reason that is none of the search's.
             TargetRestricted: only accounts are answered.
-            UpstreamError: no JSON; also as ``refuse_failures``.
+            UpstreamError: no JSON; also as ``raise_for_failures``.
             ExtractionFailed: JSON without a list, or rows of which none is understood.
         """
-        self.refuse_failures()
+        self.raise_for_failures()
         self._refuse_markup()
         if self._listed:
-            self._refuse_blindness()
+            self._raise_if_unrecognised()
         else:
             self._refuse_walls()
 
@@ -178,10 +178,10 @@ class ResultsPage(PlatformPage):
         if self._list[1] is None and status is None:
             raise missing("The answer has no list of results.", self.list_paths[0], reason="no_list")
 
-    def _refuse_blindness(self) -> None:
+    def _raise_if_unrecognised(self) -> None:
         items = self._items
         strangers = [path for path, item in items if not self.is_photo(item) and not self.is_other(item)]
-        cards = len(objects(self._listed)) - len(items)
+        cards = len(dicts(self._listed)) - len(items)
         if (strangers and len(strangers) == len(items)) or not (items or cards):
             where = strangers[0] if strangers else [*self._list[0], 0]
             raise ExtractionFailed(
@@ -245,7 +245,7 @@ class SearchPage(PlatformPage):
             ExtractionFailed: another page.
             UpstreamTimeout: the search page, still without results.
         """
-        self.refuse_failures()
+        self.raise_for_failures()
         body = self.response.text
         if any(mark in body for mark in CAPTCHA_MARKS):
             raise UpstreamBlocked("The platform asks whether a human is there.", reason="captcha")

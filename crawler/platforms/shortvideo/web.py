@@ -15,7 +15,7 @@ from crawler.platforms.shortvideo.image import (
     required,
     slide,
 )
-from crawler.reading.json import dig, objects
+from crawler.reading.json import dicts, dig
 from crawler.reading.values import count, flag, text
 
 STATISTICS = ("collect", "comment", "digg", "play", "repost", "share")
@@ -121,7 +121,7 @@ def _text_or_none(value: object) -> str | None:
 
 
 def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
-    images = objects(dig(item, "imagePost", "images"))
+    images = dicts(dig(item, "imagePost", "images"))
     if not images:
         raise missing_part([*path, "imagePost", "images"])
     slides = [slide(each) for each in images]

@@ -51,9 +51,9 @@ class VideositePage(PlatformPage):
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
             raise self._invalid()
-        self.refuse_failures()
+        self.raise_for_failures()
         self._refuse_walls()
-        self._refuse_reported_errors()
+        self._raise_for_reported_errors()
 
     def _invalid(self) -> ScrapeError:
         """What a 400 means for this kind of request."""
@@ -94,7 +94,7 @@ class VideositePage(PlatformPage):
         if NOT_FOUND_MARK in body:
             raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
 
-    def _refuse_reported_errors(self) -> None:
+    def _raise_for_reported_errors(self) -> None:
         code = self._error_code
         if code is None:
             return

@@ -42,7 +42,7 @@ AT_ONCE = 2
 """Enrichment requests of one target at the same time."""
 
 
-class Visit:
+class ChannelReader:
     """One target's requests. ``version`` is the web client's, as the channel's page tells it."""
 
     def __init__(self, spider: PlatformSpider, target: Target) -> None:
@@ -124,7 +124,7 @@ class Visit:
         except ScrapeError as error:
             logger.info("fallback_failed", source="browse", reason=error.reason, first=failed.reason)
             raise failed from error
-        logger.info("fell_back", source="browse", reason=failed.reason)
+        logger.info("source_fallback", source="browse", reason=failed.reason)
         return page
 
     async def _resolved(self) -> tuple[str, str]:
@@ -207,7 +207,7 @@ class Visit:
             feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
             if feed is None:
                 raise
-            logger.info("fell_back", source="feed", reason=error.reason)
+            logger.info("source_fallback", source="feed", reason=error.reason)
             return feed["posts"], ""
         return listing["posts"], listing["continuation"]
 
@@ -271,7 +271,7 @@ class Visit:
                     self.spider.warn(self.target, VideoPage.source, error)
                     return  # a wall: the next one would only be another
                 except ScrapeError as error:
-                    logger.info("not_enriched", video=video, reason=error.reason)
+                    logger.info("enrichment_failed", video=video, reason=error.reason)
                 else:
                     found.extend(told["posts"])
 

@@ -24,7 +24,7 @@ from crawler.platforms.videosite.profile import (
     panel_of,
 )
 from crawler.platforms.videosite.schema import CHANNEL_ID
-from crawler.reading.json import assigned_block, dig, find_all, objects
+from crawler.reading.json import assigned_block, dicts, dig, find_all
 from crawler.reading.values import count, stated_count, text, unix_time
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -101,7 +101,7 @@ class FeedPage(VideositePage):
         """
         if self.response.status in {404, 410}:
             raise UpstreamError("The platform has no feed.", upstream_status=self.response.status, reason="no_feed")
-        self.refuse_failures()
+        self.raise_for_failures()
         self._refuse_walls()
         if self._feed is None:
             raise missing("The answer is no feed.", ("feed",), reason="no_data_block")
@@ -286,7 +286,7 @@ class CommentsPage(VideositePage):
 
     @property
     def _comments(self) -> int | None:
-        for each in objects(dig(self.data, "engagementPanels")):
+        for each in dicts(dig(self.data, "engagementPanels")):
             panel = dig(each, "engagementPanelSectionListRenderer")
             if text(dig(panel, "panelIdentifier")).startswith("engagement-panel-comments"):
                 info = dig(panel, "header", "engagementPanelTitleHeaderRenderer", "contextualInfo")
@@ -299,7 +299,7 @@ class CommentsPage(VideositePage):
 
     def _part(self, name: str) -> dict[str, Any]:
         contents = dig(self.data, "contents", "twoColumnWatchNextResults", "results", "results", "contents")
-        parts = (each.get(name) for each in objects(contents))
+        parts = (each.get(name) for each in dicts(contents))
         return next((part for part in parts if isinstance(part, dict)), {})
 
 

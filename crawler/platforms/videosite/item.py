@@ -8,7 +8,7 @@ from typing import Any
 
 from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.schema import VIDEO_ID
-from crawler.reading.json import Step, dig, objects
+from crawler.reading.json import Step, dicts, dig
 from crawler.reading.values import clock_seconds, count, stated_count, text
 
 ORIGIN = PLATFORM.origin
@@ -40,7 +40,7 @@ def node_text(node: Any) -> str:
     """
     if isinstance(node, dict):
         simple = text(node.get("simpleText")) or text(node.get("content"))
-        return simple or "".join(text(run.get("text")) for run in objects(node.get("runs")))
+        return simple or "".join(text(run.get("text")) for run in dicts(node.get("runs")))
     return node if isinstance(node, str) else ""
 
 
@@ -148,8 +148,8 @@ def _url_in(endpoint: Any) -> Any:
 def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
     """The shape of video and live tabs since 2026. Which part of its rows says what is told by words alone."""
     about = dig(shape, "metadata", "lockupMetadataViewModel")
-    rows = objects(dig(about, "metadata", "contentMetadataViewModel", "metadataRows"))
-    parts = [node_text(part.get("text")) for row in reversed(rows) for part in objects(row.get("metadataParts"))]
+    rows = dicts(dig(about, "metadata", "contentMetadataViewModel", "metadataRows"))
+    parts = [node_text(part.get("text")) for row in reversed(rows) for part in dicts(row.get("metadataParts"))]
     image = dig(shape, "contentImage", "thumbnailViewModel")
     badges = list(_badges(dig(image, "overlays")))
     link = _url_in(dig(shape, "rendererContext", "commandContext", "onTap", "innertubeCommand"))
@@ -165,15 +165,15 @@ def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
 
 def _badges(overlays: Any) -> Iterator[str]:
     """The words on an item's picture. They stand in different overlays, under different names."""
-    for overlay in objects(overlays):
+    for overlay in dicts(overlays):
         lists = (each for shape in overlay.values() if isinstance(shape, dict) for each in shape.values())
-        for badge in (badge for each in lists for badge in objects(each)):
+        for badge in (badge for each in lists for badge in dicts(each)):
             yield text(dig(badge, "thumbnailBadgeViewModel", "text"))
 
 
 def _video(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
     """The older shapes, of grids, rich grids and playlists."""
-    overlays = [each.get("thumbnailOverlayTimeStatusRenderer") for each in objects(shape.get("thumbnailOverlays"))]
+    overlays = [each.get("thumbnailOverlayTimeStatusRenderer") for each in dicts(shape.get("thumbnailOverlays"))]
     lengths = [shape.get("lengthText"), *(dig(each, "text") for each in overlays)]
     info = node_text(shape.get("videoInfo")).split("•")
     views = [node_text(shape.get("viewCountText")), *info, node_text(shape.get("shortViewCountText"))]

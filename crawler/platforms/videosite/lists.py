@@ -15,7 +15,7 @@ from crawler.platforms.videosite.base import CONTENTS, ListPage
 from crawler.platforms.videosite.item import Path, node_text, read_row, rows_of
 from crawler.platforms.videosite.profile import blank, browse_id
 from crawler.platforms.videosite.schema import CHANNEL_ID
-from crawler.reading.json import dig, find_all, objects
+from crawler.reading.json import dicts, dig, find_all
 from crawler.reading.values import text
 
 _BRINGING = ("appendContinuationItemsAction", "reloadContinuationItemsCommand")
@@ -87,11 +87,11 @@ class ContinuationPage(ListPage):
         """The rows that the answer brings; a single item that was saved alone is one, too."""
         found: list[tuple[Path, dict[str, Any]]] = []
         for place in ("onResponseReceivedActions", "onResponseReceivedEndpoints"):
-            for number, action in enumerate(objects(dig(self.data, place))):
+            for number, action in enumerate(dicts(dig(self.data, place))):
                 for name in _BRINGING:
                     items = dig(action, name, "continuationItems")
                     path: Path = (place, number, name, "continuationItems")
-                    found += [((*path, index), item) for index, item in enumerate(objects(items))]
+                    found += [((*path, index), item) for index, item in enumerate(dicts(items))]
         if found:
             return found
         alone = {"lockupViewModel": self.data} if dig(self.data, "contentImage") else self.data

@@ -25,7 +25,7 @@ from crawler.platforms.videosite.item import Path, node_text, rows_of, token_of
 from crawler.platforms.videosite.lists import ContinuationPage
 from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, panel_of, profile_of
 from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
-from crawler.reading.json import dig, find_all, linked_data, objects, scripts_with, strings
+from crawler.reading.json import dicts, dig, find_all, linked_data, nonempty_strings, scripts_with
 from crawler.reading.values import text
 
 _VERSION = re.compile(rb'"INNERTUBE_(?:CONTEXT_)?CLIENT_VERSION":"([0-9.]{5,40})"')
@@ -69,7 +69,7 @@ class ChannelPage(ListPage):
         self._refuse_alerts()
         if self.moved_to:
             return
-        self._refuse_other_pages()
+        self._raise_for_other_pages()
         self._refuse_other_channels()
         self._refuse_other_tabs()
         self.refuse_blindness()
@@ -99,7 +99,7 @@ class ChannelPage(ListPage):
     @field
     def links(self) -> list[str]:
         """The channel's links as search engines are told them: the about panel's own."""
-        return list(dict.fromkeys(strings(dig(self._person, "sameAs"))))
+        return list(dict.fromkeys(nonempty_strings(dig(self._person, "sameAs"))))
 
     @field
     def has_about(self) -> bool:
@@ -117,7 +117,7 @@ class ChannelPage(ListPage):
     @field
     def moved_to(self) -> str:
         """Another channel to ask for instead: in some regions a channel has another id."""
-        actions = objects(dig(self.data, "onResponseReceivedActions"))
+        actions = dicts(dig(self.data, "onResponseReceivedActions"))
         ids = (dig(action, "navigateAction", "endpoint", "browseEndpoint", "browseId") for action in actions)
         return next((each for each in ids if re.fullmatch(CHANNEL_ID, text(each))), "")
 
@@ -145,7 +145,7 @@ class ChannelPage(ListPage):
     @cached_property
     def _tabs(self) -> list[tuple[str, dict[str, Any]]]:
         """Name and content of each tab. They are named by their URL's end: titles are translated, places vary."""
-        tabs = [each.get("tabRenderer") for each in objects(dig(self.data, *CONTENTS))]
+        tabs = [each.get("tabRenderer") for each in dicts(dig(self.data, *CONTENTS))]
         return [(_tab_name(tab), tab) for tab in tabs if isinstance(tab, dict)]
 
     @cached_property
@@ -171,7 +171,7 @@ class ChannelPage(ListPage):
     def _refuse_alerts(self) -> None:
         if dig(self.data, "contents"):
             return  # the alert is a notice above a page
-        alerts = (each.get("alertRenderer") for each in objects(dig(self.data, "alerts")))
+        alerts = (each.get("alertRenderer") for each in dicts(dig(self.data, "alerts")))
         words = next((node_text(dig(each, "text")) for each in alerts if dig(each, "type") == "ERROR"), None)
         if words is None:
             return
@@ -180,7 +180,7 @@ class ChannelPage(ListPage):
                 raise kind(f"The platform says: {words}", upstream_status=self.response.status, reason=reason)
         raise TargetNotFound(f"The platform says: {words}", upstream_status=self.response.status, reason="unavailable")
 
-    def _refuse_other_pages(self) -> None:
+    def _raise_for_other_pages(self) -> None:
         contents = dig(self.data, "contents")
         known = self._tabs or channel_id(self.data, self._person)
         if isinstance(contents, dict) and contents and not known:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from crawler.platforms.videosite.item import ORIGIN, VIEWS, node_text, rows_of
 from crawler.platforms.videosite.schema import CHANNEL_ID
-from crawler.reading.json import dig, find_all, objects, strings
+from crawler.reading.json import dicts, dig, find_all, nonempty_strings
 from crawler.reading.values import MONTHS, absolute_url, count, flag, stated_count, text
 
 SUBSCRIBERS, VIDEOS = "subscribers?", "videos?"
@@ -55,7 +55,7 @@ def profile_of(data: Any, person: Any) -> dict[str, Any]:
     channel = channel_id(data, person)
     subscribers = header["subscriber_count_text"]
     safe = flag(dig(told, "isFamilySafe"))
-    codes = strings(dig(told, "availableCountryCodes")) or strings(dig(micro, "availableCountries"))
+    codes = nonempty_strings(dig(told, "availableCountryCodes")) or nonempty_strings(dig(micro, "availableCountries"))
     return {
         **blank(channel, handle=name),
         "available_country_codes": sorted(set(codes)),
@@ -90,8 +90,8 @@ def channel_id(data: Any, person: Any = None) -> str:
 
 def browse_id(data: Any) -> str:
     """What the answer says that it was asked for: a channel, or a playlist after "VL"."""
-    tracked = objects(dig(data, "responseContext", "serviceTrackingParams"))
-    params = (param for each in tracked for param in objects(each.get("params")))
+    tracked = dicts(dig(data, "responseContext", "serviceTrackingParams"))
+    params = (param for each in tracked for param in dicts(each.get("params")))
     return next((text(param.get("value")) for param in params if param.get("key") == "browse_id"), "")
 
 
@@ -130,8 +130,8 @@ def _header(data: Any) -> dict[str, Any]:
 
 def _page_header(page: dict[str, Any]) -> dict[str, Any]:
     title = dig(page, "title", "dynamicTextViewModel", "text")
-    rows = objects(dig(page, "metadata", "contentMetadataViewModel", "metadataRows"))
-    parts = [[node_text(part.get("text")) for part in objects(row.get("metadataParts"))] for row in rows]
+    rows = dicts(dig(page, "metadata", "contentMetadataViewModel", "metadataRows"))
+    parts = [[node_text(part.get("text")) for part in dicts(row.get("metadataParts"))] for row in rows]
     handles = [part for row in parts for part in row if part.startswith("@")]
     videos = [part for row in parts for part in row if re.search(r"\bvideos?\b", part, re.IGNORECASE)]
     named = [part for row in parts for part in row if stated_count(part, SUBSCRIBERS) is not None]
@@ -152,7 +152,7 @@ def _page_header(page: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tabbed_header(tabbed: dict[str, Any]) -> dict[str, Any]:
-    styles = {text(dig(badge, "metadataBadgeRenderer", "style")) for badge in objects(tabbed.get("badges"))}
+    styles = {text(dig(badge, "metadataBadgeRenderer", "style")) for badge in dicts(tabbed.get("badges"))}
     return {
         "username": handle_in(node_text(tabbed.get("channelHandleText"))),
         "display_name": node_text(tabbed.get("title")),
@@ -169,7 +169,7 @@ def _other_header(header: Any, data: Any) -> dict[str, Any]:
     """Channels that the platform makes itself (games, sports), and the gate before channels for adults."""
     game = dig(header, "interactiveTabbedHeaderRenderer")
     topics = (
-        dig(each, "topicChannelDetailsRenderer") for each in objects(dig(header, "carouselHeaderRenderer", "contents"))
+        dig(each, "topicChannelDetailsRenderer") for each in dicts(dig(header, "carouselHeaderRenderer", "contents"))
     )
     topic = next((each for each in topics if isinstance(each, dict)), None)
     gate = age_gate(data)
@@ -192,7 +192,7 @@ def age_gate(data: Any) -> dict[str, Any] | None:
     """The gate that stands instead of an age-restricted channel, None where there is none."""
     tabs = dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs")
     contents = dig(tabs, 0, "tabRenderer", "content", "sectionListRenderer", "contents")
-    gates = (each.get("channelAgeGateRenderer") for each in objects(contents))
+    gates = (each.get("channelAgeGateRenderer") for each in dicts(contents))
     return next((gate for gate in gates if isinstance(gate, dict)), None)
 
 
@@ -213,7 +213,7 @@ def panel_of(data: Any) -> dict[str, Any]:
     It is looked for in what the answer brings, not in its contents: shelves there open panels of other channels.
     """
     brought = [dig(data, "onResponseReceivedEndpoints"), dig(data, "onResponseReceivedActions")]
-    tabs = objects(dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs"))
+    tabs = dicts(dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs"))
     panels = (
         *find_all(brought, "aboutChannelViewModel"),
         *(row.get(_OLDER_PANEL) for tab in tabs for _, row in rows_of(dig(tab, "tabRenderer", "content"))),
@@ -268,12 +268,12 @@ def joined_day(words: str) -> datetime | None:
 
 
 def _links(panel: dict[str, Any]) -> Iterator[str]:
-    for each in objects(panel.get("links")):
+    for each in dicts(panel.get("links")):
         link = dig(each, "channelExternalLinkViewModel", "link")
         target = dig(link, "commandRuns", 0, "onTap", "innertubeCommand", "urlEndpoint", "url")
         shown = node_text(link).strip()
         yield from filter(None, [unwrapped(text(target)) or (f"https://{shown}" if shown else "")])
-    for each in objects(panel.get("primaryLinks")):
+    for each in dicts(panel.get("primaryLinks")):
         yield from filter(None, [unwrapped(text(dig(each, "navigationEndpoint", "urlEndpoint", "url")))])
 
 

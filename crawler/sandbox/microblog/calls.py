@@ -9,7 +9,7 @@ import orjson
 from crawler.sandbox.microblog.user import b64
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, Ask
+    from crawler.sandbox.protocol import Answer, FakeRequest
 
 FIRST_TOKEN = 2_107_302_643_823_767_876
 
@@ -22,7 +22,7 @@ class Token:
         self.refusing = False
         """Whether nobody gets one: switched by ``?refuse=1`` and ``?refuse=0``."""
 
-    def activate(self, ask: Ask) -> Answer:
+    def activate(self, ask: FakeRequest) -> Answer:
         """A new token, by POST with the client's own key."""
         if "refuse" in ask.args:
             self.refusing = ask.args["refuse"] == "1"
@@ -37,7 +37,7 @@ class Token:
         """The newest token."""
         return str(FIRST_TOKEN + self.given)
 
-    def refusal(self, ask: Ask) -> Answer | None:
+    def refusal(self, ask: FakeRequest) -> Answer | None:
         """The answer to a call without a token that was given."""
         token = ask.headers.get("x-guest-token", "")
         if token.isdecimal() and FIRST_TOKEN < int(token) <= FIRST_TOKEN + self.given:

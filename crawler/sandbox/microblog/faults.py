@@ -10,7 +10,7 @@ import orjson
 from crawler.sandbox.faults import COMMON, Fault
 from crawler.sandbox.microblog.calls import as_json, cursor_to, error, page_of
 from crawler.sandbox.microblog.page import embed_page, other_page
-from crawler.sandbox.protocol import Answer, Ask, HonestAnswer
+from crawler.sandbox.protocol import Answer, FakeRequest, HonestAnswer
 
 PAGE, EMBED, USER, TIMELINE = "page", "embed", "user", "timeline"
 CALLS = (USER, TIMELINE)
@@ -21,7 +21,7 @@ ALL = (PAGE, EMBED, USER, TIMELINE)
 class Call:
     """A request to a source for an account, and the honest answer to it."""
 
-    ask: Ask
+    ask: FakeRequest
     source: str
     handle: str
     honest: HonestAnswer
@@ -205,7 +205,7 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
 }  # fmt: skip
 
 FAULTS = COMMON | {name: Fault(code, about) for name, (code, about, _) in _OWN.items()}
-"""What the microblog can do wrong, by name; the handles are those of ``World.faults``."""
+"""What the microblog can do wrong, by name; the handles are those of ``Site.faults``."""
 
 MISTAKEN = frozenset({"wrong-profile"})
 """Faults that get the honest answer for ``OTHER_HANDLE`` in place of the one for their own account."""
@@ -218,7 +218,7 @@ _PASSING = {
 """Faults after which every source has spoken."""
 
 
-def concerns(name: str, source: str) -> bool:
+def applies_to(name: str, source: str) -> bool:
     """Whether a fault is one of this source."""
     return (name in COMMON and source != "") or (name in _OWN and source in _OWN[name][2])
 

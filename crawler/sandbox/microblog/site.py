@@ -15,13 +15,13 @@ from crawler.sandbox.microblog import page as microblog_page
 from crawler.sandbox.microblog import user as microblog_user
 from crawler.sandbox.microblog.account import NEWEST, Inventor, Post, User
 from crawler.sandbox.microblog.calls import Token, as_json, cursor_to, page_of
+from crawler.sandbox.microblog.expected import Exposed, record
 from crawler.sandbox.microblog.faults import FAULTS
-from crawler.sandbox.microblog.truth import Exposed, record
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, Ask
+    from crawler.sandbox.protocol import Answer, FakeRequest
 
-__all__ = ["FAULTS", "World"]
+__all__ = ["FAULTS", "Site"]
 
 PAGE_SIZE = 20
 EMBED_SIZE = 100
@@ -86,7 +86,7 @@ class Account:
         return self.timeline[:EMBED_SIZE]
 
 
-class World:
+class Site:
     """The microblog. The same seed gives the same accounts everywhere."""
 
     handles_of_faults: ClassVar[dict[str, str]] = {f"fault_{n:02}": name for n, name in enumerate(sorted(FAULTS), 1)}
@@ -149,7 +149,7 @@ class World:
 
     # The site
 
-    def source_of(self, ask: Ask) -> tuple[str, str]:
+    def source_of(self, ask: FakeRequest) -> tuple[str, str]:
         """Which source a request is for, and the handle that it asks for, in lower case."""
         parts = ask.path.strip("/").split("/")
         if parts[0] == "srv":
@@ -161,13 +161,13 @@ class World:
             return "timeline", self.ids.get(str(asked.get("userId")), "")
         return ("page", parts[0].lower()) if len(parts) == 1 else ("", "")
 
-    def fault(self, ask: Ask) -> str | None:
+    def fault(self, ask: FakeRequest) -> str | None:
         """What goes wrong with this source of the target."""
         source, handle = self.source_of(ask)
         name = self.faults.get(handle)
-        return name if name and microblog_faults.concerns(name, source) else None
+        return name if name and microblog_faults.applies_to(name, source) else None
 
-    def page(self, ask: Ask) -> Answer:
+    def page(self, ask: FakeRequest) -> Answer:
         """Any honest answer."""
         if ask.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
@@ -183,7 +183,7 @@ class World:
         except KeyError:
             return microblog_faults.nobody(source)
 
-    def _served(self, source: str, handle: str, ask: Ask) -> Answer:
+    def _served(self, source: str, handle: str, ask: FakeRequest) -> Answer:
         """What a source has of an account.
 
         Raises:
@@ -192,10 +192,10 @@ class World:
         sources = {"page": self._page, "embed": self._embed, "user": self._user, "timeline": self._timeline}
         return sources[source](self.account(handle), ask)
 
-    def _page(self, account: Account, ask: Ask) -> Answer:
+    def _page(self, account: Account, ask: FakeRequest) -> Answer:
         return 200, {}, microblog_page.profile_page(account.user, account.newest, flat=account.plan.flat)
 
-    def _embed(self, account: Account, ask: Ask) -> Answer:
+    def _embed(self, account: Account, ask: FakeRequest) -> Answer:
         entries = [
             {
                 "type": "tweet",
@@ -208,11 +208,11 @@ class World:
         entries[2:2] = [{"type": "advert", "entry_id": "advert-1", "sort_index": "1", "content": {}}] if entries else []
         return 200, {}, microblog_page.embed_page(account.user.handle, entries)
 
-    def _user(self, account: Account, ask: Ask) -> Answer:
+    def _user(self, account: Account, ask: FakeRequest) -> Answer:
         shape = "C" if account.plan.shape == "D" else account.plan.shape
         return as_json({"data": {"user": {"result": microblog_user.user(account.user, shape)}}})
 
-    def _timeline(self, account: Account, ask: Ask) -> Answer:
+    def _timeline(self, account: Account, ask: FakeRequest) -> Answer:
         sent = str(orjson.loads(ask.args["variables"]).get("cursor") or "")
         number = page_of(sent)
         if account.plan.protected:
@@ -254,7 +254,7 @@ class World:
         """The platform's cursor to a page."""
         return cursor_to(number)
 
-    def damaged(self, name: str, ask: Ask) -> Answer:
+    def damaged(self, name: str, ask: FakeRequest) -> Answer:
         """The microblog's own faults."""
         source, handle = self.source_of(ask)
         mistaken = name in microblog_faults.MISTAKEN
@@ -268,7 +268,7 @@ class World:
         )
         return microblog_faults.damaged(name, call)
 
-    def _has_first_id(self, handle: str, ask: Ask) -> bool:
+    def _has_first_id(self, handle: str, ask: FakeRequest) -> bool:
         """Whether a call has the query id that it was first made with for this account."""
         *_, query_id, call = "", *ask.path.strip("/").split("/")
         return self.asked_ids.setdefault(f"{handle} {call}", query_id) == query_id
@@ -280,9 +280,9 @@ class World:
             "faults": {handle: {"name": name, "code": FAULTS[name].code} for handle, name in self.faults.items()},
         }
 
-    # The truth
+    # Expected records
 
-    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+    def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """The exact record of a target. ``page`` counts from 1. ``nextCursor`` is left "": it is not the platform's.
 
         Raises:

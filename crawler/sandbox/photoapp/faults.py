@@ -24,7 +24,7 @@ SHARE_FAULTS = {
     "share-nowhere": Fault("UPSTREAM_ERROR", "a redirect that does not say where to"),
     "share-shell": Fault("EXTRACTION_FAILED", "a page instead of a redirect"),
 }
-"""Faults of share links; their tokens are in ``World.faults`` too."""
+"""Faults of share links; their tokens are in ``Site.faults`` too."""
 
 FAULTS = (
     COMMON
@@ -70,7 +70,7 @@ FAULTS = (
         "embed-null": Fault("OK", "the page that would tell the duration holds nothing"),
     }
 )
-"""What the app can do wrong, by target name; the shortcodes are in ``World.faults``."""
+"""What the app can do wrong, by target name; the shortcodes are in ``Site.faults``."""
 
 
 def damaged(name: str, honest: HonestAnswer, wrong: HonestAnswer) -> Answer:

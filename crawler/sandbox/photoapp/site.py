@@ -14,15 +14,15 @@ from crawler.sandbox.photoapp import faults as photoapp_faults
 from crawler.sandbox.photoapp import graph as photoapp_graph
 from crawler.sandbox.photoapp import media as photoapp_media
 from crawler.sandbox.photoapp import page as photoapp_page
+from crawler.sandbox.photoapp.expected import record
 from crawler.sandbox.photoapp.faults import FAULTS, SHARE_FAULTS
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Account, Author, Post, code_of, id_of, people
-from crawler.sandbox.photoapp.truth import record
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.protocol import FakeRequest
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import Answer
 
-__all__ = ["FAULTS", "World"]
+__all__ = ["FAULTS", "Site"]
 
 EXAMPLE = "DaSandbox01"
 """The post that every world has."""
@@ -35,7 +35,7 @@ _SHARE = re.compile(r"/share/(?:(?:p|reel|reels|tv)/)?(?P<token>[\w-]+)/?", re.A
 _REELS = re.compile(r"/(?P<username>[\w.]+)/reels/", re.ASCII)
 
 
-class World:
+class Site:
     """The app. The same seed gives the same app everywhere."""
 
     faults: ClassVar[dict[str, str]] = {f"FAULT{n:06d}": name for n, name in enumerate(sorted(FAULTS), 1)}
@@ -76,7 +76,7 @@ class World:
 
     # The site
 
-    def fault(self, ask: Ask) -> str | None:
+    def fault(self, ask: FakeRequest) -> str | None:
         """The fault of the post or share link that a path names. Some befall only what comes after the post's page."""
         share, post = _SHARE.fullmatch(ask.path), _POST.fullmatch(ask.path)
         found = share["token"] if share else post["code"] if post else ""
@@ -90,7 +90,7 @@ class World:
             return None
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
-    def page(self, ask: Ask) -> Answer:
+    def page(self, ask: FakeRequest) -> Answer:
         """A post, its embed page, an account's reels, a share link's redirect, a query's answer, or the error page."""
         if ask.method == "POST":
             return self._query(ask)
@@ -108,7 +108,7 @@ class World:
             return 200, {}, self.reels_page(named[0])
         return photoapp_faults.other(ask.path, light=self.light)
 
-    def _post_page(self, post: Post, ask: Ask, *, embedded: bool) -> bytes:
+    def _post_page(self, post: Post, ask: FakeRequest, *, embedded: bool) -> bytes:
         if embedded:
             context = {"gql_data": {"shortcode_media": photoapp_graph.embedded(post)}, "media": None}
             return photoapp_page.embed(context, light=self.light)
@@ -145,7 +145,7 @@ class World:
         block = photoapp_page.prefetched("PolarisLoggedOutDesktopWWWProfileReelsTabContentQuery", data)
         return photoapp_page.document(photoapp_page.REELS_ROUTE, (block,), light=self.light)
 
-    def _query(self, ask: Ask) -> Answer:
+    def _query(self, ask: FakeRequest) -> Answer:
         """The answers of the queries that the pages' own scripts send, each at its own address."""
         asked = orjson.loads(ask.body)
         form = {"/api/graphql": "page", "/graphql/query": str(asked.get("form", "item"))}[ask.path]
@@ -154,9 +154,9 @@ class World:
         found = self.data(post, form) if post else {keys.get(form, "xdt_api__v1__media__shortcode__web_info"): None}
         return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
 
-    def damaged(self, name: str, ask: Ask) -> Answer:
+    def damaged(self, name: str, ask: FakeRequest) -> Answer:
         """The app's own faults. They damage the page that a browser gets, whatever sent the request."""
-        return photoapp_faults.damaged(name, lambda: self.page(Ask(ask.path)), self._other_page)
+        return photoapp_faults.damaged(name, lambda: self.page(FakeRequest(ask.path)), self._other_page)
 
     def _other_page(self) -> Answer:
         """Another post's page."""
@@ -177,9 +177,9 @@ class World:
         (code,) = (code for code, fault in self.faults.items() if fault == name)
         return f"{photoapp_page.PUBLIC}/{'share/p' if name in SHARE_FAULTS else 'p'}/{code}/"
 
-    # The truth
+    # Expected records
 
-    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+    def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """The exact record of a target: ``url``, and ``plays`` where a crawl asks for those too.
 
         With ``form`` what one answer tells of it, without a crawl's further pages: page, item, graph or embed.

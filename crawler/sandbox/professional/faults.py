@@ -61,7 +61,7 @@ def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
     return status, headers, _DAMAGES[name](body.decode()).encode()
 
 
-def still_true(name: str, member: Member) -> Member:
+def expected_after_fault(name: str, member: Member) -> Member:
     """The member as the page of a fault that does no harm tells of them."""
     return replace(member, linked=False) if name in WITHOUT_LINKED_DATA else member
 

@@ -9,22 +9,22 @@ from urllib.parse import unquote
 
 from crawler.sandbox.professional import faults as professional_faults
 from crawler.sandbox.professional import page as professional_page
+from crawler.sandbox.professional.expected import record
 from crawler.sandbox.professional.faults import FAULTS
 from crawler.sandbox.professional.people import RENAMED, Maker
-from crawler.sandbox.professional.truth import record
 
 if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
-    from crawler.sandbox.protocol import Answer, Ask
+    from crawler.sandbox.protocol import Answer, FakeRequest
 
-__all__ = ["FAULTS", "World"]
+__all__ = ["FAULTS", "Site"]
 
 MEMBERS = 20
 """Members by chance, beside the special ones."""
 _IN = re.compile(r"/in/([^/?#]+)")
 
 
-class World:
+class Site:
     """The network. The same seed has the same members everywhere. ``light`` serves pages without their weight."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
@@ -38,17 +38,17 @@ class World:
             KeyError: nobody.
         """
         if slug in FAULTS:
-            return professional_faults.still_true(slug, self.members["mara-lindqvist"])
+            return professional_faults.expected_after_fault(slug, self.members["mara-lindqvist"])
         return self.members[RENAMED.get(slug, slug)]
 
     # The site
 
-    def fault(self, ask: Ask) -> str | None:
+    def fault(self, ask: FakeRequest) -> str | None:
         """A profile of a fault's name."""
         slug = _slug(ask.path)
         return slug if slug in FAULTS else None
 
-    def page(self, ask: Ask) -> Answer:
+    def page(self, ask: FakeRequest) -> Answer:
         """A profile, the page behind a redirect, or the not-found page."""
         first = ask.path.lstrip("/").partition("/")[0]
         if ask.path == "/robots.txt":
@@ -73,7 +73,7 @@ class World:
         """A member's page."""
         return self._rendered(member.slug)
 
-    def damaged(self, name: str, ask: Ask) -> Answer:
+    def damaged(self, name: str, ask: FakeRequest) -> Answer:
         """The network's own faults."""
         return professional_faults.damaged(name, ask.path, lambda: self.page(ask))
 
@@ -88,7 +88,7 @@ class World:
             "faults": {name: {"code": fault.code, "about": fault.about} for name, fault in FAULTS.items()},
         }
 
-    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+    def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """The exact record of a target.
 
         Raises:

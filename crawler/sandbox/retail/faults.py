@@ -38,7 +38,7 @@ FAULTS = COMMON | {
     "missing-name": Fault("EXTRACTION_FAILED", "some rows without a name"),
     "no-prices": Fault("OK", "rows of which none states a price"),
 }
-"""What the shop can do wrong, by target name. A search is for the name; categories have the ids of ``World.faults``."""
+"""What the shop can do wrong, by target name. A search is for the name; categories have the ids of ``Site.faults``."""
 
 NAMELESS = 7
 """Every so many rows one has no name."""
@@ -56,7 +56,7 @@ def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
     return 200, {}, document(title, data)
 
 
-def still_true(name: str | None, record: dict[str, Any]) -> dict[str, Any]:
+def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, Any]:
     """The record of a listing, after a fault that leaves some of it."""
     if name != "no-prices":
         return record

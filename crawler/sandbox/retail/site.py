@@ -12,13 +12,13 @@ from crawler.sandbox.retail.page import PUBLIC
 from crawler.sandbox.retail.world import FAULTS_DEPARTMENT, Shop
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, Ask
+    from crawler.sandbox.protocol import Answer, FakeRequest
     from crawler.sandbox.retail.world import Row
 
-__all__ = ["FAULTS", "World"]
+__all__ = ["FAULTS", "Site"]
 
 
-class World(Shop):
+class Site(Shop):
     """The shop's site."""
 
     fault_ids: ClassVar[dict[str, str]] = {f"{FAULTS_DEPARTMENT}_{n}": name for n, name in enumerate(sorted(FAULTS), 1)}
@@ -28,12 +28,12 @@ class World(Shop):
 
     # The site
 
-    def fault(self, ask: Ask) -> str | None:
+    def fault(self, ask: FakeRequest) -> str | None:
         """A search for a fault's name, or a category of the department of faults."""
         name = self.faults.get(ask.path.rpartition("/")[2]) or ask.args.get("q")
         return name if name in FAULTS else None
 
-    def page(self, ask: Ask) -> Answer:
+    def page(self, ask: FakeRequest) -> Answer:
         """A listing page, the home page, the page behind redirects to it, or 404."""
         if ask.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
@@ -56,7 +56,7 @@ class World(Shop):
             return retail_page.listing(self, self.view(args | {"cat_id": rest.rpartition("/")[2]}))
         raise KeyError(path)
 
-    def damaged(self, name: str, ask: Ask) -> Answer:
+    def damaged(self, name: str, ask: FakeRequest) -> Answer:
         """The shop's own faults."""
         return retail_faults.damaged(name, ask.path, lambda: self.page(ask))
 
@@ -70,9 +70,9 @@ class World(Shop):
             "faults": {cat_id: {"name": name, "code": FAULTS[name].code} for cat_id, name in self.faults.items()},
         }
 
-    # The truth
+    # Expected records
 
-    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+    def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """The exact record of a target.
 
         Raises:
@@ -103,7 +103,7 @@ class World(Shop):
             "url": f"{PUBLIC}/browse/{cat_id}" if category else retail_page.search_url(view.query or ""),
         }
         fault = self.faults.get(category.id) if category else view.query
-        record = retail_faults.still_true(fault, record)
+        record = retail_faults.expected_after_fault(fault, record)
         return record if category else {**record, "query": view.query}
 
 

@@ -12,7 +12,7 @@ from crawler.sandbox.shortvideo import page as shortvideo_page
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from crawler.sandbox.protocol import Answer, Ask, HonestAnswer
+    from crawler.sandbox.protocol import Answer, FakeRequest, HonestAnswer
     from crawler.sandbox.shortvideo.world import Post
 
 FAULTS = COMMON | {
@@ -111,7 +111,7 @@ def readable(words: str, posts: Sequence[Post], first: int) -> Sequence[Post]:
     return posts[:first] if words in CUT_SHORT else posts
 
 
-def damaged_page(name: str, ask: Ask, honest: HonestAnswer) -> Answer:
+def damaged_page(name: str, ask: FakeRequest, honest: HonestAnswer) -> Answer:
     """The answer of a fault of the search page."""
     if name == "login-redirect":
         return 302, {"Location": "/login?redirect_url=%2Fsearch"}, b""

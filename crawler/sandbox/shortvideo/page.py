@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Ask
+    from crawler.sandbox.protocol import FakeRequest
 
 SCRIPT = "/static/search.js"
 TRACKER = "https://www.google-analytics.com/analytics.js"
@@ -84,7 +84,7 @@ def signature(text: str) -> str:
     return f"{value:08x}"
 
 
-def search(keyword: str, nonce: str, wall: tuple[str, int] | None, ask: Ask, light: bool) -> bytes:  # noqa: FBT001
+def search(keyword: str, nonce: str, wall: tuple[str, int] | None, ask: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
     """The search page's photo tab. Its script comes from another origin: the same machine by another name."""
     port = ask.headers.get("host", "").rpartition(":")[2] or "80"
     origin = "" if keyword == "no-script" else f"http://localhost:{port}"

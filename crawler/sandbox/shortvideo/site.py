@@ -16,9 +16,9 @@ from crawler.sandbox.shortvideo.faults import FAULTS, WALLS
 from crawler.sandbox.shortvideo.world import LONG, Posts
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, Ask
+    from crawler.sandbox.protocol import Answer, FakeRequest
 
-__all__ = ["FAULTS", "World"]
+__all__ = ["FAULTS", "Site"]
 
 RESULTS = "/api/search/photo/full/"
 PAGE_SIZE = 12
@@ -31,7 +31,7 @@ _OTHER: dict[str, Answer] = {
 """Pages that are always the same."""
 
 
-class World(Posts):
+class Site(Posts):
     """The site of a seed."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
@@ -40,7 +40,7 @@ class World(Posts):
 
     # The site
 
-    def fault(self, ask: Ask) -> str | None:
+    def fault(self, ask: FakeRequest) -> str | None:
         """A search for a fault's name: some are played on the page, some on the call that it makes."""
         if ask.path == "/search/photo":
             return shortvideo_faults.of_page(ask.args.get("q", ""))
@@ -48,7 +48,7 @@ class World(Posts):
             return shortvideo_faults.of_call(ask.args.get("keyword", ""), int(ask.args["offset"]))
         return None
 
-    def page(self, ask: Ask) -> Answer:
+    def page(self, ask: FakeRequest) -> Answer:
         """The search page, its call, its script, a page that is always the same, or 404."""
         if ask.path == "/search/photo":
             keyword = ask.args.get("q", "")
@@ -59,7 +59,7 @@ class World(Posts):
             return 200, {"Content-Type": "text/javascript"}, shortvideo_page.SEARCH_SCRIPT
         return _OTHER.get(ask.path) or (404, {}, b"<html><title>Not found</title></html>")
 
-    def damaged(self, name: str, ask: Ask) -> Answer:
+    def damaged(self, name: str, ask: FakeRequest) -> Answer:
         """The site's own faults."""
         if name in shortvideo_faults.ON_PAGE:
             return shortvideo_faults.damaged_page(name, ask, lambda: self.page(ask))
@@ -70,7 +70,7 @@ class World(Posts):
         """What a page gives its script to sign with."""
         return hashlib.sha256(f"{self.seed}|{keyword}".encode()).hexdigest()[:16]
 
-    def _is_signed(self, ask: Ask) -> bool:
+    def _is_signed(self, ask: FakeRequest) -> bool:
         """Whether the page's own script made the call: for this page, these words, this place, and in this browser."""
         keyword, offset = ask.args.get("keyword", ""), ask.args.get("offset", "")
         parts = (self.nonce(keyword), keyword, offset, ask.headers.get("user-agent", ""))
@@ -81,7 +81,7 @@ class World(Posts):
         """The id of a search, which its further pages must name."""
         return f"20261121080000{hashlib.sha256(keyword.encode()).hexdigest()[:20].upper()}"
 
-    def _results(self, ask: Ask) -> Answer:
+    def _results(self, ask: FakeRequest) -> Answer:
         if not self._is_signed(ask):
             return 200, {"Content-Type": "application/json"}, b""  # how the platform refuses what it takes for a robot
         return self._found(ask.args["keyword"], int(ask.args["offset"]))
@@ -123,9 +123,9 @@ class World(Posts):
             "faults": {name: {"code": fault.code, "about": fault.about} for name, fault in FAULTS.items()},
         }
 
-    # The truth
+    # Expected records
 
-    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+    def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """The exact record of a target.
 
         Raises:

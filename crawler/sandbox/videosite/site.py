@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import orjson
 
-from crawler.sandbox.videosite import extra, truth
+from crawler.sandbox.videosite import expected, extra
 from crawler.sandbox.videosite.about import about_panel
 from crawler.sandbox.videosite.faults import FAULTS, RENDERED, Call, applies_to, damaged
 from crawler.sandbox.videosite.lists import items_of, read_token, rows_of, tab_data, token_after
@@ -17,18 +17,18 @@ from crawler.sandbox.videosite.page import TABS, answer_context, document
 from crawler.sandbox.videosite.world import PAGE, Channels
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, Ask
+    from crawler.sandbox.protocol import Answer, FakeRequest
     from crawler.sandbox.videosite.parts import Node
     from crawler.sandbox.videosite.world import Channel, Item
 
-__all__ = ["FAULTS", "World"]
+__all__ = ["FAULTS", "Site"]
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 KINDS = {"video": "videos", "short": "shorts", "live": "streams"}
 _TRUE = {"true", "1", True}
 
 
-class World(Channels):
+class Site(Channels):
     """The video site of a seed."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
@@ -41,7 +41,7 @@ class World(Channels):
 
     # Requests
 
-    def kind(self, ask: Ask) -> str:
+    def kind(self, ask: FakeRequest) -> str:
         """Which of the site's answers a request is for."""
         call = ask.path.removeprefix("/youtubei/v1/")
         if ask.path.startswith("/feeds/"):
@@ -55,7 +55,7 @@ class World(Channels):
             return "playlist" if str(asked.get("browseId")).startswith("VL") else "browse"
         return {"player": "player", "navigation/resolve_url": "resolve"}.get(call, "unknown")
 
-    def target(self, ask: Ask) -> Channel | None:
+    def target(self, ask: FakeRequest) -> Channel | None:
         """The channel that a request is about."""
         kind, asked = self.kind(ask), _body(ask)
         if kind in {"page", "about-page"}:
@@ -79,19 +79,19 @@ class World(Channels):
         name = words[1] if len(words) > 1 else ""
         return known.get(name if words[0] == "channel" else name.lower())
 
-    def fault(self, ask: Ask) -> str | None:
+    def fault(self, ask: FakeRequest) -> str | None:
         """The fault of the channel that is asked for."""
         channel = self.target(ask)
         return channel.fault or None if channel else None
 
-    def damaged(self, name: str, ask: Ask) -> Answer:
+    def damaged(self, name: str, ask: FakeRequest) -> Answer:
         """The answer of a fault of the site's own; an honest one where it concerns another kind of request."""
         kind, channel = self.kind(ask), self.target(ask)
         if channel is None or not applies_to(name, kind):
             return self.page(ask)
         return damaged(name, Call(self, channel, rendered=kind in RENDERED))
 
-    def page(self, ask: Ask) -> Answer:
+    def page(self, ask: FakeRequest) -> Answer:
         """An honest answer."""
         kind, channel = self.kind(ask), self.target(ask)
         if channel is None:
@@ -109,30 +109,30 @@ class World(Channels):
         }
         return answers[kind](channel, ask)
 
-    def _player(self, _: Channel, ask: Ask) -> Answer:
+    def _player(self, _: Channel, ask: FakeRequest) -> Answer:
         return _json(extra.player(*self._videos[str(_body(ask)["videoId"])]))
 
-    def _resolve(self, channel: Channel, ask: Ask) -> Answer:
+    def _resolve(self, channel: Channel, ask: FakeRequest) -> Answer:
         url = urlsplit(str(_body(ask)["url"]))
         if url.path.startswith("/user/") and channel.handle:
             return _json(extra.sent_on(f"{url.scheme}://{url.netloc}{channel.path}"))
         return _json(extra.resolved(channel, url.path))
 
-    def _about(self, channel: Channel, _: Ask) -> Answer:
+    def _about(self, channel: Channel, _: FakeRequest) -> Answer:
         rows = [about_panel(channel)]
         return _json(extra.appended(channel.id, rows, place="onResponseReceivedEndpoints", heavy=self.heavy))
 
-    def _browse(self, channel: Channel, ask: Ask) -> Answer:
+    def _browse(self, channel: Channel, ask: FakeRequest) -> Answer:
         params = unquote(str(_body(ask).get("params")))
         tab = next((name for name, (_, own) in TABS.items() if unquote(own) == params), "featured")
         return _json(tab_data(channel, tab, heavy=self.heavy))
 
-    def _continuation(self, channel: Channel, ask: Ask) -> Answer:
+    def _continuation(self, channel: Channel, ask: FakeRequest) -> Answer:
         asked = read_token(_body(ask)["continuation"])
         rows = rows_of(channel, str(asked["t"]), int(asked["p"]), heavy=self.heavy)
         return _json(extra.appended(channel.id, rows, heavy=self.heavy))
 
-    def _unknown(self, kind: str, ask: Ask) -> Answer:
+    def _unknown(self, kind: str, ask: FakeRequest) -> Answer:
         if kind == "browse":
             browse = str(_body(ask).get("browseId"))
             if not re.fullmatch(r"UC[\w-]{22}", browse, re.ASCII):
@@ -144,7 +144,7 @@ class World(Channels):
             return _json(extra.refused(400, "Request contains an invalid argument.", "INVALID_ARGUMENT"), 400)
         return 404, {}, extra.NOT_FOUND
 
-    def _rendered(self, channel: Channel, ask: Ask) -> Answer:
+    def _rendered(self, channel: Channel, ask: FakeRequest) -> Answer:
         tab = ask.path.rpartition("/")[2]
         data = tab_data(channel, tab if tab in TABS else "featured", heavy=self.heavy)
         if tab == "about" and channel.kind in {"normal", "topic"}:
@@ -152,14 +152,14 @@ class World(Channels):
         described = extra.person(channel) if channel.kind in {"normal", "topic"} else None
         return 200, {}, document(channel.name, data, person=described)
 
-    def _feed(self, channel: Channel, ask: Ask) -> Answer:
+    def _feed(self, channel: Channel, ask: FakeRequest) -> Answer:
         named = ask.args.get("playlist_id", "")
         tab = next((tab for tab, prefix in extra.PLAYLISTS.items() if named.startswith(prefix)), None)
         if channel.kind in {"game", "sport"} or (named and tab not in channel.items):
             return 404, {}, extra.NOT_FOUND
         return 200, {"Content-Type": "text/xml; charset=UTF-8"}, extra.feed(channel, tab)
 
-    def _playlist(self, channel: Channel, ask: Ask) -> Answer:
+    def _playlist(self, channel: Channel, ask: FakeRequest) -> Answer:
         browse = str(_body(ask)["browseId"])
         prefix = browse.removeprefix("VL")[:4]
         tab = next((tab for tab, own in extra.PLAYLISTS.items() if own == prefix), "")
@@ -181,9 +181,9 @@ class World(Channels):
         }
         return _json(data)
 
-    # The truth
+    # Expected records
 
-    def truth(self, params: dict[str, Any]) -> dict[str, Any]:
+    def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """The record of a page of a channel: ``page`` from 1, in whose place the contract has a cursor.
 
         ``pagination.cursor`` is the site's own token, "" where a tab begins or where the list ends.
@@ -199,12 +199,12 @@ class World(Channels):
         number = int(params.get("page", 1)) - 1
         tab, place, listed = pages[number]
         more = number + 1 < len(pages)
-        told = truth.sources_of(channel, listed, first=place == 0)
+        told = expected.sources_of(channel, listed, first=place == 0)
         following = token_after(channel, tab, place, heavy=self.heavy) if more else ""
         return {
             "pagination": {"cursor": following, "has_more": more},
-            "posts": [truth.post(channel, item, told.get(item.id, "")) for item in listed],
-            "profile": truth.profile(channel, about=params.get("include_about", False) in _TRUE),
+            "posts": [expected.post(channel, item, told.get(item.id, "")) for item in listed],
+            "profile": expected.profile(channel, about=params.get("include_about", False) in _TRUE),
         }
 
     def _pages(self, channel: Channel, kind: str) -> list[tuple[str, int, list[Item]]]:
@@ -242,7 +242,7 @@ class World(Channels):
         }
 
 
-def _body(ask: Ask) -> dict[str, Any]:
+def _body(ask: FakeRequest) -> dict[str, Any]:
     try:
         found = orjson.loads(ask.body or b"{}")
     except orjson.JSONDecodeError:

@@ -11,7 +11,7 @@ from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from crawler.outputs.feeds import target_buffered, target_stored
-from crawler.targets.target import Admission, Outcome
+from crawler.targets.target import Outcome, TargetParser
 from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Queue:
         except ValueError as error:
             raise CloseSpider(f"REDIS_URL is none: {error}") from None
         tries = settings.getint("QUEUE_TRIES")
-        self.source = StreamSource(stream, Admission(spider.scrapers), tries, spider.args.wait)
+        self.source = StreamSource(stream, TargetParser(spider.scrapers), tries, spider.args.wait)
         spider.source = self.source
         cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).unfinished_stays = True
         self._count()

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from redis.exceptions import RedisError, ResponseError
 
 from crawler.errors import InvalidRequest, ScrapeError, ServiceError
-from crawler.targets.redis_queue.stream import Entry, Settled, TargetStream
+from crawler.targets.redis_queue.stream import CompletedEntry, Entry, TargetStream
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import Admission, Rejected, SavedTarget, Target, new_id
+from crawler.targets.target import InvalidTarget, SavedTarget, Target, TargetParser, new_id
 
 if TYPE_CHECKING:
     from crawler.targets.target import Outcome
@@ -50,20 +50,20 @@ class StreamSource(TargetSource):
     """
 
     stream: TargetStream
-    admission: Admission
+    parser: TargetParser
     tries: int
     wait: bool = False
-    keeps_further: ClassVar[bool] = True
+    keeps_followups: ClassVar[bool] = True
     taken: int = 0
     _mine: dict[str, int] = field(default_factory=dict)
     """Entries that are this worker's, with how often they were taken."""
     _out: dict[int, str] = field(default_factory=dict)
     """Row to entry, of targets that are not stored."""
-    _dead: set[int] = field(default_factory=set)
+    _abandoned: set[int] = field(default_factory=set)
     """Rows of targets that are given up."""
-    _filed: dict[str, Settled] = field(default_factory=dict)
+    _buffered: dict[str, CompletedEntry] = field(default_factory=dict)
     """Entries whose outcome is in files that must be closed first."""
-    _settled: list[Settled] = field(default_factory=list)
+    _completed: list[CompletedEntry] = field(default_factory=list)
     """What Redis is still to be told."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -86,16 +86,18 @@ class StreamSource(TargetSource):
             task.cancel()
         try:
             async with asyncio.timeout(CLOSING):
-                while self._settled:
+                while self._completed:
                     await self._tell_some()
                 await self.stream.release(self._mine)
         except (RedisError, TimeoutError) as error:
-            logger.warning("queue_left", error=str(error), not_told=len(self._settled), not_released=len(self._mine))
+            logger.warning(
+                "queue_not_closed", error=str(error), not_told=len(self._completed), not_released=len(self._mine)
+            )
         await self.stream.close()
 
     # Targets come
 
-    async def __aiter__(self) -> AsyncIterator[Target | Rejected]:
+    async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         loop = asyncio.get_running_loop()
         away_since: float | None = None
         claim_at = 0.0
@@ -133,10 +135,10 @@ class StreamSource(TargetSource):
             raise TargetsUnavailableError("the queue is gone: Redis was started without its data, or it was deleted")
         if seconds > PATIENCE:
             raise TargetsUnavailableError(f"Redis was away for {PATIENCE:.0f} s: {error}") from error
-        logger.warning("queue_away", error=str(error), seconds=round(seconds))
+        logger.warning("queue_unavailable", error=str(error), seconds=round(seconds))
         self._claim_from = asyncio.get_running_loop().time() + self.stream.idle / 1_000
 
-    def _target(self, entry: Entry) -> Target | Rejected:
+    def _target(self, entry: Entry) -> Target | InvalidTarget:
         row = self.taken
         self.taken += 1
         self._out[row] = entry.id
@@ -144,18 +146,18 @@ class StreamSource(TargetSource):
             read = SavedTarget.model_validate_json(entry.text)
         except ValidationError:
             error: ScrapeError = InvalidRequest("An entry of the queue is no target.")
-            return Rejected(new_id(), error, raw=entry.text[:SHOWN].decode(errors="replace"), row=row)
+            return InvalidTarget(new_id(), error, raw=entry.text[:SHOWN].decode(errors="replace"), row=row)
         if entry.tries > self.tries:
-            self._dead.add(row)
+            self._abandoned.add(row)
             error = ServiceError(
                 f"The target was out in {entry.tries - 1} workers that ended before they were done with it."
             )
-            return Rejected(read.id, error, read.scraper, read.params, read.line, row)
-        return self.admission.load(read, row=row)
+            return InvalidTarget(read.id, error, read.scraper, read.params, read.line, row)
+        return self.parser.load(read, row=row)
 
     # Outcomes go
 
-    def holds(self, target: Target | Rejected) -> bool:
+    def holds(self, target: Target | InvalidTarget) -> bool:
         assert target.row is not None, "further targets come back through the queue"
         return self._lease_valid and self._out[target.row] in self._mine
 
@@ -164,7 +166,7 @@ class StreamSource(TargetSource):
         """Whether no entry can have been taken over since the last heartbeat."""
         return clock() - self._leased_at < self.stream.idle / 1_000
 
-    async def confirm(self, target: Target | Rejected) -> bool:
+    async def confirm(self, target: Target | InvalidTarget) -> bool:
         asked = clock()
         while not self._lease_valid:
             try:
@@ -179,13 +181,13 @@ class StreamSource(TargetSource):
         if self.holds(target):
             return True
         del self._out[target.row]
-        self._dead.discard(target.row)
+        self._abandoned.discard(target.row)
         return False
 
     def buffered(self, outcome: Outcome) -> None:
         """The outcome's line is in files that are not closed yet."""
         assert outcome.target.row is not None
-        self._filed[self._out[outcome.target.row]] = self._told(outcome)
+        self._buffered[self._out[outcome.target.row]] = self._told(outcome)
         self._changed.set()
 
     def stored(self, outcome: Outcome) -> None:
@@ -193,16 +195,18 @@ class StreamSource(TargetSource):
         assert outcome.target.row is not None
         told = self._told(outcome)
         del self._out[outcome.target.row]
-        self._dead.discard(outcome.target.row)
-        self._filed.pop(told.entry, None)
-        self._settled.append(told)
+        self._abandoned.discard(outcome.target.row)
+        self._buffered.pop(told.entry, None)
+        self._completed.append(told)
         self._changed.set()
 
-    def _told(self, outcome: Outcome) -> Settled:
+    def _told(self, outcome: Outcome) -> CompletedEntry:
         row = outcome.target.row
         assert row is not None
-        dead = outcome.error.message if outcome.error and row in self._dead else ""
-        return Settled(self._out[row], outcome.code, dead, tuple(orjson.dumps(each.dump()) for each in outcome.further))
+        dead = outcome.error.message if outcome.error and row in self._abandoned else ""
+        return CompletedEntry(
+            self._out[row], outcome.code, dead, tuple(orjson.dumps(each.dump()) for each in outcome.followups)
+        )
 
     async def _tell(self) -> None:
         known: set[str] = set()
@@ -210,21 +214,21 @@ class StreamSource(TargetSource):
             await self._changed.wait()
             self._changed.clear()
             try:
-                while self._settled:
+                while self._completed:
                     await self._tell_some()
-                fresh = {entry: told for entry, told in self._filed.items() if entry not in known}
+                fresh = {entry: told for entry, told in self._buffered.items() if entry not in known}
                 if fresh:
-                    await self.stream.file(fresh.values())
-                known = (known | fresh.keys()) & self._filed.keys()
+                    await self.stream.buffer(fresh.values())
+                known = (known | fresh.keys()) & self._buffered.keys()
             except RedisError as error:
-                logger.warning("queue_away", error=str(error), not_told=len(self._settled))
+                logger.warning("queue_unavailable", error=str(error), not_told=len(self._completed))
                 await asyncio.sleep(AWAY)
                 self._changed.set()
 
     async def _tell_some(self) -> None:
-        batch = self._settled[:BATCH]
-        await self.stream.settle(batch)
-        del self._settled[: len(batch)]
+        batch = self._completed[:BATCH]
+        await self.stream.complete(batch)
+        del self._completed[: len(batch)]
         for each in batch:
             self._mine.pop(each.entry, None)
 
@@ -239,15 +243,15 @@ class StreamSource(TargetSource):
             try:
                 await self._heartbeat()
             except RedisError as error:
-                logger.warning("queue_away", error=str(error), kept=len(self._mine))
+                logger.warning("queue_unavailable", error=str(error), kept=len(self._mine))
 
     async def _heartbeat(self) -> None:
         async with self._beating:
             at = clock()
-            lost = await self.stream.heartbeat([entry for entry in self._mine if entry not in self._filed])
-            lost += await self.stream.heartbeat(list(self._filed), filed=True)
-            finished = {each.entry for each in self._settled}  # by the task that tells Redis, meanwhile
+            lost = await self.stream.heartbeat([entry for entry in self._mine if entry not in self._buffered])
+            lost += await self.stream.heartbeat(list(self._buffered), buffered=True)
+            finished = {each.entry for each in self._completed}  # by the task that tells Redis, meanwhile
             for entry in set(lost) - finished:
                 if self._mine.pop(entry, None) is not None:
-                    logger.warning("entry_lost", entry=entry)
+                    logger.warning("lease_lost", entry=entry)
             self._leased_at = at

@@ -26,7 +26,7 @@ BUCKET = 10
 """Seconds of which the settled targets are counted together, for the rate."""
 BUCKETS = 6
 """Whole buckets over which the rate is taken."""
-FILED = ":filed"
+BUFFERED = ":filed"
 """Ends the name under which a worker keeps entries whose outcome is in a file that it still writes."""
 FREE = "free"
 """The name under which entries are that a worker gave back."""
@@ -36,7 +36,7 @@ FORGOTTEN = 24 * 3_600 * 1_000
 # KEYS: stream, led, counts, dead letters, bucket.
 # ARGV: group, entry, code, why it is a dead letter or "", further targets.
 # One that somebody else has settled meanwhile (this worker was taken for dead) counts once, and leads on once.
-SETTLE = """
+COMPLETE = """
 if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 if ARGV[4] ~= '' then
   local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])[1]
@@ -54,7 +54,7 @@ return 1
 
 # KEYS: stream, led. ARGV: group, name, entry, further targets. What an outcome leads to does not wait for its file to
 # be closed; where the file is lost with its worker, the target is done again, and must not lead there again.
-FILE = """
+BUFFER = """
 if #redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[3], 'JUSTID') == 0 then return 0 end
 if #ARGV > 3 and redis.call('HSETNX', KEYS[2], ARGV[3], 1) == 1 then
   for i = 4, #ARGV do redis.call('XADD', KEYS[1], '*', 'target', ARGV[i]) end
@@ -106,14 +106,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class CompletedEntry:
     """What Redis is told of an outcome."""
 
     entry: str
     code: str
     dead: str = ""
     """Why it is a dead letter; empty where it is none."""
-    further: tuple[bytes, ...] = ()
+    followups: tuple[bytes, ...] = ()
     """The targets that it led to, as JSON."""
 
 
@@ -123,7 +123,7 @@ class Status:
 
     waiting: int = 0
     running: int = 0
-    filed: int = 0
+    buffered: int = 0
     """Done, in files that their workers have not closed yet."""
     workers: int = 0
     """That have targets out."""
@@ -161,10 +161,10 @@ class TargetStream:
         self.key = f"crawler:queue:{{{queue}:{platform}}}"  # in braces: all keys on the same node of a cluster
         self.counts = f"{self.key}:counts"
         self.dead = f"{self.key}:dead"
-        self.led = f"{self.key}:led"
+        self.followed = f"{self.key}:led"
         self.pushes = f"{self.key}:pushes"
-        self._settle = self.redis.register_script(SETTLE)
-        self._file = self.redis.register_script(FILE)
+        self._complete = self.redis.register_script(COMPLETE)
+        self._buffer = self.redis.register_script(BUFFER)
         self._heartbeat = self.redis.register_script(HEARTBEAT)
         self._release = self.redis.register_script(RELEASE)
         self._tidy = self.redis.register_script(TIDY)
@@ -222,32 +222,32 @@ class TargetStream:
             taken += [Entry(each.id, each.text, found["times_delivered"]) for found in pending]
         return taken
 
-    async def heartbeat(self, entries: list[str], *, filed: bool = False) -> list[str]:
+    async def heartbeat(self, entries: list[str], *, buffered: bool = False) -> list[str]:
         """Keep the entries of this worker, and return those that are another worker's by now, or finished.
 
-        ``filed``: they have outcomes, in files that are not closed.
+        ``buffered``: they have outcomes, in files that are not closed.
         """
         lost: list[str] = []
         for start in range(0, len(entries), 1_000):
             part = entries[start : start + 1_000]
-            answer = await self._heartbeat([self.key], [GROUP, self.me, FILED if filed else "", *part])
+            answer = await self._heartbeat([self.key], [GROUP, self.me, BUFFERED if buffered else "", *part])
             lost += [each.decode() for each in answer]
         return lost
 
-    async def file(self, outcomes: Iterable[Settled]) -> None:
+    async def buffer(self, outcomes: Iterable[CompletedEntry]) -> None:
         """The entries have outcomes, in files that are not closed; what they led to is in the queue."""
         async with self.redis.pipeline(transaction=False) as pipe:
             for each in outcomes:
-                args: list[str | bytes] = [GROUP, self.me + FILED, each.entry, *each.further]
-                await self._file([self.key, self.led], args, client=pipe)
+                args: list[str | bytes] = [GROUP, self.me + BUFFERED, each.entry, *each.followups]
+                await self._buffer([self.key, self.followed], args, client=pipe)
             await pipe.execute()
 
-    async def settle(self, outcomes: Iterable[Settled]) -> None:
+    async def complete(self, outcomes: Iterable[CompletedEntry]) -> None:
         """The entries are finished, and what they led to is in the queue: both at once, and once."""
-        keys = [self.key, self.led, self.counts, self.dead, self._bucket(int(time.time()) // BUCKET)]
+        keys = [self.key, self.followed, self.counts, self.dead, self._bucket(int(time.time()) // BUCKET)]
         async with self.redis.pipeline(transaction=False) as pipe:
             for each in outcomes:
-                await self._settle(keys, [GROUP, each.entry, each.code, each.dead, *each.further], client=pipe)
+                await self._complete(keys, [GROUP, each.entry, each.code, each.dead, *each.followups], client=pipe)
             await pipe.execute()
 
     async def release(self, tries: dict[str, int]) -> None:
@@ -261,7 +261,7 @@ class TargetStream:
     async def finished(self) -> bool:
         """Whether all has an outcome. Those in files that are still open have; their workers close them in the end."""
         length, pending = await self._pending()
-        return length == sum(count for name, count in pending.items() if name.endswith(FILED))
+        return length == sum(count for name, count in pending.items() if name.endswith(BUFFERED))
 
     # Those who watch
 
@@ -270,13 +270,13 @@ class TargetStream:
         length, pending = await self._pending()
         found: Any = await self.redis.hgetall(self.counts)
         counts = {code.decode(): int(count) for code, count in found.items()}
-        filed = sum(count for name, count in pending.items() if name.endswith(FILED))
-        running = sum(pending.values()) - filed
+        buffered = sum(count for name, count in pending.items() if name.endswith(BUFFERED))
+        running = sum(pending.values()) - buffered
         return Status(
-            waiting=length - running - filed,
+            waiting=length - running - buffered,
             running=running,
-            filed=filed,
-            workers=sum(not name.endswith(FILED) and name != FREE for name in pending),
+            buffered=buffered,
+            workers=sum(not name.endswith(BUFFERED) and name != FREE for name in pending),
             done=sum(counts.values()),
             failed={code: count for code, count in sorted(counts.items()) if code != "OK"},
             dead=await self.redis.xlen(self.dead),

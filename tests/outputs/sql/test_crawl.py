@@ -21,7 +21,7 @@ from scrapy.settings import Settings
 from crawler.outputs.sql.pipeline import SqlPipeline
 from crawler.outputs.sql.rows import tables_of
 from crawler.outputs.sql.sink import SqlSink
-from crawler.sandbox.retail.site import World
+from crawler.sandbox.retail.site import Site
 from crawler.spiders.retail import RetailSpider
 from tests.outputs.sql.conftest import empty_database
 from tests.shop import ROOT, Shop, open_shop
@@ -53,7 +53,7 @@ def content(url: str, *, moments: bool = False) -> dict[str, list[dict[str, Any]
 
 def test_two_runs_with_changed_prices(shop: Shop, tmp_path: Path, postgresql: str) -> None:
     urls = [str(tmp_path / "out.db"), empty_database(postgresql, "two_runs")]
-    before = {p.item_id: p.cents for p in shop.world.products}
+    before = {p.item_id: p.cents for p in shop.site.products}
     first: dict[str, str] = {}
     for turn in range(3):
         for url in urls:
@@ -68,7 +68,7 @@ def test_two_runs_with_changed_prices(shop: Shop, tmp_path: Path, postgresql: st
     lite, post = map(content, urls)
     assert lite == post
     rows = {row["item_id"]: row for row in lite["retail_products"]}
-    pages = [shop.world.truth({"cat_id": "976759", "page": page}) for page in range(1, 7)]
+    pages = [shop.site.expected_record({"cat_id": "976759", "page": page}) for page in range(1, 7)]
     truth = {product["item_id"]: product for page in pages for product in page["products"]}
     assert {k: row["price_current_price"] for k, row in rows.items()} == {
         k: product["price"]["current_price"] for k, product in truth.items()
@@ -136,7 +136,7 @@ def test_a_record_that_is_refused_takes_no_other_with_it(shop: Shop, tmp_path: P
 def test_what_has_an_outcome_is_in_the_database_whenever_the_crawl_is_killed(shop: Shop, tmp_path: Path) -> None:
     """Killed while it works, again and again: each line of the feed, which follows the outcome, has its rows."""
     path, feed = tmp_path / "out.db", tmp_path / "out.jsonl"
-    big = World().big_category
+    big = Site().big_category
     options = [part for k, v in (shop.settings() | {"SQL_SINK": str(path)}).items() for part in ("-s", f"{k}={v}")]
     command = [sys.executable, "-m", "scrapy", "crawl", "retail", "-a", "targets=" + str(tmp_path / "t.csv")]
     (tmp_path / "t.csv").write_text(

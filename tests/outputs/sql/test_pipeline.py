@@ -14,7 +14,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 from crawler.outputs.sql.pipeline import SqlPipeline
 from crawler.outputs.sql.rows import Row
-from crawler.outputs.sql.sink import Written
+from crawler.outputs.sql.sink import WriteCounts
 from crawler.registry import scrapers
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.target import Record, Target
@@ -29,11 +29,11 @@ class Pipeline:
         self.batches: list[list[str]] = []
         self.closed: list[str] = []
 
-        def sink(rows: list[Row]) -> Written:
+        def sink(rows: list[Row]) -> WriteCounts:
             names = [str(row.values["item_id"]) for row in rows if row.table.name == "retail_products"]
             self.batches.append(names)
             write(names)
-            return Written(new=len(rows))
+            return WriteCounts(new=len(rows))
 
         async def close(reason: str) -> None:
             self.closed.append(reason)

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 from pydantic import Field
 
-from crawler.outputs.sql.rows import TableShape, rows_of, tables_of
-from crawler.outputs.sql.sink import SqlSink, Written
+from crawler.outputs.sql.rows import TableSpec, rows_of, tables_of
+from crawler.outputs.sql.sink import SqlSink, WriteCounts
 from crawler.platforms.model import Entity, Model
 from crawler.platforms.retail.schema import CategoryParams
 from crawler.targets.target import Record, Scraper, Target
@@ -65,12 +65,12 @@ def things(*rows: dict[str, Any], hours: float = 0) -> Record:
 class Database:
     """A sink, and what is in its tables."""
 
-    def __init__(self, url: str, tables: dict[str, TableShape] = TABLES) -> None:
+    def __init__(self, url: str, tables: dict[str, TableSpec] = TABLES) -> None:
         self.tables = tables
         self.sink = SqlSink(url, tables.values())
         self.sink.open()
 
-    def write(self, *records: Record) -> Written:
+    def write(self, *records: Record) -> WriteCounts:
         return self.sink.write([row for each in records for row in rows_of(each, self.tables)])
 
     def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
@@ -88,13 +88,13 @@ def db(database: str) -> Iterator[Database]:
 
 
 def test_the_newest_row_and_what_its_price_was(db: Database) -> None:
-    assert db.write(things({"id": "a", "price": {"amount": 1.5}, "likes": 3})) == Written(new=1, history=1)
-    assert db.write(things({"id": "a", "price": {"amount": 1.5}, "likes": 3}, hours=1)) == Written(unchanged=1)
-    assert db.write(things({"id": "a", "price": {"amount": None}, "likes": 3}, hours=2)) == Written(
+    assert db.write(things({"id": "a", "price": {"amount": 1.5}, "likes": 3})) == WriteCounts(new=1, history=1)
+    assert db.write(things({"id": "a", "price": {"amount": 1.5}, "likes": 3}, hours=1)) == WriteCounts(unchanged=1)
+    assert db.write(things({"id": "a", "price": {"amount": None}, "likes": 3}, hours=2)) == WriteCounts(
         changed=1, history=1
     )
     renamed = {"id": "a", "name": "Other", "price": {"amount": None}, "likes": 3}
-    assert db.write(things(renamed, hours=3)) == Written(changed=1)
+    assert db.write(things(renamed, hours=3)) == WriteCounts(changed=1)
     newest = db.rows("shop_things", "id", "name", "price_amount", "likes", "row_first_seen", "row_changed")
     assert newest == [("a", "Other", None, 3, START, START + timedelta(hours=3))]
     history = db.rows("shop_things_history", "id", "row_seen", "price_amount", "likes")
@@ -103,21 +103,21 @@ def test_the_newest_row_and_what_its_price_was(db: Database) -> None:
 
 def test_what_comes_late_does_not_win(db: Database) -> None:
     db.write(things({"id": "a", "likes": 2}, hours=2))
-    assert db.write(things({"id": "a", "likes": 1}, hours=1)) == Written(unchanged=1)
+    assert db.write(things({"id": "a", "likes": 1}, hours=1)) == WriteCounts(unchanged=1)
     assert db.rows("shop_things", "likes") == [(2,)]
     assert len(db.rows("shop_things_history", "likes")) == 1
 
 
 def test_repeats_and_advertisements_are_one_row(db: Database) -> None:
     row = {"id": "a", "likes": 1}
-    assert db.write(things(row, {**row, "ad": True}, {"id": "b"})) == Written(new=2, history=2, unchanged=1)
-    assert db.write(things({**row, "ad": True}, hours=1)) == Written(unchanged=1)
+    assert db.write(things(row, {**row, "ad": True}, {"id": "b"})) == WriteCounts(new=2, history=2, unchanged=1)
+    assert db.write(things({**row, "ad": True}, hours=1)) == WriteCounts(unchanged=1)
     assert "ad" not in db.sink.metadata.tables["shop_things"].c
 
 
 @pytest.mark.parametrize("missing", [{"id": ""}, {"id": None}, {}])
 def test_a_thing_without_its_key_is_left_out(db: Database, missing: dict[str, Any]) -> None:
-    assert db.write(things(missing)) == Written()
+    assert db.write(things(missing)) == WriteCounts()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_data_without_entities_is_kept_by_its_target(database: str) -> None:
     plain = scraper(Plain)
     db = Database(database, tables_of((plain,)))
     db.write(record({"total": 1, "extra": {"b": [1]}}, of=plain))
-    assert db.write(record({"total": 1, "extra": {"b": [1]}}, 1, of=plain)) == Written(unchanged=1)
+    assert db.write(record({"total": 1, "extra": {"b": [1]}}, 1, of=plain)) == WriteCounts(unchanged=1)
     db.write(record({"total": 2, "extra": {}}, 2, of=plain))
     asked = '{"cat_id":"1","page":1,"sort":"best_match"}'
     assert db.rows("shop_records", "target_scraper", "target_params", "total", "extra") == [

@@ -55,7 +55,7 @@ def test_named_values_are_shared_by_all_scripts_of_a_page() -> None:
 
 def test_code_around_the_values_says_nothing() -> None:
     script = 'self.$R=self.$R||{};function f(a,b){return a==b?{x:1}:[2]}($R=>$R[3]={ok:!0})($R["tsr"]);e(/x/,()=>{})'
-    assert {"ok": True} in read(script).objects
+    assert {"ok": True} in read(script).dicts
 
 
 @pytest.mark.parametrize("script", ['$R[0]={a:{b:1},c:"never ends', "$R[0]={a:{b:1},c:[1", "$R[0]={a:{b:1},c:'"])

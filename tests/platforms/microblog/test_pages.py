@@ -16,10 +16,10 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms.microblog.api import GuestTokenPage
-from crawler.sandbox.microblog.site import PLANS, World
+from crawler.sandbox.microblog.site import PLANS, Site
 from tests.microblog_pages import answer, joined, page_of, read, same
 
-WORLD = World(light=True)
+WORLD = Site(light=True)
 ALL = ("page", "embed", "user", "timeline")
 
 
@@ -31,9 +31,9 @@ def sources_of(handle: str) -> tuple[str, ...]:
 
 
 def equal_the_truth(seed: int) -> None:
-    world = World(seed, light=True)
+    site = Site(seed, light=True)
     for handle in PLANS:
-        same(read(world, handle, *sources_of(handle)), world.truth({"username": handle}))
+        same(read(site, handle, *sources_of(handle)), site.expected_record({"username": handle}))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -62,7 +62,7 @@ def test_equals_the_truth_over_many_seeds(seed: int) -> None:
 def test_what_the_other_sources_expose(fault: str, sources: tuple[str, ...]) -> None:
     handle = next(handle for handle, name in WORLD.faults.items() if name == fault)
     data = read(WORLD, handle, *sources)
-    same(data, WORLD.truth({"username": handle}))
+    same(data, WORLD.expected_record({"username": handle}))
     profile, posts = data["data"]["additional"]["profile_demographics"], data["data"]["main"]
     assert posts
     if sources == ("page",):
@@ -74,12 +74,12 @@ def test_what_the_other_sources_expose(fault: str, sources: tuple[str, ...]) -> 
 
 def test_further_pages() -> None:
     for handle in ("quiet_harbor", "relay_station", "popular_tide"):
-        early: list[str] = [post["post_id"] for post in WORLD.truth({"username": handle})["data"]["main"]]
+        early: list[str] = [post["post_id"] for post in WORLD.expected_record({"username": handle})["data"]["main"]]
         for number in range(2, 5):
             cursor = WORLD.cursor(number)
             body = answer(WORLD, "timeline", handle, cursor)[2]
             page = page_of("timeline", body, username=handle, cursor=cursor)
-            truth = WORLD.truth({"username": handle, "page": number})
+            truth = WORLD.expected_record({"username": handle, "page": number})
             fresh = [post for post in joined(page)["data"]["main"] if post["post_id"] not in early]
             assert fresh == truth["data"]["main"]
             assert asyncio.run(page.to_item())["next_cursor"] == WORLD.cursor(number + 1)

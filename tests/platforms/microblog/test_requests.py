@@ -54,9 +54,9 @@ def test_a_timeline() -> None:
     variables = arguments(first)["variables"]
     assert isinstance(variables, dict)
     assert (variables["userId"], variables["count"], "cursor" in variables) == ("12", 20, False)
-    further = timeline_request(ORIGIN, "x", user_id="12", token="7", query_id="q", cursor="a&b=c+/%")
-    assert arguments(further)["variables"] == variables | {"cursor": "a&b=c+/%"}
-    assert further.meta["page_params"] == {"username": "x", "cursor": "a&b=c+/%"}
+    followups = timeline_request(ORIGIN, "x", user_id="12", token="7", query_id="q", cursor="a&b=c+/%")
+    assert arguments(followups)["variables"] == variables | {"cursor": "a&b=c+/%"}
+    assert followups.meta["page_params"] == {"username": "x", "cursor": "a&b=c+/%"}
     assert "includePromotedContent" in variables, "without it the call is refused"
 
 

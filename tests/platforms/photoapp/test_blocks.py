@@ -13,10 +13,10 @@ from crawler.errors import ScrapeError
 from crawler.platforms.photoapp.blocks import witnessed_shortcode
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage
 from crawler.sandbox.photoapp.page import document, embed
-from crawler.sandbox.photoapp.site import FAULTS, World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.photoapp.site import FAULTS, Site
+from crawler.sandbox.protocol import FakeRequest
 
-WORLD = World(light=True)
+WORLD = Site(light=True)
 CODE = "DaSandbox01"
 ORIGIN = "https://www.instagram.com"
 
@@ -63,7 +63,7 @@ def refusal(page: type[PostPage | ReelsPage | SharePage], response: HttpResponse
 )
 def test_each_failure_has_its_reason(fault: str, reason: str) -> None:
     (code,) = (code for code, name in WORLD.faults.items() if name == fault)
-    status, headers, body = WORLD.damaged(fault, Ask(f"/p/{code}/"))
+    status, headers, body = WORLD.damaged(fault, FakeRequest(f"/p/{code}/"))
     response = HttpResponse(f"{ORIGIN}/p/{code}/", body, status=status, headers=headers)
     error = refusal(PostPage, response, code)
     assert (error.code, error.reason) == (FAULTS[fault].code, reason)
@@ -73,7 +73,7 @@ def test_each_failure_has_its_reason(fault: str, reason: str) -> None:
 @pytest.mark.parametrize("kind", ["age-gate", "region-gate", "other-gate"])
 def test_a_gate_has_the_platforms_words(kind: str) -> None:
     (code,) = (code for code, name in WORLD.faults.items() if name == kind)
-    body = WORLD.damaged(kind, Ask(f"/p/{code}/"))[2]
+    body = WORLD.damaged(kind, FakeRequest(f"/p/{code}/"))[2]
     assert "It is withheld from you." in refusal(PostPage, HttpResponse(ORIGIN, body), code).message
 
 
@@ -201,7 +201,7 @@ def test_words_in_a_post_are_no_refusal() -> None:
 
 def test_another_post_than_asked_for_is_never_returned() -> None:
     other = WORLD.listed[1]
-    body = WORLD.page(Ask(f"/p/{other}/"))[2]
+    body = WORLD.page(FakeRequest(f"/p/{other}/"))[2]
     error = refusal(PostPage, HttpResponse(f"{ORIGIN}/p/{CODE}/", body))
     assert error.reason == "wrong_post"
     assert (other in error.message, CODE in error.message) == (True, True)
@@ -210,7 +210,7 @@ def test_another_post_than_asked_for_is_never_returned() -> None:
 def test_a_post_of_the_owners_timeline_is_not_the_post() -> None:
     listed = WORLD.timeline(WORLD.posts[CODE].owner)
     other = next(post.code for post in listed if post.code != CODE)
-    body = WORLD.page(Ask(f"/p/{CODE}/"))[2]
+    body = WORLD.page(FakeRequest(f"/p/{CODE}/"))[2]
     assert refusal(PostPage, HttpResponse(f"{ORIGIN}/p/{other}/", body), other).reason == "wrong_post"
 
 

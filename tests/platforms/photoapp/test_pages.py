@@ -19,10 +19,10 @@ from crawler.pipelines import validated
 from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
 from crawler.platforms.photoapp.schema import Post
 from crawler.sandbox.photoapp.page import embed
-from crawler.sandbox.photoapp.site import World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.photoapp.site import Site
+from crawler.sandbox.protocol import FakeRequest
 
-WORLD = World(light=True)
+WORLD = Site(light=True)
 FORMS: dict[str, type[PostPage]] = {"page": PostPage, "item": WebInfoPage, "graph": GraphPage, "embed": EmbedPage}
 
 
@@ -32,35 +32,35 @@ def read(page: type[PostPage], body: bytes, code: str = "") -> dict[str, Any]:
     return validated(Post, asyncio.run(found.to_item()))
 
 
-def answer(world: World, code: str, form: str) -> bytes:
+def answer(site: Site, code: str, form: str) -> bytes:
     if form == "page":
-        return world.page(Ask(f"/p/{code}/"))[2]
+        return site.page(FakeRequest(f"/p/{code}/"))[2]
     if form == "embed":
-        return world.page(Ask(f"/p/{code}/embed/captioned/"))[2]
+        return site.page(FakeRequest(f"/p/{code}/embed/captioned/"))[2]
     asked = orjson.dumps({"shortcode": code, "form": form})
-    return world.page(Ask("/graphql/query", method="POST", body=asked))[2]
+    return site.page(FakeRequest("/graphql/query", method="POST", body=asked))[2]
 
 
-def assert_truth(world: World, code: str, form: str) -> None:
-    told = "item" if form == "page" and world.posts[code].layout == "item" else form
-    truth = world.truth({"url": f"https://www.instagram.com/p/{code}/", "form": told})
-    assert read(FORMS[form], answer(world, code, form), code) == truth["data"]["xdt_shortcode_media"], (code, form)
+def assert_truth(site: Site, code: str, form: str) -> None:
+    told = "item" if form == "page" and site.posts[code].layout == "item" else form
+    truth = site.expected_record({"url": f"https://www.instagram.com/p/{code}/", "form": told})
+    assert read(FORMS[form], answer(site, code, form), code) == truth["data"]["xdt_shortcode_media"], (code, form)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_equals_the_truth_over_seeds(seed: int) -> None:
-    world = World(seed, light=True)
-    for number, code in enumerate(world.listed[seed % 3 :: 3]):
-        assert_truth(world, code, list(FORMS)[number % 4])
+    site = Site(seed, light=True)
+    for number, code in enumerate(site.listed[seed % 3 :: 3]):
+        assert_truth(site, code, list(FORMS)[number % 4])
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(200))
 def test_every_post_in_every_form_equals_the_truth(seed: int) -> None:
-    world = World(seed, light=True)
-    for code in world.listed:
+    site = Site(seed, light=True)
+    for code in site.listed:
         for form in FORMS:
-            assert_truth(world, code, form)
+            assert_truth(site, code, form)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -19,8 +19,8 @@ from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.schema import Profile
-from crawler.sandbox.professional.site import FAULTS, World
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.professional.site import FAULTS, Site
+from crawler.sandbox.protocol import FakeRequest
 
 SITE = "https://www.linkedin.com"
 LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
@@ -40,21 +40,21 @@ def read(body: str | bytes, *, slug: str = "somebody", status: int = 200, url: s
 
 
 @cache
-def world(seed: int = 1) -> World:
-    return World(seed, light=True)
+def site(seed: int = 1) -> Site:
+    return Site(seed, light=True)
 
 
 @cache
 def page(slug: str = "mara-lindqvist") -> str:
-    return world().page(Ask(f"/in/{slug}"))[2].decode()
+    return site().page(FakeRequest(f"/in/{slug}"))[2].decode()
 
 
 def differences(seed: int) -> Iterator[tuple[str, str]]:
     """The members of a world whose page says something else than what is true, with the field."""
-    network = World(seed, light=True)
+    network = Site(seed, light=True)
     for slug in network.members:
-        status, _, body = network.page(Ask(f"/in/{quote(slug)}"))
-        found, true = read(body, slug=slug, status=status), network.truth({"url": f"/in/{quote(slug)}"})
+        status, _, body = network.page(FakeRequest(f"/in/{quote(slug)}"))
+        found, true = read(body, slug=slug, status=status), network.expected_record({"url": f"/in/{quote(slug)}"})
         yield from ((slug, key) for key in found.keys() | true.keys() if found.get(key) != true.get(key))
 
 
@@ -71,15 +71,17 @@ def test_equals_the_truth_over_200_seeds(decade: int) -> None:
 
 
 def test_pages_in_full_weight_say_the_same() -> None:
-    heavy = World()
+    heavy = Site()
     for slug in heavy.members:
-        assert read(heavy.page(Ask(f"/in/{quote(slug)}"))[2]) == heavy.truth({"url": f"/in/{quote(slug)}"})
+        assert read(heavy.page(FakeRequest(f"/in/{quote(slug)}"))[2]) == heavy.expected_record(
+            {"url": f"/in/{quote(slug)}"}
+        )
 
 
 @pytest.mark.parametrize("name", ["no-linked-data", "broken-linked-data", "deep-linked-data"])
 def test_linked_data_is_optional(name: str) -> None:
-    body = world().damaged(name, Ask(f"/in/{name}"))[2]
-    assert read(body) == world().truth({"url": f"/in/{name}"})
+    body = site().damaged(name, FakeRequest(f"/in/{name}"))[2]
+    assert read(body) == site().expected_record({"url": f"/in/{name}"})
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_linked_data_is_optional(name: str) -> None:
     ],
 )
 def test_failures_are_told_apart(name: str, reason: str) -> None:
-    status, _, body = world().damaged(name, Ask(f"/in/{name}"))
+    status, _, body = site().damaged(name, FakeRequest(f"/in/{name}"))
     with pytest.raises(ScrapeError) as refused:
         read(body, status=status)
     assert (refused.value.code, refused.value.reason) == (FAULTS[name].code, reason)

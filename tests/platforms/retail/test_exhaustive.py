@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crawler.platforms.retail.exhaustive import Slice, Sweep
+from crawler.platforms.retail.exhaustive import ExhaustiveCrawl, Slice
 
 ROWS, SERVED = 48, 490
 
@@ -48,9 +48,9 @@ class Shop:
         )
 
 
-def run(shop: Shop, cat_id: str, *, fail: frozenset[int] = frozenset()) -> tuple[Sweep, list[dict[str, Any]]]:
+def run(shop: Shop, cat_id: str, *, fail: frozenset[int] = frozenset()) -> tuple[ExhaustiveCrawl, list[dict[str, Any]]]:
     """Sweeps the shop; the requests numbered in ``fail`` fail."""
-    sweep = Sweep(cat_id, ceiling=400)
+    sweep = ExhaustiveCrawl(cat_id, ceiling=400)
     waiting: list[tuple[Slice, int]] = [(sweep.begin(), 0)]
     out: list[dict[str, Any]] = []
     for number in range(2_000):
@@ -100,13 +100,13 @@ def test_finds_every_product_once(products: list[Product], least: int) -> None:
     assert len(ids) == len(set(ids))
     assert len(ids) >= least
     assert sweep.finished
-    assert sweep.short() == {}
+    assert sweep.missing() == {}
 
 
 def test_names_what_stays_over_the_ceiling() -> None:
     sweep, out = run(Shop(category(size=9_000, same_price=9_000), tells_children=False), "1")
     assert len(out) < 9_000
-    assert Slice("1", 1999, 1999) in sweep.short()
+    assert Slice("1", 1999, 1999) in sweep.missing()
 
 
 def test_a_failed_slice_is_named_and_the_rest_goes_on() -> None:

@@ -18,10 +18,10 @@ from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.retail.pages import ListingPage
 from crawler.platforms.retail.schema import Listing
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.retail.site import World
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.site import Site
 
-WORLD = World(light=True)
+WORLD = Site(light=True)
 PATH = ("props", "pageProps", "initialData", "searchResult")
 
 
@@ -37,7 +37,7 @@ def read(data: Any, **asked: Any) -> dict[str, Any]:
 
 
 def payload() -> dict[str, Any]:
-    body = WORLD.page(Ask("/browse/976759"))[2]
+    body = WORLD.page(FakeRequest("/browse/976759"))[2]
     block = body.split(b'nonce="k3x">')[1].split(b"</script>")[0]
     data: dict[str, Any] = orjson.loads(block)
     return data
@@ -54,17 +54,17 @@ def listing(data: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_equals_the_truth_over_seeds(seed: int) -> None:
-    world = World(seed, light=True)
+    site = Site(seed, light=True)
     for params in (
         {"cat_id": "976759"},
         {"cat_id": "4044", "page": 3, "sort": "price_low"},
         {"cat_id": "3944", "min_price": 20},
     ):
-        body = world.page(Ask(f"/browse/{params['cat_id']}", {k: str(v) for k, v in params.items()}))[2]
+        body = site.page(FakeRequest(f"/browse/{params['cat_id']}", {k: str(v) for k, v in params.items()}))[2]
         response = HttpResponse("http://127.0.0.1/", body, status=200, encoding="utf-8")
         asked = {k: v for k, v in params.items() if k != "min_price"}
         data = asyncio.run(ListingPage(response=response, page_params=PageParams(asked)).to_item())
-        assert validated(Listing, data) == world.truth(params)
+        assert validated(Listing, data) == site.expected_record(params)
 
 
 def test_what_the_page_tells_a_crawl() -> None:

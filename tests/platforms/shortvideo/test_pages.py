@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from web_poet import HttpResponse, PageParams
 
-from crawler.browser.sessions import Heard
+from crawler.browser.sessions import CapturedResponse
 from crawler.errors import ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
-from crawler.sandbox.protocol import Ask
-from crawler.sandbox.shortvideo.site import PAGE_SIZE, World
-from crawler.spiders.shortvideo import SearchVisit
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.shortvideo.site import PAGE_SIZE, Site
+from crawler.spiders.shortvideo import SearchSession
 
 URL = "https://www.tiktok.com/api/search/photo/full/?keyword=whales"
 PAGES = (AppResultsPage, ResultsPage, SearchPage)
@@ -32,16 +32,16 @@ def read(body: bytes, *, status: int = 200, url: str = URL, **asked: Any) -> dic
     return validated(PhotoSearch, data)
 
 
-def visited(world: World, words: str, **params: Any) -> dict[str, Any] | None:
+def visited(site: Site, words: str, **params: Any) -> dict[str, Any] | None:
     """What a visit gives that is handed the world's answers one after another."""
 
     async def visit() -> dict[str, Any] | None:
-        stay = SearchVisit(PhotoSearchParams(keywords=words, **params), quiet=1, pause=0)
+        stay = SearchSession(PhotoSearchParams(keywords=words, **params), quiet=1, pause=0)
         offset = 0
         while True:
-            answer = world.answer(words, offset)
+            answer = site.answer(words, offset)
             offset = answer["cursor"]
-            if await stay.take(Heard(URL, 200, {}, orjson.dumps(answer))):
+            if await stay.take(CapturedResponse(URL, 200, {}, orjson.dumps(answer))):
                 return stay.data()
 
     return asyncio.run(visit())
@@ -50,26 +50,28 @@ def visited(world: World, words: str, **params: Any) -> dict[str, Any] | None:
 @pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(20, 200))])
 @pytest.mark.parametrize("words", ["whales", "app-shape", "long list"])
 def test_worlds_are_read_as_they_are(seed: int, words: str) -> None:
-    world = World(seed)
+    site = Site(seed)
     for cursor, count in (("0", 30), ("7", 11), ("25", 30), ("990", 30)):
-        data = visited(world, words, cursor=cursor, count=count)
+        data = visited(site, words, cursor=cursor, count=count)
         assert data is not None
-        assert validated(PhotoSearch, data) == world.truth({"keywords": words, "cursor": cursor, "count": count})
+        assert validated(PhotoSearch, data) == site.expected_record(
+            {"keywords": words, "cursor": cursor, "count": count}
+        )
 
 
 @pytest.mark.parametrize("count", [1, 7, 12, 30])
 @pytest.mark.parametrize("words", ["whales", "long list"])
 def test_rows_by_cursor_are_each_there_once(words: str, count: int) -> None:
-    world = World(3)
+    site = Site(3)
     rows: list[str] = []
     cursor, more = "0", True
     while more:
-        data = visited(world, words, cursor=cursor, count=count)
+        data = visited(site, words, cursor=cursor, count=count)
         assert data is not None
         assert len(data["search_item_list"]) <= count
         rows += [row["aweme_id"] for row in data["search_item_list"]]
         cursor, more = data["cursor"], data["has_more"]
-    assert rows == [p.id for p in world.posts(words) if p.kind == "photo" and not p.hidden]
+    assert rows == [p.id for p in site.posts(words) if p.kind == "photo" and not p.hidden]
     assert len(rows) == len(set(rows)) > 2 * PAGE_SIZE
 
 
@@ -133,7 +135,7 @@ def test_no_results_are_no_failure(body: bytes) -> None:
 
 
 def answer(words: str = "whales") -> dict[str, Any]:
-    return World(light=True).answer(words, 0)
+    return Site(light=True).answer(words, 0)
 
 
 @pytest.mark.parametrize(
@@ -269,5 +271,5 @@ def test_junk_is_a_typed_error(body: bytes) -> None:
 
 
 def test_the_page_is_told_apart_from_its_answers() -> None:
-    page = World(light=True).page(Ask("/search/photo", {"q": "whales"}))[2].decode()
+    page = Site(light=True).page(FakeRequest("/search/photo", {"q": "whales"}))[2].decode()
     assert [each.recognise(page) for each in PAGES] == [False, False, True]

@@ -9,7 +9,7 @@ from crawler.errors import ExtractionFailed, InvalidRequest
 from crawler.pipelines import validated
 from crawler.platforms.shortvideo.schema import PhotoSearch
 from crawler.registry import scrapers
-from crawler.sandbox.shortvideo.site import World
+from crawler.sandbox.shortvideo.site import Site
 from crawler.targets.target import check_params
 
 SCRAPER = scrapers()["shortvideo-photo-search-v4"]
@@ -56,7 +56,7 @@ def test_wrong_params(given: dict[str, Any], where: str) -> None:
 
 
 def record() -> dict[str, Any]:
-    return copy.deepcopy(World(light=True).truth({"keywords": "whales"}))
+    return copy.deepcopy(Site(light=True).expected_record({"keywords": "whales"}))
 
 
 def test_a_record_is_passed_on_as_it_is() -> None:

@@ -25,24 +25,24 @@ from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.profile import joined_day, unwrapped
 from crawler.platforms.videosite.record import joined
 from crawler.platforms.videosite.schema import ChannelRecord
-from crawler.sandbox.protocol import Ask
+from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite import extra
 from crawler.sandbox.videosite.lists import token
-from crawler.sandbox.videosite.site import World
+from crawler.sandbox.videosite.site import Site
 from tests.videosite import ORIGIN, SCRAPER
 
 
 @cache
-def world() -> World:
-    return World(light=True)
+def site() -> Site:
+    return Site(light=True)
 
 
 def get(path: str, **args: str) -> bytes:
-    return world().page(Ask(path, args))[2]
+    return site().page(FakeRequest(path, args))[2]
 
 
 def call(endpoint: str, **body: Any) -> bytes:
-    return world().page(Ask(f"/youtubei/v1/{endpoint}", {}, "POST", {}, orjson.dumps(body)))[2]
+    return site().page(FakeRequest(f"/youtubei/v1/{endpoint}", {}, "POST", {}, orjson.dumps(body)))[2]
 
 
 def read(kind: type[VideositePage], body: bytes | str, *, status: int | None = 200, **asked: Any) -> dict[str, Any]:
@@ -57,13 +57,13 @@ def refusal(kind: type[VideositePage], body: bytes | str, *, status: int | None 
     return refused.value.code, refused.value.reason
 
 
-HARBOR = world().named("harborlights")
+HARBOR = site().named("harborlights")
 FIRST = HARBOR.items["videos"][0]
 SECOND = token(HARBOR, "videos", 1, heavy=False)
 BODIES: dict[type[VideositePage], bytes] = {
     ChannelPage: get("/@harborlights/videos"),
     ContinuationPage: call("browse", continuation=SECOND),
-    PlaylistPage: call("browse", browseId=f"VLUULF{world().named('no-playlist').id[2:]}"),
+    PlaylistPage: call("browse", browseId=f"VLUULF{site().named('no-playlist').id[2:]}"),
     AboutPage: call("browse", continuation=f"about-{HARBOR.id}"),
     FeedPage: get("/feeds/videos.xml", channel_id=HARBOR.id),
     VideoPage: call("player", videoId=FIRST.id),
@@ -71,10 +71,10 @@ BODIES: dict[type[VideositePage], bytes] = {
 }
 
 
-FULL: dict[type[VideositePage], Ask] = {
-    ChannelPage: Ask("/@harborlights/shorts"),
-    ContinuationPage: Ask("/youtubei/v1/browse", {}, "POST", {}, orjson.dumps({"continuation": SECOND})),
-    AboutPage: Ask("/youtubei/v1/browse", {}, "POST", {}, orjson.dumps({"continuation": f"about-{HARBOR.id}"})),
+FULL: dict[type[VideositePage], FakeRequest] = {
+    ChannelPage: FakeRequest("/@harborlights/shorts"),
+    ContinuationPage: FakeRequest("/youtubei/v1/browse", {}, "POST", {}, orjson.dumps({"continuation": SECOND})),
+    AboutPage: FakeRequest("/youtubei/v1/browse", {}, "POST", {}, orjson.dumps({"continuation": f"about-{HARBOR.id}"})),
 }
 
 
@@ -82,7 +82,7 @@ FULL: dict[type[VideositePage], Ask] = {
 def test_every_answer_is_recognised_as_what_it_is(kind: type[VideositePage]) -> None:
     found = [page for page in SCRAPER.pages if page.recognise(BODIES[kind].decode())]
     assert found[0] is kind
-    of_full_weight = World().page(FULL[kind])[2].decode() if kind in FULL else BODIES[kind].decode()
+    of_full_weight = Site().page(FULL[kind])[2].decode() if kind in FULL else BODIES[kind].decode()
     assert next(page for page in SCRAPER.pages if page.recognise(of_full_weight)) is kind
 
 
@@ -136,12 +136,12 @@ def test_what_a_status_means_depends_on_the_question(
 @pytest.mark.parametrize(
     ("kind", "asked"),
     [
-        (ChannelPage, {"channel": world().named("saltmill").id}),
+        (ChannelPage, {"channel": site().named("saltmill").id}),
         (ChannelPage, {"handle": "saltmill"}),
-        (ContinuationPage, {"channel": world().named("saltmill").id}),
+        (ContinuationPage, {"channel": site().named("saltmill").id}),
         (PlaylistPage, {"channel": HARBOR.id}),
-        (AboutPage, {"channel": world().named("saltmill").id}),
-        (FeedPage, {"channel": world().named("saltmill").id}),
+        (AboutPage, {"channel": site().named("saltmill").id}),
+        (FeedPage, {"channel": site().named("saltmill").id}),
         (VideoPage, {"video": "aaaaaaaaaaa"}),
     ],
     ids=lambda value: str(getattr(value, "source", "")),
@@ -281,7 +281,7 @@ def test_comments() -> None:
 
 
 def test_files_of_two_channels_are_not_mixed() -> None:
-    other = read(AboutPage, call("browse", continuation=f"about-{world().named('saltmill').id}"))
+    other = read(AboutPage, call("browse", continuation=f"about-{site().named('saltmill').id}"))
     with pytest.raises(ExtractionFailed, match="different channels"):
         joined({"channel": read(ChannelPage, BODIES[ChannelPage]), "about": other}, {})
 

@@ -21,8 +21,8 @@ import redis
 from crawler.commands.targets import push, status_table
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.redis_queue.source import StreamSource
-from crawler.targets.redis_queue.stream import Settled, Status, TargetStream
-from crawler.targets.target import Admission, Outcome, Target
+from crawler.targets.redis_queue.stream import CompletedEntry, Status, TargetStream
+from crawler.targets.target import Outcome, Target, TargetParser
 from tests.crawls import lines
 from tests.targets.redis_queue.conftest import Shop, expected, start, targets, tell
 
@@ -55,8 +55,8 @@ def test_an_outcome_counts_once_and_leads_on_once(redis_url: str) -> None:
         (entry,) = await one.read()
         (same,) = await two.claim()
         assert (same.id, same.text, same.tries) == (entry.id, TARGET, 2)
-        await one.settle([Settled(entry.id, "OK", further=(b"{}",))])
-        await two.settle([Settled(entry.id, "UPSTREAM_ERROR", further=(b"{}",))])
+        await one.complete([CompletedEntry(entry.id, "OK", followups=(b"{}",))])
+        await two.complete([CompletedEntry(entry.id, "UPSTREAM_ERROR", followups=(b"{}",))])
         found = await one.status()
         assert (found.done, found.failed, found.waiting, found.running) == (1, {}, 1, 0)
 
@@ -67,18 +67,18 @@ def test_a_file_that_is_lost_leads_on_once(redis_url: str) -> None:
     async def scenario(one: TargetStream, two: TargetStream) -> None:
         await one.push([TARGET])
         (entry,) = await one.read()
-        await one.file([Settled(entry.id, "OK", further=(b"{}",))])
-        (further,) = await one.read()
-        await one.settle([Settled(further.id, "OK")])
+        await one.buffer([CompletedEntry(entry.id, "OK", followups=(b"{}",))])
+        (followups,) = await one.read()
+        await one.complete([CompletedEntry(followups.id, "OK")])
         assert await one.finished(), "but for a file that its worker closes in the end"
         assert await two.claim(), "which it did not"
         assert not await one.finished()
-        await two.file([Settled(entry.id, "OK", further=(b"{}",))])
+        await two.buffer([CompletedEntry(entry.id, "OK", followups=(b"{}",))])
         assert await one.finished(), "and nothing more is there to do"
-        await two.settle([Settled(entry.id, "OK", further=(b"{}",))])
+        await two.complete([CompletedEntry(entry.id, "OK", followups=(b"{}",))])
         assert await one.finished()
         assert (await one.status()).done == 2
-        assert not await one.redis.hlen(one.led)
+        assert not await one.redis.hlen(one.followed)
 
     run(redis_url, scenario, idle=0)
 
@@ -121,7 +121,7 @@ def test_an_entry_that_is_no_target_is_a_failed_target(redis_url: str, written: 
 
 async def outcomes_of(stream: TargetStream, tries: int = 2) -> list[str]:
     """What becomes of all targets, where those that are none fail, and the rest has data."""
-    source = StreamSource(stream, Admission(RetailSpider.scrapers), tries)
+    source = StreamSource(stream, TargetParser(RetailSpider.scrapers), tries)
     await source.open()
     codes = []
     async for each in source:
@@ -267,7 +267,7 @@ def test_redis_may_be_away_for_a_while(tmp_path: Path, shop: Shop, processes: Ex
     socket.unlink()
     serve()
     assert worker.wait() == 4, (tmp_path / "log").read_text()[-3_000:]
-    assert "queue_away" in (tmp_path / "log").read_text()
+    assert "queue_unavailable" in (tmp_path / "log").read_text()
     with redis.Redis.from_url(url) as client:
         counts = client.hgetall("crawler:queue:{default:retail}:counts")
     assert {code.decode(): int(n) for code, n in counts.items()} == dict(expected(200))
@@ -278,7 +278,7 @@ def test_a_queue_that_vanished_ends_the_run(redis_url: str) -> None:
     from crawler.targets.sources import TargetsUnavailableError  # noqa: PLC0415
 
     async def scenario(one: TargetStream, _: TargetStream) -> None:
-        source = StreamSource(one, Admission(RetailSpider.scrapers), 2)
+        source = StreamSource(one, TargetParser(RetailSpider.scrapers), 2)
         await source.open()
         await one.push([TARGET])
         found = aiter(source)

@@ -25,7 +25,7 @@ from tests.targets.redis_queue.conftest import Shop, expected, start, targets, t
 KEY = "crawler:queue:{default:retail}"
 
 
-def settled(client: redis.Redis) -> Counter[str]:
+def completed(client: redis.Redis) -> Counter[str]:
     found = client.hgetall(f"{KEY}:counts")
     return Counter({code.decode(): int(count) for code, count in found.items()})  # type: ignore[union-attr]
 
@@ -66,7 +66,7 @@ def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of 
     killed = 0
     with redis.Redis.from_url(redis_url) as client:
         for at in sorted(moments.sample(range(count // 20, count * 19 // 20), kills)):
-            while settled(client).total() < at:
+            while completed(client).total() < at:
                 assert any(each.poll() is None for each in workers), log.read_text()[-3_000:]
                 time.sleep(0.01)
             number = moments.randrange(3)
@@ -75,7 +75,7 @@ def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of 
             workers[number] = start(processes, worker, log)
         for each in workers:
             each.wait()
-        outcomes, dead = settled(client), client.xlen(f"{KEY}:dead")
+        outcomes, dead = completed(client), client.xlen(f"{KEY}:dead")
         assert client.xlen(KEY) == 0
     assert killed == kills, "a worker was done before it was killed"
     took = shop.asked[-1] - shop.asked[0]
@@ -112,14 +112,14 @@ def test_a_stopped_worker_gives_back_what_it_has_no_outcome_for(
         while len(shop.asked) < 40:
             assert first.poll() is None, (tmp_path / "log").read_text()[-3_000:]
             time.sleep(0.01)
-        assert settled(client)["OK"] == 0, "its file is open"
+        assert completed(client)["OK"] == 0, "its file is open"
         first.send_signal(signal.SIGTERM)
         first.wait()
-        done = settled(client)
+        done = completed(client)
         assert done
         second = start(processes, shop.worker(redis_url, "-O", str(outs[1]), QUEUE_IDLE=60), tmp_path / "log")
         assert second.wait() == 4, (tmp_path / "log").read_text()[-3_000:]
-        assert settled(client) == expected(200)
+        assert completed(client) == expected(200)
     found: Counter[str] = Counter()
     for out in outs:
         with gzip.open(out, "rt") as file:
@@ -138,7 +138,7 @@ def test_workers_end_together_whose_files_are_still_open(
     ]
     assert all(each.wait() in {0, 4} for each in workers), (tmp_path / "log").read_text()[-3_000:]
     with redis.Redis.from_url(redis_url) as client:
-        assert settled(client) == expected(60)
+        assert completed(client) == expected(60)
         assert client.xlen(KEY) == 0
 
 
@@ -204,10 +204,10 @@ def test_rb_22_a_worker_that_was_frozen_writes_nothing_that_it_has_lost(  # noqa
                 time.sleep(0.01)
             frozen.send_signal(signal.SIGCONT)
         assert all(each.wait() in {0, 4} for each in workers), (tmp_path / "a").read_text()[-3_000:]
-        assert settled(client) == expected(count)
+        assert completed(client) == expected(count)
         assert client.xlen(KEY) == 0
     logs = "".join((tmp_path / out.stem).read_text() for out in outs)
-    assert "target_lost" in logs, "nothing was taken over while the worker was frozen: the test shows nothing"
+    assert "target_lease_lost" in logs, "nothing was taken over while the worker was frozen: the test shows nothing"
     found = Counter(params_of(*outs))
     assert len(found) == expected(count)["OK"]
     assert {params for params, times in found.items() if times > 1} <= set(told_too_late)

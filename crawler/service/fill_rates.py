@@ -10,6 +10,6 @@ from pydantic import BaseModel
 from crawler.monitoring.fields import values_of
 
 
-def emptiness(model: type[BaseModel], data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+def fill_rates(model: type[BaseModel], data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     """Each value that may be empty, as its field's path without brackets and whether it is."""
     return ((each.path.replace("[]", ""), each.is_empty) for each in values_of(data, model) if each.field.may_be_empty)
