@@ -18,7 +18,8 @@ from crawler.sandbox.faults import COMMON
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
 
-CAPTURES = Path(__file__).parents[3] / "shared/captures/photoapp"
+ROOT = Path(__file__).parents[2]
+CAPTURES = ROOT.parent / "shared/captures/photoapp"
 
 
 @cache
@@ -141,6 +142,13 @@ def test_the_catalogue_names_all_targets() -> None:
     catalogue = json.loads(orjson.dumps(site().catalogue()))
     assert EXAMPLE in catalogue["posts"]
     assert {fault["name"] for fault in catalogue["faults"].values()} == FAULTS.keys()
+
+
+def test_the_documentation_lists_every_own_fault() -> None:
+    page = (ROOT / "docs/platforms/photoapp.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| `(\w+)` \| `([A-Z_]+)` \|", page, re.MULTILINE)
+    faults = Site.faults.items()
+    assert set(rows) == {(name, code, FAULTS[name].code) for code, name in faults if name not in COMMON}
 
 
 def key_paths(tree: object) -> set[tuple[str, ...]]:

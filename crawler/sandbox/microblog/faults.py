@@ -133,8 +133,8 @@ def _error(code: int, message: str, status: int = 200) -> Damage:
 
 
 def _unavailable(_: Call) -> Answer:
-    gone = {"__typename": "UserUnavailable", "message": "User is suspended", "reason": "Suspended"}
-    return as_json({"data": {"user": {"rest_id": "1", "result": gone}}})
+    unavailable = {"__typename": "UserUnavailable", "message": "User is suspended", "reason": "Suspended"}
+    return as_json({"data": {"user": {"rest_id": "1", "result": unavailable}}})
 
 
 _challenge = _page(403, "Just a moment...", '<script src="/cdn-cgi/challenge-platform/h/b"></script>')
@@ -155,11 +155,15 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     "only-user": ("UPSTREAM_BLOCKED", "only the user query responds", dict.fromkeys((PAGE, EMBED, TIMELINE), _refused)),
     "all-off": ("UPSTREAM_BLOCKED", "all sources are refused", dict.fromkeys(ALL, _refused)),
     "not-found": ("TARGET_NOT_FOUND", "404 with the platform's message", {PAGE: _missing_account}),
-    "soft-gone": ("TARGET_NOT_FOUND", "the same as 200", {PAGE: _page(200, "X", "<p>This account doesn’t exist</p>")}),
+    "soft-gone": ("TARGET_NOT_FOUND", "the message with status 200", {
+        PAGE: _page(200, "X", "<p>This account doesn’t exist</p>"),
+    }),
     "not-found-by-call": ("TARGET_NOT_FOUND", "a query response without data, the page refused", {
         PAGE: _refused, EMBED: _no_entries, USER: _missing_account,
     }),
-    "suspended": ("TARGET_RESTRICTED", "200 with the message", {PAGE: _page(200, "X", "<p>Account suspended</p>")}),
+    "suspended": ("TARGET_RESTRICTED", "a page with the platform's message", {
+        PAGE: _page(200, "X", "<p>Account suspended</p>"),
+    }),
     "suspended-by-call": ("TARGET_RESTRICTED", "a placeholder instead of the user", {
         PAGE: _refused, EMBED: _refused, USER: _unavailable,
     }),
@@ -173,7 +177,9 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     }),
     "login-page": ("OK", "a redirect to the login page instead of the public page", {PAGE: _login}),
     "challenge": ("UPSTREAM_BLOCKED", "403 with a challenge page", dict.fromkeys(ALL, _challenge)),
-    "soft-challenge": ("UPSTREAM_BLOCKED", "the same as 200", dict.fromkeys(ALL, _page(200, "Just a moment...", ""))),
+    "soft-challenge": ("UPSTREAM_BLOCKED", "a challenge page with status 200", dict.fromkeys(
+        ALL, _page(200, "Just a moment...", ""),
+    )),
     "no-data": ("EXTRACTION_FAILED", "responses without data", {
         PAGE: _empty_shell, EMBED: _empty_shell, **dict.fromkeys(CALLS, _text(200, "{}")),
     }),
@@ -185,7 +191,7 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     "stale-ids": ("OK", "all query ids are out of date", dict.fromkeys(CALLS, _stale)),
     "stale-first-id": ("OK", "the first query id is out of date", dict.fromkeys(CALLS, _stale_first)),
     "missing-flag": ("OK", "the queries require a new flag", dict.fromkeys(CALLS, _missing_flag)),
-    "token-refused": ("OK", "queries reject every token", dict.fromkeys(CALLS, _error(239, "Bad guest token", 403))),
+    "token-refused": ("OK", "the queries reject all tokens", dict.fromkeys(CALLS, _error(239, "Bad guest token", 403))),
     "token-refused-once": ("OK", "the queries reject the first token", dict.fromkeys(CALLS, _text(403, "Forbidden"))),
     "calls-for-members": ("OK", "the queries are not open to guests", dict.fromkeys(CALLS, _no_login)),
     "calls-limited": ("OK", "429 for queries", dict.fromkeys(CALLS, _error(88, "Rate limit exceeded.", 429))),
@@ -201,7 +207,7 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     "embed-empty": ("OK", "an embed without entries", {EMBED: _no_entries}),
     "only-cursors": ("OK", "a timeline with cursors but without posts", {TIMELINE: _cursors_only}),
     "same-cursor": ("OK", "the second page repeats its own cursor", {TIMELINE: _same_cursor}),
-    "stale-cursor": ("OK", "a rejected cursor on further pages", {TIMELINE: _stale_cursor}),
+    "stale-cursor": ("OK", "the cursor of the second page is rejected (`INVALID_REQUEST`)", {TIMELINE: _stale_cursor}),
 }  # fmt: skip
 
 FAULTS = COMMON | {name: Fault(code, about) for name, (code, about, _) in _OWN.items()}

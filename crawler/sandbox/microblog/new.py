@@ -128,13 +128,13 @@ def user_results(user: User, *, whole: bool = False) -> dict[str, Any]:
 def _quoted(post: Post) -> dict[str, Any]:
     if post.quote_of:
         return post_results(post.quote_of, depth=1)
-    gone = (
+    unavailable = (
         {"__typename": "BlurredMediaTombstone", "text": "Log in to X to view this post."} if int(post.id) % 2 else None
     )
     return {
         KEY: f"TweetResults:{post.quote_id}",
         "__typename": "TweetResults",
-        "result": gone,
+        "result": unavailable,
         "rest_id": post.quote_id,
     }
 

@@ -49,11 +49,11 @@ def post_payload(post: Post, shape: str, *, depth: int = 0) -> dict[str, Any]:
         if depth:
             made["quotedRefResult"] = {"result": {"__typename": "Tweet", "rest_id": post.quote_id}}
         elif post.quote_of is None:
-            gone = {
+            unavailable = {
                 "__typename": "TweetTombstone",
                 "tombstone": {"__typename": "TextTombstone", "text": {"text": "Gone"}},
             }
-            made["quoted_status_result"] = {"result": gone} if int(post.id) % 2 else {}
+            made["quoted_status_result"] = {"result": unavailable} if int(post.id) % 2 else {}
         else:
             made["quoted_status_result"] = {"result": post_payload(post.quote_of, shape, depth=1)}
     if post.wrapped:
@@ -360,8 +360,8 @@ def cursor(kind: str, value: str) -> dict[str, Any]:
 def tombstone(number: str) -> dict[str, Any]:
     """Build the timeline entry of a removed post."""
     text = {"entities": [], "rtl": False, "text": "This Post is from a suspended account. Learn more"}
-    gone = {"__typename": "TweetTombstone", "tombstone": {"__typename": "TextTombstone", "text": text}}
-    shown = {"__typename": "TimelineTweet", "itemType": "TimelineTweet", "tweet_results": {"result": gone}}
+    unavailable = {"__typename": "TweetTombstone", "tombstone": {"__typename": "TextTombstone", "text": text}}
+    shown = {"__typename": "TimelineTweet", "itemType": "TimelineTweet", "tweet_results": {"result": unavailable}}
     content = {"__typename": "TimelineTimelineItem", "entryType": "TimelineTimelineItem", "itemContent": shown}
     return {"content": content, "entryId": f"tweet-{number}", "sortIndex": number}
 

@@ -31,18 +31,18 @@ def body(name: str) -> bytes:
     return gzip.decompress(packed) if name.endswith(".gz") else packed
 
 
-def read(*names: str, **asked: Any) -> dict[str, Any]:
+def read(*names: str, **params: Any) -> dict[str, Any]:
     """The data of a target's saved responses."""
-    return asyncio.run(extract(SCRAPER, [body(name) for name in names], asked, url="https://x.com/"))
+    return asyncio.run(extract(SCRAPER, [body(name) for name in names], params, url="https://x.com/"))
 
 
-def posts_of(*names: str, **asked: Any) -> list[dict[str, Any]]:
-    posts: list[dict[str, Any]] = read(*names, **asked)["data"]["main"]
+def posts_of(*names: str, **params: Any) -> list[dict[str, Any]]:
+    posts: list[dict[str, Any]] = read(*names, **params)["data"]["main"]
     return posts
 
 
-def profile_of(*names: str, **asked: Any) -> dict[str, Any]:
-    profile: dict[str, Any] = read(*names, **asked)["data"]["additional"]["profile_demographics"]
+def profile_of(*names: str, **params: Any) -> dict[str, Any]:
+    profile: dict[str, Any] = read(*names, **params)["data"]["additional"]["profile_demographics"]
     return profile
 
 

@@ -24,16 +24,16 @@ POST = {
 }
 
 
-def read(body: Any, **asked: str) -> dict[str, Any]:
+def read(body: Any, **params: str) -> dict[str, Any]:
     """The data that ``scrapy extract`` prints for a saved body."""
     raw = body.encode() if isinstance(body, str) else orjson.dumps(body)
-    return asyncio.run(extract(SCRAPER, [raw], asked, url="https://x.com/"))
+    return asyncio.run(extract(SCRAPER, [raw], params, url="https://x.com/"))
 
 
-def outcome(body: Any, **asked: str) -> tuple[str, str | None]:
+def outcome(body: Any, **params: str) -> tuple[str, str | None]:
     """Code and reason of the error for a body."""
     with pytest.raises(ScrapeError) as raised:
-        read(body, **asked)
+        read(body, **params)
     return raised.value.code, raised.value.reason
 
 
@@ -227,7 +227,7 @@ TROUBLE = {"errors": [{"code": 29, "message": "Timeout"}]}
         ('<html><title data-x="1">Log in to X / X</title></html>', "UPSTREAM_BLOCKED", "login_wall"),
         ("Rate limit exceeded\n", "UPSTREAM_RATE_LIMITED", "rate_limited"),
         ("429 Too Many Requests", "UPSTREAM_RATE_LIMITED", "rate_limited"),
-        ("Told of __NEXT_DATA__, in words", "EXTRACTION_FAILED", "unknown_response"),
+        ("A text that mentions __NEXT_DATA__", "EXTRACTION_FAILED", "unknown_response"),
         (TROUBLE | answer(), "EXTRACTION_FAILED", "no_user"),
         (
             TROUBLE | {"data": {"user": {"result": {"timeline": {"timeline": {"instructions": []}}}}}},
