@@ -47,8 +47,8 @@ def test_the_same_seed_gives_the_same_accounts_in_every_process() -> None:
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo", "LC_ALL": "C"},
     )
-    here = orjson.dumps(Site(1, light=True).expected_record({"username": "old_lantern"}))
-    assert run.stdout.strip() == hashlib.sha256(here).hexdigest()
+    record = orjson.dumps(Site(1, light=True).expected_record({"username": "old_lantern"}))
+    assert run.stdout.strip() == hashlib.sha256(record).hexdigest()
     assert digest(1) == digest(1) != digest(2)
 
 

@@ -159,7 +159,7 @@ class ApiPage(MicroblogPage):
         return next((node for path in USER_PATHS if (node := Node(dig(self.payload, *path)))), Node(None))
 
     def _raise_for_unavailable(self) -> None:
-        """Raise for a user or post in whose place the platform gives only a reason."""
+        """Raise for a placeholder with a reason instead of the user or post."""
         posts = [Node(dig(self.payload, *path)) for path in SINGLE_POST_PATHS]
         for node in (self._result_user, *posts):
             if text(node.get("__typename")) in {"UserUnavailable", "TweetUnavailable", "TweetTombstone"}:

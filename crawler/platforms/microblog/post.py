@@ -26,7 +26,7 @@ _NOTE_PATH = ("note_tweet", "note_tweet_results", "result")
 
 
 def unwrapped(result: Node) -> Node:
-    """The post itself: some posts are wrapped in limits on who may see or answer them."""
+    """The post itself: some posts are wrapped in limits on views or replies."""
     return result.node("tweet") or result
 
 

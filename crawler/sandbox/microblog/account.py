@@ -120,7 +120,7 @@ class Post:
     reply_handle: str = ""
     reply_id: str = ""
     wrapped: bool = False
-    """Whether the payload wraps it in limits on who may reply."""
+    """Whether the payload wraps it in limits on replies."""
     carded: bool = False
 
     @property

@@ -234,8 +234,8 @@ def test_the_key_of_a_private_post_is_not_part_of_its_code() -> None:
 @pytest.mark.parametrize("form", ["page", "item", "graph"])
 def test_a_post_that_was_saved_without_its_outer_keys(form: str) -> None:
     (data,) = copy.deepcopy(FORMS_DATA[form]).values()
-    alone = [data, data["if_not_gated_logged_out"]] if form == "page" else [data, *data.get("items", [])]
-    for each in alone:
+    standalone = [data, data["if_not_gated_logged_out"]] if form == "page" else [data, *data.get("items", [])]
+    for each in standalone:
         body = orjson.dumps(each)
         kinds = (ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage)
         assert next(kind for kind in kinds if kind.recognise(body.decode())) is PostPage
