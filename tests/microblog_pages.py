@@ -1,4 +1,4 @@
-"""The simulated microblog's answers as page objects: what a spider would see, without a network."""
+"""Page objects of the simulated microblog's responses, without a network."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PAGES: dict[str, type[MicroblogPage]] = {
 }
 
 
-def ask_for(site: Site, source: str, handle: str, cursor: str = "") -> FakeRequest:
-    """A request of one source, as a spider makes it."""
+def request_for(site: Site, source: str, handle: str, cursor: str = "") -> FakeRequest:
+    """The spider's request for one source."""
     site.token.given = max(site.token.given, 1)
     headers = {"x-guest-token": site.token.value}
     if source == "embed":
@@ -41,26 +41,26 @@ def ask_for(site: Site, source: str, handle: str, cursor: str = "") -> FakeReque
 
 
 def answer(site: Site, source: str, handle: str, cursor: str = "") -> tuple[int, dict[str, str], bytes]:
-    """What the platform answers, with the fault that the handle stands for."""
-    ask = ask_for(site, source, handle, cursor)
-    fault = site.fault(ask)
-    return site.page(ask) if fault is None else site.damaged(fault, ask)
+    """The response of the platform, with the handle's fault."""
+    request = request_for(site, source, handle, cursor)
+    fault = site.fault(request)
+    return site.page(request) if fault is None else site.damaged(fault, request)
 
 
-def page_of(source: str, body: bytes, *, status: int = 200, **asked: Any) -> MicroblogPage:
-    """A page object of an answer."""
+def page_of(source: str, body: bytes, *, status: int = 200, **params: Any) -> MicroblogPage:
+    """The page object of a response."""
     headers = {"Content-Type": "text/html; charset=utf-8"}
     response = HttpResponse("https://x.com/", body, status=status, headers=headers)
-    return PAGES[source](response=response, page_params=PageParams(asked))
+    return PAGES[source](response=response, page_params=PageParams(params))
 
 
 def joined(*pages: MicroblogPage) -> dict[str, Any]:
-    """The validated record from some sources."""
+    """The validated record of some pages."""
     return validated(Profile, asyncio.run(MicroblogSpider.join(pages)))
 
 
 def read(site: Site, handle: str, *sources: str) -> dict[str, Any]:
-    """The record of the sandbox's account from some sources, the first page of it."""
+    """The first page of an account's record, from some sources."""
     return joined(
         *(
             page_of(source, body, status=status, username=handle)
@@ -70,10 +70,10 @@ def read(site: Site, handle: str, *sources: str) -> dict[str, Any]:
     )
 
 
-def same(data: dict[str, Any], truth: dict[str, Any]) -> None:
-    """Asserts that a record is the truth; the cursor is ours, so that only its being there is."""
+def same(data: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Assert that a record is as expected. Of the cursor only the presence is compared, since the spider makes it."""
     assert bool(data["nextCursor"]) is data["hasMore"]
-    assert data["data"]["additional"] == truth["data"]["additional"]
-    for mine, other in zip(data["data"]["main"], truth["data"]["main"], strict=False):
+    assert data["data"]["additional"] == expected["data"]["additional"]
+    for mine, other in zip(data["data"]["main"], expected["data"]["main"], strict=False):
         assert mine == other
-    assert data == {**truth, "nextCursor": data["nextCursor"]}
+    assert data == {**expected, "nextCursor": data["nextCursor"]}

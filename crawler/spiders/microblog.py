@@ -1,4 +1,4 @@
-"""Microblog: profiles with their posts, from up to four public sources that fall back on one another."""
+"""Microblog: profiles with their posts, from up to four public sources, each a fallback for the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crawler.platforms.microblog.api import (
 )
 from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.guest_token import SharedToken
-from crawler.platforms.microblog.merge import Part, failure, profile_of, record, user_id_of
+from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import (
     TIMELINE_QUERIES,
@@ -41,19 +41,19 @@ from crawler.targets.target import Entries, Scraper, Target
 
 logger = structlog.get_logger(__name__)
 
-DECISIVE = frozenset({"page", "user"})
-"""Sources that know whether a profile exists. What the others say of it, they say of their own copy."""
+AUTHORITATIVE = frozenset({"page", "user"})
+"""Sources whose target errors are final. The other sources are copies and may be out of date."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
-"""A field for whose sake no further call is made."""
+"""Fields that the user query may lack, so their absence does not cause a request for it."""
 
 
 class MicroblogArguments(CrawlArguments):
-    """The scraper's params, as text, and what only a crawl can do."""
+    """The scraper's params as text, and the arguments of crawls."""
 
     username: str | None = None
     """Handle of the profile."""
     cursor: str | None = None
-    """``nextCursor`` of an earlier answer, to go on from there."""
+    """``nextCursor`` of an earlier response, for the page after it."""
 
 
 class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
@@ -81,25 +81,25 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         if params.cursor is None:
             first = self.for_page(ProfilePage, profile_request(self.origin(), params.handle))
         else:
-            # A token is asked for where the platform wants one: nothing may be awaited before the target's own request.
-            at = params.continuation
-            asked = timeline_request(
+            # Nothing may be awaited before the scheduled request: without a token it fails, and is sent again with one.
+            continuation = params.continuation
+            timeline = timeline_request(
                 self.origin("api"),
                 params.handle,
-                user_id=at["user_id"],
+                user_id=continuation["user_id"],
                 token=self._token.value,
                 query_id=TIMELINE_QUERIES[0],
-                cursor=at["cursor"],
+                cursor=continuation["cursor"],
             )
-            first = self.for_page(TimelinePage, asked)
-        return self._bounded(first)
+            first = self.for_page(TimelinePage, timeline)
+        return self._with_source_timeout(first)
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        asked = super().page_params(scraper, arguments)
-        if "cursor" in asked and "username" in asked:
-            asked["cursor"] = ProfileParams(**asked).continuation["cursor"]
-        return asked
+        params = super().page_params(scraper, arguments)
+        if "cursor" in params and "username" in params:
+            params["cursor"] = ProfileParams(**params).continuation["cursor"]
+        return params
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
@@ -111,93 +111,93 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             except ScrapeError as error:
                 errors.append(error)
         if errors and not profile_of(parts)["screen_name"]:
-            raise failure(errors)
+            raise representative_error(errors)
         return record(parts, str(pages[0].page_params.get("username") or "").removeprefix("@"))
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """A profile with a page of its posts; where a crawl follows pages, the next one is a target of its own."""
+        """Scrape a profile with a page of its posts. The next page is a follow-up target of its own."""
         if cast("ProfileParams", target.params).cursor is None:
-            data = await self._gathered(target, first)
+            data = await self._first_page(target, first)
         else:
-            data = await self._following(target, first)
+            data = await self._further_page(target, first)
         if data["hasMore"]:
             self.follow(target, data, cursor=data["nextCursor"])
         return data
 
-    # The first page of posts: every source adds what the others do not expose
+    # The first page of posts: every source adds fields that the others do not expose
 
-    async def _gathered(self, target: Target, first: First) -> Data:
-        """The record from all sources, asked in the order of what they cost.
-
-        A browser that loads the public page would come last, where none of them has the posts.
+    async def _first_page(self, target: Target, first: First) -> Data:
+        """Merge the record from all sources, the cheapest first.
 
         Raises:
-            ScrapeError: the profile cannot be had, or none of its posts.
+            ScrapeError: no source has the profile, or none has any of its posts.
         """
         parts: dict[str, Part] = {}
         errors: list[ScrapeError] = []
         handle = cast("ProfileParams", target.params).handle
-        await self._try(target, "page", lambda: self._first(first), parts, errors)
-        await self._try(target, "embed", lambda: self._embed(target), parts, errors)
+        await self._try_source(target, "page", lambda: self._scheduled_page(first), parts, errors)
+        await self._try_source(target, "embed", lambda: self._embed(target), parts, errors)
         if not user_id_of(parts) or _incomplete(parts):
-            await self._try(target, "user", lambda: self._user(target), parts, errors)
+            await self._try_source(target, "user", lambda: self._user(target), parts, errors)
         user_id = user_id_of(parts)
         if user_id and profile_of(parts)["protected"] is not True:
-            await self._try(target, "timeline", lambda: self._timeline(target, user_id), parts, errors)
-        if errors and (_blind(parts) or not profile_of(parts)["screen_name"]):
-            raise failure(errors)
+            await self._try_source(target, "timeline", lambda: self._timeline(target, user_id), parts, errors)
+        if errors and (_lacks_posts(parts) or not profile_of(parts)["screen_name"]):
+            raise representative_error(errors)
         return record(parts, handle)
 
-    async def _try(
+    async def _try_source(
         self,
         target: Target,
         source: str,
-        ask: Callable[[], Awaitable[Part]],
+        fetch: Callable[[], Awaitable[Part]],
         parts: dict[str, Part],
         errors: list[ScrapeError],
     ) -> None:
-        """One source: its part, or its error, with which the others go on.
+        """Fetch one source. Store its part, or its error, so that the other sources are still tried.
 
         Raises:
-            ScrapeError: what ends the target whatever the others would say.
+            ScrapeError: the error is final for the target: its deadline, or a target error of a reliable source.
         """
         try:
-            parts[source] = await ask()
+            parts[source] = await fetch()
         except ScrapeError as error:
             out_of_time = target.deadline is not None and asyncio.get_running_loop().time() >= target.deadline
-            if out_of_time or (isinstance(error, TargetError) and source in DECISIVE):
+            if out_of_time or (isinstance(error, TargetError) and source in AUTHORITATIVE):
                 raise
             self.warn(target, source, error)
             errors.append(error)
 
-    # Further pages: only the timeline leads to them
+    # Further pages: only the timeline has them
 
-    async def _following(self, target: Target, first: First) -> Data:
-        """A further page of posts, with the profile as far as its posts' author tells it."""
+    async def _further_page(self, target: Target, first: First) -> Data:
+        """Scrape a further page of posts, with the profile from the author objects of its posts."""
         params = cast("ProfileParams", target.params)
-        at = params.continuation
+        continuation = params.continuation
         try:
-            parts = {"timeline": await self._timeline(target, at["user_id"], at["cursor"], first=first)}
+            parts = {
+                "timeline": await self._timeline(target, continuation["user_id"], continuation["cursor"], first=first)
+            }
         except ExtractionFailed as error:
             if error.reason == BAD_REQUEST:
-                raise InvalidRequest("The platform does not know this cursor (any more): begin anew.") from error
+                raise InvalidRequest("The platform rejected this cursor. Start again without one.") from error
             raise
         errors: list[ScrapeError] = []
         if _incomplete(parts):
-            await self._try(target, "user", lambda: self._user(target), parts, errors)
-        for source, ask in (("page", self._page), ("embed", self._embed)):
+            await self._try_source(target, "user", lambda: self._user(target), parts, errors)
+        for source, fetch in (("page", self._page), ("embed", self._embed)):
             if not profile_of(parts)["screen_name"]:
-                await self._try(target, source, lambda ask=ask: ask(target), parts, errors)  # type: ignore[misc]
+                await self._try_source(target, source, lambda fetch=fetch: fetch(target), parts, errors)  # type: ignore[misc]
                 if source in parts:
                     parts[source] = {**parts[source], "posts": []}
         if errors and not profile_of(parts)["screen_name"]:
-            raise failure(errors)
-        return record(parts, params.handle, at["seen"])
+            raise representative_error(errors)
+        return record(parts, params.handle, continuation["seen"])
 
     # The sources
 
     @staticmethod
-    async def _first(first: First) -> Part:
+    async def _scheduled_page(first: First) -> Part:
         return await (await first.page(ProfilePage)).to_item()
 
     async def _page(self, target: Target) -> Part:
@@ -207,17 +207,17 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return await self._source(EmbedPage, embed_request(self.origin("embed"), _handle(target)), target)
 
     async def _source(self, kind: type[PlatformPage], request: Request, target: Target) -> Part:
-        return await (await self.get(kind, self._bounded(request), target)).to_item()
+        return await (await self.get(kind, self._with_source_timeout(request), target)).to_item()
 
     async def _user(self, target: Target) -> Part:
-        def build(**how: Any) -> Request:
-            return user_request(self.origin("api"), _handle(target), **how)
+        def build(**options: Any) -> Request:
+            return user_request(self.origin("api"), _handle(target), **options)
 
         return await self._call(UserPage, target, build, USER_QUERIES)
 
     async def _timeline(self, target: Target, user_id: str, cursor: str = "", first: First | None = None) -> Part:
-        def build(**how: Any) -> Request:
-            return timeline_request(self.origin("api"), _handle(target), user_id=user_id, cursor=cursor, **how)
+        def build(**options: Any) -> Request:
+            return timeline_request(self.origin("api"), _handle(target), user_id=user_id, cursor=cursor, **options)
 
         return await self._call(TimelinePage, target, build, TIMELINE_QUERIES, first)
 
@@ -229,12 +229,14 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         query_ids: Sequence[str],
         first: First | None = None,
     ) -> Part:
-        """One of the guest calls; again with the next id where one is out of date, with the flags that the platform
-        asks for, with a new token where it refuses the old one, and once more where it is not understood: each once.
-        ``first`` is its answer where the call was the scheduled request.
+        """Send a query of the guest API, with one retry for each remedy.
+
+        The remedies: the next query id for an outdated one, flags that the platform requires, a new token for a
+        rejected one, and the same request again for a response that was not recognised. ``first`` is the response if
+        the query was the scheduled request.
 
         Raises:
-            ScrapeError: as the page object does, when all that was tried.
+            ScrapeError: the page object's error, after all remedies.
         """
         tried: set[str] = set()
         missing: list[str] = []
@@ -248,24 +250,28 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                 if first is not None:
                     page = await first.page(kind, retry=False)
                 else:
-                    request = self._bounded(build(token=token, query_id=ids[0], missing=missing))
+                    request = self._with_source_timeout(build(token=token, query_id=ids[0], missing=missing))
                     page = await self.get(kind, request, target, retry=False)
                 return await page.to_item()
             except (UpstreamBlocked, ExtractionFailed) as error:
                 first = None
-                reason = error.reason if isinstance(error, UpstreamBlocked) or error.reason in REMEDIED else "misread"
+                reason = (
+                    error.reason
+                    if isinstance(error, UpstreamBlocked) or error.reason in PERMANENT_REASONS
+                    else "unrecognised"
+                )
                 if reason == STALE_QUERY and len(ids) > 1:
                     ids.pop(0)
-                elif reason in tried or reason not in {TOKEN_REFUSED, MISSING_FLAGS, "misread"}:
+                elif reason in tried or reason not in {TOKEN_REFUSED, MISSING_FLAGS, "unrecognised"}:
                     raise
                 tried.add(reason)
                 if reason == TOKEN_REFUSED:
-                    self._token.refused(token)
+                    self._token.invalidate(token)
                 elif reason == MISSING_FLAGS:
                     missing = [str(detail["loc"][-1]) for detail in error.details]
                 logger.info("retried", id=target.id, reason=error.reason)
 
-    # The guest's token
+    # The guest token
 
     @property
     def _token(self) -> SharedToken:
@@ -275,28 +281,30 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return self.shared.get(SharedToken, self.origin("api"), lambda: SharedToken(lifetime, pause))
 
     async def _new_token(self, target: Target) -> str:
-        page = await self.get(GuestTokenPage, self._bounded(token_request(self.origin("api"))), target, retry=False)
+        page = await self.get(
+            GuestTokenPage, self._with_source_timeout(token_request(self.origin("api"))), target, retry=False
+        )
         return str((await page.to_item())["token"])
 
-    def _bounded(self, request: Request) -> Request:
-        """A request that leaves time for the sources after it."""
+    def _with_source_timeout(self, request: Request) -> Request:
+        """Bound a request's time, so that it leaves time for the next sources."""
         longest = min(self.settings.getfloat("SOURCE_TIMEOUT"), self.settings.getfloat("DOWNLOAD_TIMEOUT"))
         return request.replace(meta={**request.meta, "download_timeout": longest})
 
 
-REMEDIED = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST})
-"""Reasons of calls that are refused as they are, and would be again."""
+PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST})
+"""Reasons for which the same request would fail again."""
 
 
-def _blind(parts: dict[str, Part]) -> bool:
-    """Whether no source gave any post of a profile that has some: an empty list would be no answer."""
+def _lacks_posts(parts: dict[str, Part]) -> bool:
+    """Whether no source has any post of a profile with posts. An empty list would be wrong data."""
     profile = profile_of(parts)
-    seen = any(part["posts"] for part in parts.values())
-    return not seen and profile["protected"] is not True and profile["statuses_count"] != 0
+    has_posts = any(part["posts"] for part in parts.values())
+    return not has_posts and profile["protected"] is not True and profile["statuses_count"] != 0
 
 
 def _incomplete(parts: dict[str, Part]) -> bool:
-    """Whether a call for the user can add to the profile."""
+    """Whether the profile lacks fields that the user query may have."""
     profile = profile_of(parts)
     return any(profile[name] is None for name in FIELDS if name not in NOT_IN_NEWER_SHAPES)
 
@@ -306,5 +314,5 @@ def _handle(target: Target) -> str:
 
 
 def _token_of(request: Request) -> str:
-    """The token that a call was made with, "" where it was made without."""
+    """The token that a request was sent with, or ""."""
     return (request.headers.get("X-Guest-Token") or b"").decode()

@@ -1,4 +1,4 @@
-"""Photo app: single posts. One page for each; a second one only for what it does not tell."""
+"""Photo app: single posts. One page each, and a second one only for missing fields of videos."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 
 FORMS = (PostPage, WebInfoPage, GraphPage, EmbedPage)
-"""The pages that hold a post, those that tell most of it first."""
+"""Page objects of a post, the most complete form first."""
 
 
 class PhotoappArguments(CrawlArguments):
@@ -54,39 +54,39 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        asked = super().page_params(scraper, arguments)
-        link = link_of_url(asked["url"]) if "url" in asked else None
+        params = super().page_params(scraper, arguments)
+        link = link_of_url(params["url"]) if "url" in params else None
         return {"shortcode": link.shortcode} if link and link.shortcode else {}
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
-        held = {type(page): page for page in pages}
-        posts = [cast("PostPage", held[form]) for form in FORMS if form in held]
+        by_class = {type(page): page for page in pages}
+        posts = [cast("PostPage", by_class[form]) for form in FORMS if form in by_class]
         if not posts:
-            raise ExtractionFailed("None of the files is a post.", reason="no_post")
+            raise ExtractionFailed("None of the files contains a post.", reason="no_post")
         post, page = await posts[0].to_item(), posts[0]
-        embed = held.get(EmbedPage)
+        embed = by_class.get(EmbedPage)
         if embed is not None and embed is not page and not page.has_exact_duration:
             post = _with_duration(post, await embed.to_item())
-        if ReelsPage in held:
-            post = _with_plays(post, await held[ReelsPage].to_item())
+        if ReelsPage in by_class:
+            post = _with_plays(post, await by_class[ReelsPage].to_item())
         return _shell(post)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """The post; what its page leaves out is fetched from others, and stays null where they do not give it."""
+        """Scrape the post. Fields that its page lacks come from other pages, or stay null."""
         page = await self._post_page(target, first)
         post = await page.to_item()
         if post["is_video"] and post["video_duration"] is None:
             embed = await self.get_optional(EmbedPage, embed_request(self.origin(), post["shortcode"]), target)
             post = _with_duration(post, await embed.to_item() if embed else {})
         if post["is_video"] and post["video_play_count"] is None and self.settings.getbool("PHOTOAPP_PLAY_COUNTS"):
-            asked = reels_request(self.origin(), post["owner"]["username"])
-            reels = await self.get_optional(ReelsPage, asked, target)
+            request = reels_request(self.origin(), post["owner"]["username"])
+            reels = await self.get_optional(ReelsPage, request, target)
             post = _with_plays(post, await reels.to_item() if reels else {})
         return _shell(post)
 
     async def _post_page(self, target: Target, first: First) -> PostPage:
-        """The post's page; that of a share link is where its one redirect leads."""
+        """Return the post's page; for a share link the page of its redirect."""
         if cast("PostParams", target.params).link.shortcode is not None:
             return await first.page(PostPage)
         share = await (await first.page(SharePage)).to_item()

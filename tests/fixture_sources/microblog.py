@@ -1,4 +1,4 @@
-"""Microblog: every source in each of its shapes, and every failure that an answer can show."""
+"""Microblog: fixtures of every source in each of its shapes, and of every kind of failure."""
 
 from __future__ import annotations
 

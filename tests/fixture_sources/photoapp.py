@@ -1,4 +1,4 @@
-"""Photo app: a post of each kind and form, and every failure that a page can show."""
+"""Photo app: fixtures of a post in each kind and form, and of every kind of failure."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def cases() -> Iterator[Case]:
         if fault in FAULTS:
             status, _, body = site.damaged(fault, FakeRequest(f"/p/{code}/"))
             yield Case(PostPage, fault, f"{ORIGIN}/p/{code}/", status, body, {"shortcode": code})
-    asked: dict[str, Any] = {"shortcode": "DaSandbox01"}
-    yield Case(PostPage, "empty-body", f"{ORIGIN}/p/DaSandbox01/", 200, b"", asked)
-    yield Case(PostPage, "rate-limited", f"{ORIGIN}/p/DaSandbox01/", 429, b"slow down", asked)
+    params: dict[str, Any] = {"shortcode": "DaSandbox01"}
+    yield Case(PostPage, "empty-body", f"{ORIGIN}/p/DaSandbox01/", 200, b"", params)
+    yield Case(PostPage, "rate-limited", f"{ORIGIN}/p/DaSandbox01/", 429, b"slow down", params)
 
 
 def _page(site: Site, name: str, post: Post) -> Case:

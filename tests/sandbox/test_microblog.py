@@ -1,10 +1,11 @@
-"""The simulated microblog: the same for a seed, of real structure, and everything can go wrong by name."""
+"""The simulated microblog: the same for a seed, with the structure of real responses, and with named faults."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,10 @@ import orjson
 import pytest
 
 from crawler.platforms.microblog.pages import ProfilePage
+from crawler.sandbox.faults import COMMON
 from crawler.sandbox.microblog.site import FAULTS, PLANS, Site
 from crawler.sandbox.protocol import FakeRequest
-from tests.microblog_pages import answer, ask_for, page_of
+from tests.microblog_pages import answer, page_of, request_for
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT.parent / "shared" / "captures" / "microblog"
@@ -26,14 +28,16 @@ SOURCES = ("page", "embed", "user", "timeline")
 
 def digest(seed: int) -> str:
     site = Site(seed, light=True)
-    seen = [answer(site, source, "quiet_harbor")[2] for source in SOURCES]
-    return hashlib.sha256(b"".join(seen) + orjson.dumps(site.expected_record({"username": "old_lantern"}))).hexdigest()
+    bodies = [answer(site, source, "quiet_harbor")[2] for source in SOURCES]
+    return hashlib.sha256(
+        b"".join(bodies) + orjson.dumps(site.expected_record({"username": "old_lantern"}))
+    ).hexdigest()
 
 
 def test_the_same_seed_gives_the_same_accounts_in_every_process() -> None:
     code = (
-        "import hashlib, orjson; from crawler.sandbox.microblog.site import World; w = World(1, light=True);"
-        "print(hashlib.sha256(orjson.dumps(w.truth({'username': 'old_lantern'}))).hexdigest())"
+        "import hashlib, orjson; from crawler.sandbox.microblog.site import Site; site = Site(1, light=True);"
+        "print(hashlib.sha256(orjson.dumps(site.expected_record({'username': 'old_lantern'}))).hexdigest())"
     )
     run = subprocess.run(
         [sys.executable, "-c", code],
@@ -43,12 +47,12 @@ def test_the_same_seed_gives_the_same_accounts_in_every_process() -> None:
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo", "LC_ALL": "C"},
     )
-    here = orjson.dumps(Site(1, light=True).expected_record({"username": "old_lantern"}))
-    assert run.stdout.strip() == hashlib.sha256(here).hexdigest()
+    record = orjson.dumps(Site(1, light=True).expected_record({"username": "old_lantern"}))
+    assert run.stdout.strip() == hashlib.sha256(record).hexdigest()
     assert digest(1) == digest(1) != digest(2)
 
 
-def test_there_are_more_than_ten_pages_of_two_accounts() -> None:
+def test_two_accounts_have_more_than_ten_pages() -> None:
     site = Site()
     for handle in ("quiet_harbor", "old_lantern"):
         pages = [site.expected_record({"username": handle, "page": n})["data"]["main"] for n in range(1, 14)]
@@ -57,7 +61,7 @@ def test_there_are_more_than_ten_pages_of_two_accounts() -> None:
         assert len(ids) == len(set(ids)) == len(site.account(handle).posts), "each post once"
 
 
-def test_every_kind_of_post_is_there() -> None:
+def test_every_kind_of_post_exists() -> None:
     posts = [
         post
         for handle in ("quiet_harbor", "old_lantern")
@@ -66,7 +70,7 @@ def test_every_kind_of_post_is_there() -> None:
     ]
     for kind in ("is_repost", "is_quote", "is_reply"):
         assert sum(post[kind] for post in posts) > 20, kind
-    assert any(post["is_quote"] and post["quoted_post"] is None for post in posts), "one that quotes what is gone"
+    assert any(post["is_quote"] and post["quoted_post"] is None for post in posts), "a quote of a deleted post"
     assert any(post["in_reply_to_handle"] and not post["is_reply"] for post in posts)
     assert any(len(post["caption"]) > 500 for post in posts)
     ladders = [tuple(bool(url) for url in post["video_urls_by_quality"].values()) for post in posts]
@@ -75,11 +79,11 @@ def test_every_kind_of_post_is_there() -> None:
 
 
 @pytest.mark.parametrize("path", ["/nobody_here", "/srv/timeline-profile/screen-name/nobody_here", "/a/b/c", "/"])
-def test_what_does_not_exist(path: str) -> None:
+def test_unknown_paths_are_404(path: str) -> None:
     assert Site().page(FakeRequest(path))[0] == 404
 
 
-def test_calls_want_a_token() -> None:
+def test_queries_require_a_token() -> None:
     site = Site()
     without = FakeRequest("/graphql/q/UserByScreenName", {"variables": '{"screen_name":"quiet_harbor"}'})
     assert site.page(without)[0] == 403
@@ -93,11 +97,11 @@ def test_calls_want_a_token() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS))
-def test_every_fault_is_one_of_some_source(name: str) -> None:
+def test_every_fault_affects_a_source(name: str) -> None:
     site = Site(light=True)
     handle = next(handle for handle, fault in site.faults.items() if fault == name)
-    asks = [ask_for(site, source, handle) for source in SOURCES]
-    faults = [site.fault(ask) for ask in asks]
+    requests = [request_for(site, source, handle) for source in SOURCES]
+    faults = [site.fault(request) for request in requests]
     assert name in faults
     assert set(faults) <= {name, None}
     assert site.catalogue()["faults"][handle] == {"name": name, "code": FAULTS[name].code}
@@ -109,12 +113,19 @@ def test_the_catalogue_names_the_accounts() -> None:
         Site().expected_record({"username": "nobody_here"})
 
 
+def test_the_documentation_lists_every_own_fault() -> None:
+    page = (ROOT / "docs/platforms/microblog.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| `(\w+)` \| `([A-Z_]+)` \|", page, re.MULTILINE)
+    faults = Site.handles_of_faults.items()
+    assert set(rows) == {(name, handle, FAULTS[name].code) for handle, name in faults if name not in COMMON}
+
+
 INNER = ("tweet_results.result.", "quoted_status_result.result.", "retweeted_status_result.result.")
 USERS = ("user_results.result.", "user_refs_results.[].result.")
 
 
 def key_paths(value: Any) -> Iterator[str]:
-    """The key paths of a payload; those of posts and users counted from them, however deep they stand."""
+    """The key paths of a payload. Paths within posts and users start at the post or user, at any depth."""
     waiting: list[tuple[Any, str]] = [(value, "")]
     while waiting:
         each, path = waiting.pop()
@@ -130,7 +141,7 @@ def key_paths(value: Any) -> Iterator[str]:
                 waiting.append((child, below))
 
 
-@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded answers (../shared/captures) are not here")
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing")
 @pytest.mark.parametrize(
     ("name", "source", "handle"),
     [
@@ -142,7 +153,7 @@ def key_paths(value: Any) -> Iterator[str]:
         ("user_by_screen_name__shapeA_legacy_only__2025-03.json", "user", "old_lantern"),
     ],
 )
-def test_the_answers_have_the_key_paths_of_real_ones(name: str, source: str, handle: str) -> None:
+def test_responses_have_the_key_paths_of_real_ones(name: str, source: str, handle: str) -> None:
     real = set(key_paths(orjson.loads((CAPTURES / name).read_bytes())))
     ours: set[str] = set()
     for seed in range(1, 4):
@@ -152,7 +163,7 @@ def test_the_answers_have_the_key_paths_of_real_ones(name: str, source: str, han
     assert len(real & ours) >= 0.9 * len(real), sorted(real - ours)
 
 
-@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded answers (../shared/captures) are not here")
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing")
 def test_the_page_has_the_records_of_a_real_one() -> None:
     body = (CAPTURES / "ssr_profile_page_excerpt__logged_out__geekbb__2026-09-12.html").read_bytes()
     ours: set[tuple[str, str]] = set()

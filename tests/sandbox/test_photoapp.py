@@ -1,4 +1,4 @@
-"""The simulated photo app: the real pages' structure and weight, and a truth that says what is in them."""
+"""The simulated photo app: the structure and size of real pages, expected records, and faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from crawler.sandbox.faults import COMMON
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
 
-CAPTURES = Path(__file__).parents[3] / "shared/captures/photoapp"
+ROOT = Path(__file__).parents[2]
+CAPTURES = ROOT.parent / "shared/captures/photoapp"
 
 
 @cache
@@ -27,7 +28,7 @@ def site() -> Site:
 
 
 def blocks(body: bytes) -> list[Any]:
-    """The data scripts of a page, by the notes' expression for them."""
+    """The decoded data scripts of a page."""
     return [orjson.loads(each) for each in re.findall(rb"<script\b[^>]+\bdata-sjs>(.*?)</script>", body, re.DOTALL)]
 
 
@@ -48,14 +49,14 @@ def post_page(code: str, **headers: str) -> bytes:
     return body
 
 
-def test_the_same_seed_is_the_same_world() -> None:
+def test_the_same_seed_gives_the_same_site() -> None:
     assert Site(5, light=True).page(FakeRequest(f"/p/{EXAMPLE}/")) == Site(5, light=True).page(
         FakeRequest(f"/p/{EXAMPLE}/")
     )
     assert Site(5).listed != Site(6).listed
 
 
-def test_a_page_shows_what_is_true() -> None:
+def test_a_page_has_the_expected_data() -> None:
     page = blocks(post_page(EXAMPLE))
     assert next(values(page, "canonicalRouteName")).endswith("PostRoute")
     (wrapper,) = values(page, "xig_polaris_media")
@@ -67,7 +68,7 @@ def test_a_page_shows_what_is_true() -> None:
     assert len(media["user"]["polaris_ordered_timeline_connection"]["edges"]) == 12
 
 
-def test_worlds_hold_every_kind_and_variant() -> None:
+def test_a_site_has_every_kind_and_variant() -> None:
     posts = [site().posts[code] for code in site().listed]
     assert {post.kind for post in posts} == {1, 2, 8}
     assert {post.layout for post in posts} == {"wrapped", "dict", "item"}
@@ -89,15 +90,15 @@ def test_pinned_posts_come_first_in_a_timeline() -> None:
         assert pins == sorted(pins, reverse=True)
 
 
-def test_pages_weigh_what_the_real_ones_do() -> None:
+def test_pages_have_the_size_of_real_ones() -> None:
     for code in site().listed[:8]:
         body = post_page(code)
         assert 600_000 < len(body) < 1_200_000
-        assert len(zlib.compress(body, 6)) > len(body) / 12  # padding would shrink to nothing
+        assert len(zlib.compress(body, 6)) > len(body) / 12  # padding would compress better
     assert len(Site(light=True).page(FakeRequest(f"/p/{EXAMPLE}/"))[2]) < 60_000
 
 
-def test_who_does_not_ask_as_a_browser_gets_the_shell() -> None:
+def test_requests_without_navigation_headers_get_a_page_without_data() -> None:
     assert b"xig_polaris_media" not in post_page(EXAMPLE, **{"user-agent": "curl"})
     assert b"xig_polaris_media" in post_page(EXAMPLE, **{"sec-fetch-mode": "navigate"})
 
@@ -127,24 +128,31 @@ def test_unknown_paths_are_the_error_page_with_status_200() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS.keys() - COMMON.keys()))
-def test_every_fault_of_its_own_answers_otherwise_than_the_page(name: str) -> None:
-    code = next(code for code, fault in site().faults.items() if fault == name)
+def test_every_own_fault_changes_the_response(name: str) -> None:
+    code = next(code for code, each in site().faults.items() if each == name)
     path = f"/share/p/{code}/" if name.startswith("share-") else f"/p/{code}/"
     path += "embed/captioned/" if name.startswith("embed-") else ""
-    played = site().fault(FakeRequest(path))
-    assert played is not None
-    if played not in COMMON:
-        assert site().damaged(played.removesuffix("-once"), FakeRequest(path)) != site().page(FakeRequest(path))
+    fault = site().fault(FakeRequest(path))
+    assert fault is not None
+    if fault not in COMMON:
+        assert site().damaged(fault.removesuffix("-once"), FakeRequest(path)) != site().page(FakeRequest(path))
 
 
-def test_the_catalogue_names_what_there_is() -> None:
+def test_the_catalogue_names_all_targets() -> None:
     catalogue = json.loads(orjson.dumps(site().catalogue()))
     assert EXAMPLE in catalogue["posts"]
     assert {fault["name"] for fault in catalogue["faults"].values()} == FAULTS.keys()
 
 
+def test_the_documentation_lists_every_own_fault() -> None:
+    page = (ROOT / "docs/platforms/photoapp.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| `(\w+)` \| `([A-Z_]+)` \|", page, re.MULTILINE)
+    faults = Site.faults.items()
+    assert set(rows) == {(name, code, FAULTS[name].code) for code, name in faults if name not in COMMON}
+
+
 def key_paths(tree: object) -> set[tuple[str, ...]]:
-    """Where there is a key, whatever its value; entries of lists stand for one another."""
+    """The paths of all keys. The entries of a list share one path."""
     found: set[tuple[str, ...]] = set()
     waiting: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
     while waiting:
@@ -167,10 +175,10 @@ def key_paths(tree: object) -> set[tuple[str, ...]]:
         ("xdt_full_reel_202607.scrubbed.json", "xdt_shortcode_media", "graph"),
     ],
 )
-def test_the_structure_is_the_real_one(capture: str, key: str, form: str) -> None:
+def test_payloads_have_the_key_paths_of_real_ones(capture: str, key: str, form: str) -> None:
     file = CAPTURES / capture
     if not file.exists():
-        pytest.skip(f"the captures are not on this machine ({file})")
+        pytest.skip(f"the recorded response {file} is missing")
     body = file.read_bytes()
     real = key_paths(next(values(blocks(body) if capture.endswith("html") else orjson.loads(body), key)))
     ours: set[tuple[str, ...]] = set()

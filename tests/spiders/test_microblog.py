@@ -1,4 +1,4 @@
-"""The microblog spider from end to end: crawl and endpoint against the sandbox, source by source, page by page."""
+"""The microblog spider against the sandbox: crawls and endpoint, by source and by page."""
 
 from __future__ import annotations
 
@@ -19,44 +19,42 @@ from tests.microblog_pages import same
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 
-WORLD = Site()
+SITE = Site()
 PATH = "/v1/scrapers/microblog-profile"
-PATIENCE = ("-s", "SOURCE_TIMEOUT=30", "-s", "DOWNLOAD_TIMEOUT=30")
-"""No answer but one that never comes is too late, however busy the machine is."""
+LONG_TIMEOUTS = ("-s", "SOURCE_TIMEOUT=30", "-s", "DOWNLOAD_TIMEOUT=30")
+"""Only responses that never come time out, also on a busy machine."""
 
 
 def microblog(tmp_path: Path, *arguments: str) -> tuple[int, list[Any], list[Any], str]:
-    return crawl(tmp_path, *PATIENCE, *arguments, spider="microblog")
+    return crawl(tmp_path, *LONG_TIMEOUTS, *arguments, spider="microblog")
 
 
 def handle_of(fault: str) -> str:
-    return next(handle for handle, name in WORLD.faults.items() if name == fault)
+    return next(handle for handle, name in SITE.faults.items() if name == fault)
 
 
-def test_ten_pages_of_a_crawl(tmp_path: Path) -> None:
+def test_a_crawl_of_ten_pages_is_as_expected(tmp_path: Path) -> None:
     code, out, failures, log = microblog(tmp_path, "-a", "username=@Quiet_Harbor", "-a", "max_pages=10")
     assert (code, failures, len(out)) == (0, [], 10), log
     for number, data in enumerate(out, 1):
-        same(data, WORLD.expected_record({"username": "quiet_harbor", "page": number}))
+        same(data, SITE.expected_record({"username": "quiet_harbor", "page": number}))
     ids = [post["post_id"] for data in out for post in data["data"]["main"]]
-    assert len(ids) == len(set(ids)) == 10 * 20 + 1, "each once, and the pinned one early"
+    assert len(ids) == len(set(ids)) == 10 * 20 + 1, "each once; the pinned post early"
 
 
 def test_a_crawl_ends_where_the_posts_end(tmp_path: Path) -> None:
     code, out, failures, log = microblog(tmp_path, "-a", "username=old_lantern", "-a", "max_pages=100")
     assert (code, failures) == (0, []), log
     ids = [post["post_id"] for data in out for post in data["data"]["main"]]
-    assert sorted(ids) == sorted(post.id for post in WORLD.account("old_lantern").posts)
+    assert sorted(ids) == sorted(post.id for post in SITE.account("old_lantern").posts)
     assert [data["hasMore"] for data in out] == [True] * (len(out) - 1) + [False]
 
 
 def test_every_fault_and_every_account_has_its_outcome(tmp_path: Path) -> None:
     expected = {name: fault.code for name, fault in FAULTS.items()} | dict.fromkeys(PLANS, "OK")
     expected["nobody"] = "TARGET_NOT_FOUND"
-    del expected["hang"]  # below: it takes as long as it is let
-    handles = (
-        {name: handle for handle, name in WORLD.faults.items()} | {h: h for h in PLANS} | {"nobody": "nobody_here"}
-    )
+    del expected["hang"]  # tested below with short timeouts
+    handles = {name: handle for handle, name in SITE.faults.items()} | {h: h for h in PLANS} | {"nobody": "nobody_here"}
     targets = tmp_path / "targets.jsonl"
     targets.write_text("\n".join(json.dumps({"id": name, "username": handles[name]}) for name in expected))
     code, out, failures, log = microblog(tmp_path, "-a", f"targets={targets}")
@@ -65,14 +63,14 @@ def test_every_fault_and_every_account_has_its_outcome(tmp_path: Path) -> None:
     assert len(out) + len(failures) == len(expected)
     assert {name: code for name, code in found.items() if expected[name] != code} == {}
     for line in out:
-        same(line["data"], WORLD.expected_record({"username": line["params"]["username"]}))
+        same(line["data"], SITE.expected_record({"username": line["params"]["username"]}))
 
 
-def test_sources_that_never_answer(tmp_path: Path) -> None:
-    impatience = ("-s", "SOURCE_TIMEOUT=0.2", "-s", "RETRY_TIMES=0")
-    _, out, failures, log = microblog(tmp_path, "-a", f"username={handle_of('hang')}", *impatience)
+def test_sources_without_a_response_time_out(tmp_path: Path) -> None:
+    short_timeouts = ("-s", "SOURCE_TIMEOUT=0.2", "-s", "RETRY_TIMES=0")
+    _, out, failures, log = microblog(tmp_path, "-a", f"username={handle_of('hang')}", *short_timeouts)
     assert (out, [failure["code"] for failure in failures]) == ([], ["UPSTREAM_TIMEOUT"]), log
-    assert log.count("optional_source_failed") == 3, "each had its turn"
+    assert log.count("optional_source_failed") == 3, "each source was tried"
 
 
 @contextmanager
@@ -87,8 +85,8 @@ def sandbox() -> Iterator[dict[str, str]]:
             process.kill()
 
 
-def test_a_platform_that_hands_out_no_token(tmp_path: Path) -> None:
-    """The record comes from the sources that need none, and the platform is asked for a token once, not by each."""
+def test_a_platform_without_tokens_gives_records_of_the_other_sources(tmp_path: Path) -> None:
+    """Only one token is requested for all targets."""
     targets = tmp_path / "targets.jsonl"
     targets.write_text("\n".join(json.dumps({"id": str(n), "username": "iron_meadow"}) for n in range(6)))
     with sandbox() as origins:
@@ -115,28 +113,28 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield started
 
 
-def ask(service: Service, path: str = PATH, **params: Any) -> Reply:
+def call_scraper(service: Service, path: str = PATH, **params: Any) -> Reply:
     return call(service.url, path, params)
 
 
-def test_ten_pages_over_http_also_after_a_restart(service: Service, tmp_path: Path) -> None:
+def test_ten_pages_over_http_continue_after_a_restart(service: Service, tmp_path: Path) -> None:
     cursor: dict[str, str] = {}
     for number in range(1, 6):
-        reply = ask(service, username="quiet_harbor", **cursor)
+        reply = call_scraper(service, username="quiet_harbor", **cursor)
         assert reply.code == "OK", reply.body
-        same(reply.body["data"], WORLD.expected_record({"username": "quiet_harbor", "page": number}))
+        same(reply.body["data"], SITE.expected_record({"username": "quiet_harbor", "page": number}))
         cursor = {"cursor": reply.body["data"]["nextCursor"]}
     with running(tmp_path / "log", "DOWNLOAD_TIMEOUT=30") as another:
         for number in range(6, 11):
-            reply = ask(another, username="QUIET_HARBOR", **cursor)
+            reply = call_scraper(another, username="QUIET_HARBOR", **cursor)
             assert reply.code == "OK", reply.body
-            same(reply.body["data"], WORLD.expected_record({"username": "quiet_harbor", "page": number}))
+            same(reply.body["data"], SITE.expected_record({"username": "quiet_harbor", "page": number}))
             cursor = {"cursor": reply.body["data"]["nextCursor"]}
 
 
 def test_endpoint_and_crawl_and_alias_give_the_same(service: Service, tmp_path: Path) -> None:
-    by_name = ask(service, username="popular_tide")
-    by_alias = ask(service, path=f"{PATH}-v4", username="@popular_tide")
+    by_name = call_scraper(service, username="popular_tide")
+    by_alias = call_scraper(service, path=f"{PATH}-v4", username="@popular_tide")
     assert json.dumps(by_name.body["data"]) == json.dumps(by_alias.body["data"])
     assert by_name.body["meta"]["scraper"] == by_alias.body["meta"]["scraper"] == "microblog-profile"
     _, out, _, _ = microblog(tmp_path, "-a", "username=popular_tide")
@@ -155,31 +153,31 @@ def test_endpoint_and_crawl_and_alias_give_the_same(service: Service, tmp_path: 
     ],
 )
 def test_failures_over_http(service: Service, fault: str, code: str, status: int) -> None:
-    reply = ask(service, username=handle_of(fault))
+    reply = call_scraper(service, username=handle_of(fault))
     assert (reply.code, reply.status, reply.body["data"]) == (code, status, None)
 
 
 @pytest.mark.parametrize("fault", ["page-off", "embed-off", "user-off", "timeline-off", "calls-off", "only-embed"])
-def test_each_source_switched_off(service: Service, fault: str) -> None:
-    reply = ask(service, username=handle_of(fault))
+def test_the_record_without_some_sources(service: Service, fault: str) -> None:
+    reply = call_scraper(service, username=handle_of(fault))
     assert reply.code == "OK"
-    same(reply.body["data"], WORLD.expected_record({"username": handle_of(fault)}))
+    same(reply.body["data"], SITE.expected_record({"username": handle_of(fault)}))
 
 
-def test_cursors_that_end_or_are_not_taken(service: Service) -> None:
+def test_repeated_and_rejected_cursors(service: Service) -> None:
     for fault, code in (("same-cursor", "OK"), ("stale-cursor", "INVALID_REQUEST")):
         handle = handle_of(fault)
-        cursor = ask(service, username=handle).body["data"]["nextCursor"]
-        reply = ask(service, username=handle, cursor=cursor)
+        cursor = call_scraper(service, username=handle).body["data"]["nextCursor"]
+        reply = call_scraper(service, username=handle, cursor=cursor)
         assert reply.code == code, reply.body
         if code == "OK":
-            same(reply.body["data"], WORLD.expected_record({"username": handle, "page": 2}))
+            same(reply.body["data"], SITE.expected_record({"username": handle, "page": 2}))
             assert reply.body["data"]["hasMore"] is False
-        assert ask(service, username="quiet_harbor", cursor=cursor).code == "INVALID_REQUEST"
+        assert call_scraper(service, username="quiet_harbor", cursor=cursor).code == "INVALID_REQUEST"
 
 
 def test_a_public_page_that_cannot_be_downloaded(tmp_path: Path) -> None:
-    """Its connection is refused, before any answer: the other sources have their turn all the same."""
+    """Its connection is refused. The other sources give the record."""
     handle = handle_of("page-off")
     with sandbox() as origins:
         roles = {"page": "http://127.0.0.1:9", "embed": origins["microblog"], "api": origins["microblog"]}
@@ -189,4 +187,4 @@ def test_a_public_page_that_cannot_be_downloaded(tmp_path: Path) -> None:
             tmp_path, *settings, "-s", f"PLATFORM_BUDGETS={budgets}", "-s", "RETRY_TIMES=0", "-a", f"username={handle}"
         )
     assert (code, failures, len(out)) == (0, [], 1), log
-    same(out[0], WORLD.expected_record({"username": handle}))
+    same(out[0], SITE.expected_record({"username": handle}))

@@ -1,4 +1,4 @@
-"""The photo app from end to end: crawls and the endpoint against the sandbox, and that all ways give the same bytes."""
+"""The photo app's spider against the sandbox: crawls, endpoint, extract, and that all give the same bytes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def targets(file: Path, urls: dict[str, str]) -> str:
     return f"targets={file}"
 
 
-def test_every_fault_by_name_and_every_post(tmp_path: Path) -> None:
+def test_faults_and_posts_have_their_outcome(tmp_path: Path) -> None:
     site = Site()
     urls = {name: site.url_of_fault(name) for name in FAULTS}
     urls |= {code: f"{HOME}/{site.posts[code].owner.username}/reel/{code}/?igsh=x" for code in site.listed[::2]}
@@ -68,7 +68,9 @@ def test_every_fault_by_name_and_every_post(tmp_path: Path) -> None:
     assert any(line["data"]["data"]["xdt_shortcode_media"]["video_play_count"] for line in out)
 
 
-def test_all_ways_give_the_same_bytes(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_crawl_extract_and_endpoint_give_the_same_bytes(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
     site = Site()
     url = f"{HOME}/p/{EXAMPLE}/"
     status, out, _, log = crawl(tmp_path, "-a", f"url={url}", spider="photoapp")
@@ -86,14 +88,14 @@ def test_all_ways_give_the_same_bytes(tmp_path: Path, capsysbinary: pytest.Captu
         reel = next(code for code in site.listed if site.posts[code].is_video)
         played = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": f"{HOME}/reel/{reel}/"}).body["data"]
         assert played == site.expected_record({"url": f"{HOME}/reel/{reel}/"})
-        assert played["data"]["xdt_shortcode_media"]["video_play_count"] is None  # only by the setting
+        assert played["data"]["xdt_shortcode_media"]["video_play_count"] is None  # needs the setting
         refused = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": f"{HOME}/stories/a/1/"})
         assert (refused.status, refused.code) == (400, "INVALID_REQUEST")
 
 
 def of_form(site: Site, code: str, form: str) -> bytes:
-    asked: dict[str, Any] = {"shortcode": code, "form": form}
-    return site.page(FakeRequest("/graphql/query", method="POST", body=orjson.dumps(asked)))[2]
+    query: dict[str, Any] = {"shortcode": code, "form": form}
+    return site.page(FakeRequest("/graphql/query", method="POST", body=orjson.dumps(query)))[2]
 
 
 def test_extract_joins_the_files_of_one_post(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -116,7 +118,7 @@ def test_extract_joins_the_files_of_one_post(tmp_path: Path, capsysbinary: pytes
     assert extract(SCRAPER, files[1]).code == 2
 
 
-def test_a_label_in_whole_seconds_gives_way_to_the_embed_page(
+def test_the_embed_page_replaces_a_duration_in_whole_seconds(
     tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     site = Site(light=True)
@@ -138,30 +140,30 @@ def test_a_label_in_whole_seconds_gives_way_to_the_embed_page(
         ("age-gate", ["photoapp"], "TARGET_RESTRICTED"),
     ],
 )
-def test_what_a_plain_request_does_not_get_a_browser_is_asked_for(
+def test_a_refused_page_falls_back_to_the_browser(
     fault: str, fallback: list[str], code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = Site(light=True)
     (number,) = (number for number, name in site.faults.items() if name == fault)
-    asked = post_request(HOME, number)
-    asked.meta["target"] = None
+    request_ = post_request(HOME, number)
+    request_.meta["target"] = None
     spider = PhotoappSpider(url=f"{HOME}/p/{number}/")
     spider.settings = Settings({"BROWSER_FALLBACK": fallback})
 
     def page(answer: tuple[int, dict[str, str], bytes]) -> PostPage:
-        response = HttpResponse(asked.url, answer[2], status=answer[0], headers=answer[1])
+        response = HttpResponse(request_.url, answer[2], status=answer[0], headers=answer[1])
         return PostPage(response=response, page_params=PageParams({"shortcode": number}))
 
     async def browse(request: Request, _target: object) -> Response:
         assert "page_session_factory" in request.meta
         shown = page(site.page(FakeRequest(f"/p/{number}/")))
-        return Response(asked.url, request=request.replace(cb_kwargs={"page": shown}))
+        return Response(request_.url, request=request.replace(cb_kwargs={"page": shown}))
 
     monkeypatch.setattr(spider, "fetch", browse)
     refused = page(site.damaged(fault, FakeRequest(f"/p/{number}/")))
     found = ""
     try:
-        post = asyncio.run(asyncio.run(spider.read(refused, asked)).to_item())
+        post = asyncio.run(asyncio.run(spider.read(refused, request_)).to_item())
         found = "OK" if post["shortcode"] == number else post["shortcode"]
     except ScrapeError as error:
         found = error.code

@@ -1,4 +1,4 @@
-"""Microblog: the answers of the calls that the platform's own client makes: a user, a user's posts, a guest's token."""
+"""Microblog: responses of the platform's client API: a user, a user's posts, a guest token."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ USER_PATHS = (
 TIMELINE_KEYS = frozenset({"timeline", "timeline_v2", "timeline_response", "profile_timeline_v2"})
 SINGLE_POST_PATHS = (("data", "tweetResult", "result"), ("data", "tweet_result", "result"))
 
-TOKEN_REFUSED = "token_refused"  # noqa: S105  # a reason, no secret
+TOKEN_REFUSED = "token_refused"  # noqa: S105  # a reason, not a secret
 STALE_QUERY = "stale_query_id"
 MISSING_FLAGS = "missing_flags"
 BAD_REQUEST = "bad_request"
@@ -44,7 +44,7 @@ BAD_REQUEST = "bad_request"
 _FLAG = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+){2,}\b", re.ASCII)
 
 _ERRORS: dict[int, Callable[..., ScrapeError]] = {}
-"""What the platform's own error codes mean; the arguments are the message, upstream_status and reason."""
+"""Error classes by the platform's error code. Their arguments are the message, upstream_status and reason."""
 _REASONS: dict[int, str] = {}
 for _kind, _reason, _codes in (
     (TargetNotFound, "not_found", (17, 34, 50, 144)),
@@ -63,14 +63,14 @@ for _kind, _reason, _codes in (
 
 
 def _rate_limited(page: PlatformPage) -> UpstreamRateLimited:
-    """The error of a limit that is reached, with the seconds until it is lifted where the answer tells them."""
+    """Make the error for a rate limit, with the seconds until its reset where the headers state them."""
     headers = page.response.headers
     reset = count(headers.get("x-rate-limit-reset"))
     wait = retry_after_seconds(headers.get("Retry-After"))
     if wait is None and reset is not None:
         wait = min(max(0, reset - int(time.time())), 86_400)
     return UpstreamRateLimited(
-        "The platform asks for fewer requests.",
+        "The platform's rate limit is reached.",
         upstream_status=page.response.status,
         reason="rate_limited",
         retry_after=wait,
@@ -79,34 +79,36 @@ def _rate_limited(page: PlatformPage) -> UpstreamRateLimited:
 
 @attrs.define(slots=False)
 class ApiPage(MicroblogPage):
-    """An answer in JSON, as data or as the platform's own errors."""
+    """A JSON response: data, or the platform's own errors."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
         return body.lstrip().startswith("{") and ('"data"' in body or '"errors"' in body)
 
     def raise_for_failures(self) -> None:
-        """As on every platform; here a missing call means that its id is out of date, and errors have codes.
+        """Raise for failed responses, also by the platform's error codes. A 404 means that the query id is out of date.
 
         Raises:
-            ScrapeError: what the platform's error code stands for; data beside an error is taken all the same.
+            ScrapeError: the error that the platform's code stands for. Errors beside data are ignored.
         """
         if self._errors and not self._has_data:
-            raise self._reported()
+            raise self._reported_error()
         status = self.response.status
         if status == 429:
             raise _rate_limited(self)
         if status in {404, 410}:
             raise ExtractionFailed(
-                "The platform has no such call: its id is out of date, or it is not for guests.",
+                "Query not found: its id is out of date, or it is not open to guests.",
                 upstream_status=status,
                 reason=STALE_QUERY,
             )
         if status == 403 and not self._is_markup:
-            raise UpstreamBlocked("The guest's token is refused.", upstream_status=status, reason=TOKEN_REFUSED)
+            raise UpstreamBlocked(
+                "The platform rejected the guest token.", upstream_status=status, reason=TOKEN_REFUSED
+            )
         super().raise_for_failures()
         if self._is_markup:
-            raise UpstreamBlocked("A page instead of data.", upstream_status=status, reason="challenge")
+            raise UpstreamBlocked("Expected JSON, received an HTML page.", upstream_status=status, reason="challenge")
 
     @property
     def _is_markup(self) -> bool:
@@ -114,8 +116,8 @@ class ApiPage(MicroblogPage):
 
     @cached_property
     def payload(self) -> Any:
-        """The answer's JSON."""
-        return decode(self.response.body, what="answer")
+        """The decoded response body."""
+        return decode(self.response.body, what="response")
 
     @cached_property
     def _errors(self) -> list[dict[str, Any]]:
@@ -128,12 +130,12 @@ class ApiPage(MicroblogPage):
         found = dig(self.payload, "data")
         return isinstance(found, dict) and any(value for value in found.values())
 
-    def _reported(self) -> ScrapeError:
+    def _reported_error(self) -> ScrapeError:
         error, status = self._errors[0], self.response.status
         code = count(error.get("code")) or count(dig(error, "extensions", "code")) or 0
         message = text(error.get("message"))[:200]
         if code == 34 and status == 404:
-            return ExtractionFailed("The call's id is out of date.", upstream_status=status, reason=STALE_QUERY)
+            return ExtractionFailed("The query id is out of date.", upstream_status=status, reason=STALE_QUERY)
         if code == 88:
             return _rate_limited(self)
         if code == 336:
@@ -141,69 +143,73 @@ class ApiPage(MicroblogPage):
             return missing(message, *flags, reason=MISSING_FLAGS, upstream_status=status)
         if code in _ERRORS:
             return _ERRORS[code](
-                f"The platform says: {message} (code {code}).", upstream_status=status, reason=_REASONS[code]
+                f"The platform returned error {code}: {message}", upstream_status=status, reason=_REASONS[code]
             )
         if status in {401, 403}:
-            return UpstreamBlocked(f"The platform says: {message}.", upstream_status=status, reason=TOKEN_REFUSED)
-        return UpstreamError(f"The platform reports an error: {message}", upstream_status=status, reason="server_error")
+            return UpstreamBlocked(
+                f"The platform returned an error: {message}", upstream_status=status, reason=TOKEN_REFUSED
+            )
+        return UpstreamError(
+            f"The platform returned an error: {message}", upstream_status=status, reason="server_error"
+        )
 
     @cached_property
-    def _answered_user(self) -> Node:
-        """The object that the answer gives for the user, an empty node where there is none."""
+    def _result_user(self) -> Node:
+        """The response's user object, or an empty node."""
         return next((node for path in USER_PATHS if (node := Node(dig(self.payload, *path)))), Node(None))
 
     def _raise_for_unavailable(self) -> None:
-        """Raises for a user, or a post, of whom the platform only says why it does not show them."""
+        """Raise for a placeholder with a reason instead of the user or post."""
         posts = [Node(dig(self.payload, *path)) for path in SINGLE_POST_PATHS]
-        for node in (self._answered_user, *posts):
+        for node in (self._result_user, *posts):
             if text(node.get("__typename")) in {"UserUnavailable", "TweetUnavailable", "TweetTombstone"}:
                 reason = text(node.get("reason")) or text(node.get("unavailable_reason")) or "unavailable"
                 if reason in {"NotFound", "Deactivated", "Deleted"}:
-                    raise TargetNotFound(f"The account is {reason}.", reason="not_found")
-                raise TargetRestricted(f"The account is not shown: {reason}.", reason=reason.lower())
+                    raise TargetNotFound(f"The account is unavailable: {reason}.", reason="not_found")
+                raise TargetRestricted(f"The account is unavailable: {reason}.", reason=reason.lower())
 
-    def _raise_for_nobody(self) -> None:
-        """Raises where the answer has no user at all: that is how the platform says that there is none."""
+    def _raise_for_missing_user(self) -> None:
+        """Raise where the response has no user: the platform's answer for handles that do not exist."""
         data = dig(self.payload, "data")
         if not isinstance(data, dict):
-            raise missing("The answer has no data.", ["data"], reason="no_data_block")
+            raise missing("The response has no data object.", ["data"], reason="no_data_block")
         if not data or all(not value for value in data.values()):
-            raise TargetNotFound("The platform has no such profile.", reason="not_found")
+            raise TargetNotFound("The profile does not exist.", reason="not_found")
 
 
 @attrs.define(slots=False)
 class UserPage(ApiPage):
-    """A user by handle, in the three generations of the calls."""
+    """A user by handle, in the three generations of the API."""
 
     source: ClassVar[str] = "user"
 
     def validate_input(self) -> None:
-        """Decides whether this is the user that was asked for.
+        """Raise unless this is the requested user.
 
         Raises:
-            TargetNotFound: there is no such handle.
+            TargetNotFound: the handle does not exist.
             TargetRestricted: the account is suspended or withheld.
-            UpstreamBlocked: the call is not for guests, or the token is refused.
-            UpstreamRateLimited: too many calls.
-            ExtractionFailed: the call's id or flags are out of date, or the user is not understood.
+            UpstreamBlocked: the query is not open to guests, or the token was rejected.
+            UpstreamRateLimited: too many requests.
+            ExtractionFailed: the query's id or flags are out of date, or the user object is not recognised.
         """
         self.raise_for_failures()
-        self._raise_for_nobody()
+        self._raise_for_missing_user()
         self._raise_for_unavailable()
         if not screen_name(self.user):
             if self._errors:
-                raise self._reported()
-            raise missing("The user has no handle.", [*USER_PATHS[0], "core", "screen_name"], reason="blind")
-        self.raise_for_others(screen_name(self.user))
+                raise self._reported_error()
+            raise missing("The user object has no handle.", [*USER_PATHS[0], "core", "screen_name"], reason="blind")
+        self.raise_for_other_profile(screen_name(self.user))
 
     @cached_property
     def user(self) -> Node:
-        return self._answered_user
+        return self._result_user
 
 
 @attrs.define(slots=False)
 class TimelinePage(ApiPage):
-    """A page of a user's posts. ``page_params``: also ``cursor``, the platform's, as sent."""
+    """A page of a user's posts. ``page_params`` also has ``cursor``: the platform's cursor, as sent."""
 
     source: ClassVar[str] = "timeline"
 
@@ -212,37 +218,38 @@ class TimelinePage(ApiPage):
         return super().recognise(body) and '"instructions"' in body
 
     def validate_input(self) -> None:
-        """Decides whether this is a page of posts. One without any is one, too: past the end, or a protected account.
+        """Raise unless this is a page of posts. It may be empty: past the end, or for a protected account.
 
         Raises:
-            TargetNotFound: there is no such user.
-            TargetRestricted: the user is suspended or withheld; nothing but posts that are not shown.
-            UpstreamBlocked: the call is not for guests, or the token is refused.
-            UpstreamRateLimited: too many calls.
-            ExtractionFailed: the call's id or flags are out of date; no timeline; posts that are not understood.
+            TargetNotFound: the user does not exist.
+            TargetRestricted: the user is suspended or withheld, or all posts of the page are withheld.
+            UpstreamBlocked: the query is not open to guests, or the token was rejected.
+            UpstreamRateLimited: too many requests.
+            ExtractionFailed: the query's id or flags are out of date, the timeline is missing, or a post is not
+                recognised.
         """
         self.raise_for_failures()
-        self._raise_for_nobody()
+        self._raise_for_missing_user()
         self._raise_for_unavailable()
-        told = self._answered_user
+        user = self._result_user
         if not self._instructions:
             if self._errors:
-                raise self._reported()
-            if told and not TIMELINE_KEYS & told.value.keys():
-                raise missing("The answer has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
-        self.raise_for_others(screen_name(told))
+                raise self._reported_error()
+            if user and not TIMELINE_KEYS & user.value.keys():
+                raise missing("The response has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
+        self.raise_for_other_profile(screen_name(user))
         if self._is_unrecognised:
-            raise missing("Entries are there, but no posts.", ["entries", "tweet_results"], reason="blind")
+            raise missing("No entry of the timeline contains a post.", ["entries", "tweet_results"], reason="blind")
         if self.rows and not any(row.result for row in self.rows if row.result.get("__typename") != "TweetTombstone"):
-            raise TargetRestricted("Nothing but posts that are not shown.", reason="tombstone")
+            raise TargetRestricted("All posts of the page are withheld.", reason="tombstone")
         authors = {row.handle.casefold(): row.handle for row in self.rows if row.handle}
-        if self.asked.casefold() not in authors:
-            self.raise_for_others(next(iter(authors.values()), ""))
-        _ = self.records  # raises for posts that are not understood
+        if self.requested_handle.casefold() not in authors:
+            self.raise_for_other_profile(next(iter(authors.values()), ""))
+        _ = self.records  # raises for posts that are not recognised
 
     @field
     def next_cursor(self) -> str:
-        """The platform's cursor, "" where it leads nowhere: no posts here, the same one again, or the end is told."""
+        """The platform's cursor to the next page. "" for an empty page, a repeated cursor, a terminated timeline."""
         if not self.rows or "Bottom" in self._ends:
             return ""
         found = next((value for kind, value in self._cursors if kind == "Bottom"), "")
@@ -250,12 +257,12 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def user(self) -> Node:
-        """The newest client asks for profile and posts in one call."""
-        return self._answered_user if screen_name(self._answered_user) else super().user
+        """The profile's user: the newest API returns it together with the posts."""
+        return self._result_user if screen_name(self._result_user) else super().user
 
     @cached_property
     def owner(self) -> str:
-        return self.asked or screen_name(self._answered_user) or owner_of(self.rows)
+        return self.requested_handle or screen_name(self._result_user) or owner_of(self.rows)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -263,13 +270,13 @@ class TimelinePage(ApiPage):
 
     @property
     def _is_unrecognised(self) -> bool:
-        """Whether there are entries that are named after posts, and nothing is found in any."""
+        """Whether entries have ids of posts, but no post was found in any of them."""
         named = (text(entry.get("entryId")) or text(entry.get("entry_id")) for entry in self._all_entries)
         return not self.rows and any(each.startswith("tweet-") for each in named)
 
     @cached_property
     def _all_entries(self) -> list[Node]:
-        """Those that replace another one first."""
+        """All entries, replacing ones first."""
         replacing = [each.node("entry") for each in self._instructions if kind_of(each) == "TimelineReplaceEntry"]
         return replacing + [entry for each in self._instructions for entry in each.nodes("entries")]
 
@@ -280,7 +287,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _cursors(self) -> list[tuple[str, str]]:
-        """Kind and value of each cursor, those that replace another one first."""
+        """Kind and value of each cursor, replacing ones first."""
         found = [entry.node("content", "itemContent") or entry.node("content") for entry in self._all_entries]
         return [
             (text(each.get("cursorType")) or text(each.get("cursor_type")), text(each.get("value"))) for each in found
@@ -288,14 +295,14 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _ends(self) -> str:
-        """The directions in which the timeline says that it ends."""
+        """The directions in which the timeline is terminated."""
         ends = (each for each in self._instructions if kind_of(each) == "TimelineTerminateTimeline")
         return " ".join(text(each.get("direction")) for each in ends)
 
 
 @attrs.define(slots=False)
 class GuestTokenPage(PlatformPage):
-    """The token that the platform hands to a visitor without an account."""
+    """The token that the platform issues to visitors without an account."""
 
     source: ClassVar[str] = "guest_token"
 
@@ -304,19 +311,19 @@ class GuestTokenPage(PlatformPage):
         return '"guest_token"' in body
 
     def validate_input(self) -> None:
-        """Decides whether there is a token.
+        """Raise unless the response contains a token.
 
         Raises:
-            UpstreamBlocked: the platform hands out none.
-            UpstreamRateLimited: too many were asked for.
+            UpstreamBlocked: the platform issued no token.
+            UpstreamRateLimited: too many requests for tokens.
         """
         if self.response.status == 429:
             raise _rate_limited(self)
         if self.response.status in {400, 401, 403, 404}:
-            raise self._none()
+            raise self._refusal_error()
         self.raise_for_failures()
         if not self.response.body.lstrip().startswith(b"{") or not self._token:
-            raise self._none()
+            raise self._refusal_error()
 
     @field
     def token(self) -> str:
@@ -324,9 +331,9 @@ class GuestTokenPage(PlatformPage):
 
     @cached_property
     def _token(self) -> str:
-        return text(dig(decode(self.response.body, what="answer"), "guest_token"))
+        return text(dig(decode(self.response.body, what="response"), "guest_token"))
 
-    def _none(self) -> UpstreamBlocked:
+    def _refusal_error(self) -> UpstreamBlocked:
         return UpstreamBlocked(
-            "The platform hands out no guest token.", upstream_status=self.response.status, reason=TOKEN_REFUSED
+            "The platform issued no guest token.", upstream_status=self.response.status, reason=TOKEN_REFUSED
         )

@@ -1,4 +1,4 @@
-"""Microblog: what the pages of all its sources say, each as far as its source exposes it."""
+"""Microblog: the base class of the page objects of all sources."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ CHALLENGE_MARKS = (
     "cf-browser-verification",
     "<title>Attention Required! | Cloudflare</title>",
 )
-LIMIT_MARKS = ("Rate limit exceeded", "429 Too Many Requests")
-"""What a limit says that comes as a line of text."""
+RATE_LIMIT_PREFIXES = ("Rate limit exceeded", "429 Too Many Requests")
+"""Beginnings of rate-limit responses that are one line of text."""
 
 _LOGIN_TITLE = re.compile(r"<title[^>]*>\s*Log in to X")
 
 
 @attrs.define(slots=False)
 class MicroblogPage(PlatformPage):
-    """One source's answer. ``page_params``: ``username`` as asked, without @.
+    """One source's response. ``page_params``: ``username``, the requested handle without @.
 
-    Fields: ``profile`` (the contract's names, None for what is not exposed; {} where it has no user), ``user_id``,
-    ``posts`` (contract objects), ``pinned`` (the id of the post that is first out of turn, "" where none is) and
-    ``next_cursor`` (the platform's own, "" where this source does not continue).
+    Fields: ``profile`` (the contract's names, None for values that are not exposed; {} without a user), ``user_id``,
+    ``posts`` (contract objects), ``pinned`` (the id of the pinned post, or "") and ``next_cursor`` (the platform's
+    cursor, "" where this source has no next page).
     """
 
     @field
@@ -59,11 +59,11 @@ class MicroblogPage(PlatformPage):
     def next_cursor(self) -> str:
         return ""
 
-    # What the sources differ in
+    # Differences between the sources
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The places of the timeline at which posts stand; none where the source has no timeline."""
+        """The timeline's rows of posts; empty where the source has no timeline."""
         return []
 
     @cached_property
@@ -73,44 +73,44 @@ class MicroblogPage(PlatformPage):
 
     @cached_property
     def user(self) -> Node:
-        """The profile's user; an empty node where the source does not have it."""
+        """The profile's user, or an empty node where the source does not have it."""
         return author_node(self.rows, self.owner)
 
     @property
-    def asked(self) -> str:
-        """The handle asked for, "" where that is not known."""
+    def requested_handle(self) -> str:
+        """The requested handle, or "" where it is not known."""
         return text(self.page_params.get("username")).removeprefix("@")
 
     @cached_property
     def owner(self) -> str:
         """The handle of the profile."""
-        return self.asked or owner_of(self.rows)
+        return self.requested_handle or owner_of(self.rows)
 
-    # What the gates share
+    # Shared validation
 
     def raise_for_blocks(self) -> None:
-        """Raises where the platform shows a login or asks whether a human is there. Only for pages without data."""
+        """Raise for a login page, a challenge or a rate limit. Call it only for pages without data."""
         body = self.response.text
-        if is_limit(body):
+        if is_rate_limit_text(body):
             raise UpstreamRateLimited(
-                "The platform asks for fewer requests.", upstream_status=self.response.status, reason="rate_limited"
+                "The platform's rate limit is reached.", upstream_status=self.response.status, reason="rate_limited"
             )
         if any(mark in body for mark in CHALLENGE_MARKS):
             raise UpstreamBlocked(
-                "The platform asks whether a human is there.", upstream_status=self.response.status, reason="challenge"
+                "The platform returned a challenge page.", upstream_status=self.response.status, reason="challenge"
             )
         if LOGIN_PATH in str(self.response.url) or _LOGIN_TITLE.search(body):
             raise UpstreamBlocked(
-                "The platform shows its login.", upstream_status=self.response.status, reason="login_wall"
+                "The platform returned its login page.", upstream_status=self.response.status, reason="login_wall"
             )
 
-    def raise_for_others(self, handle: str) -> None:
-        """Raises for a user who is not the one asked for."""
-        if self.asked and handle and handle.casefold() != self.asked.casefold():
-            message = f"The answer is another profile's: {handle!r}, asked was {self.asked!r}."
-            raise wrong_echo(message, ["screen_name"], self.asked)
+    def raise_for_other_profile(self, handle: str) -> None:
+        """Raise for a user other than the requested one."""
+        if self.requested_handle and handle and handle.casefold() != self.requested_handle.casefold():
+            message = f"The response is for the profile {handle!r}, not {self.requested_handle!r}."
+            raise wrong_echo(message, ["screen_name"], self.requested_handle)
 
 
-def is_limit(body: str) -> bool:
-    """Whether a response is nothing but the line that says that a limit is reached."""
-    return body.strip().startswith(LIMIT_MARKS)
+def is_rate_limit_text(body: str) -> bool:
+    """Whether a response is the one line of text that stands for a rate limit."""
+    return body.strip().startswith(RATE_LIMIT_PREFIXES)

@@ -1,4 +1,4 @@
-"""Microblog: the timeline that other sites embed. It has the oldest shape of users and posts."""
+"""Microblog: the embeddable timeline. It has the oldest shape of users and posts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from crawler.platforms.microblog.base import MicroblogPage, is_limit
+from crawler.platforms.microblog.base import MicroblogPage, is_rate_limit_text
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.timeline import Row, owner_of
 from crawler.platforms.microblog.user import screen_name
@@ -23,44 +23,44 @@ ENTRIES = ("props", "pageProps", "timeline", "entries")
 
 @attrs.define(slots=False)
 class EmbedPage(MicroblogPage):
-    """Up to a hundred posts, not always in the order of time, and the whole profile. No views, no bookmarks."""
+    """Up to a hundred posts, not always in order of time, and the whole profile. It lacks views and bookmarks."""
 
     source: ClassVar[str] = "embed"
 
     @classmethod
     def recognise(cls, body: str) -> bool:
         as_json = body.lstrip().startswith("{") and '"pageProps"' in body and '"entries"' in body
-        return as_json or bool(_DATA_SCRIPT.search(body)) or is_limit(body)
+        return as_json or bool(_DATA_SCRIPT.search(body)) or is_rate_limit_text(body)
 
     def validate_input(self) -> None:
-        """Decides whether this is the embed of the profile that was asked for.
+        """Raise unless this is the embed of the requested profile.
 
         Raises:
             TargetNotFound: 404.
-            UpstreamBlocked: a login or a challenge.
-            ExtractionFailed: no data, another profile's, or posts that are not understood.
+            UpstreamBlocked: a login page or a challenge.
+            ExtractionFailed: no data, another profile, or posts that are not recognised.
         """
         self.raise_for_failures()
         if self._block is None:
             self.raise_for_blocks()
             raise missing("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         if not isinstance(dig(self._payload, *ENTRIES), list):
-            raise missing("The embed has no entries.", list(ENTRIES), reason="no_rows")
+            raise missing("The embed has no list of entries.", list(ENTRIES), reason="no_rows")
         if self.rows and not any(row.result for row in self.rows):
-            raise missing("The embed's entries have no posts.", [*ENTRIES, 0, "content", "tweet"], reason="blind")
-        self.raise_for_others(self._told_handle)
+            raise missing("No entry of the embed contains a post.", [*ENTRIES, 0, "content", "tweet"], reason="blind")
+        self.raise_for_other_profile(self._header_handle)
         rows = [row.handle for row in self.rows if row.handle]
-        if self.asked and rows and not screen_name(self.user):
-            self.raise_for_others(rows[0])
-        _ = self.records  # raises for posts that are not understood
+        if self.requested_handle and rows and not screen_name(self.user):
+            self.raise_for_other_profile(rows[0])
+        _ = self.records  # raises for posts that are not recognised
 
     @cached_property
     def owner(self) -> str:
-        return self.asked or self._told_handle or owner_of(self.rows)
+        return self.requested_handle or self._header_handle or owner_of(self.rows)
 
     @property
-    def _told_handle(self) -> str:
-        """The handle that the embed says it is for."""
+    def _header_handle(self) -> str:
+        """The handle in the embed's header."""
         return text(dig(self._payload, "props", "pageProps", "headerProps", "screenName"))
 
     @cached_property
@@ -82,9 +82,9 @@ class EmbedPage(MicroblogPage):
 
 
 def as_nested(post: Any) -> dict[str, Any]:
-    """A flat post in the shape of the calls' oldest generation: the same keys, one level deeper.
+    """Nest a flat post as in the API's oldest generation: the same keys, one level deeper.
 
-    Iterative: a post that holds a post that holds a post … must not break it.
+    Iterative, so that deeply nested posts cannot exhaust the stack.
     """
     top: dict[str, Any] = {}
     waiting: list[tuple[Any, dict[str, Any]]] = [(post, top)]

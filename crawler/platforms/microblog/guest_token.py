@@ -1,7 +1,7 @@
-"""Tokens that a platform hands to every visitor, kept outside the crawlers and shared by all of a process.
+"""Guest tokens, which a platform issues to every visitor. All crawlers of a process share one.
 
-One token serves all targets until it is too old or the platform refuses it. Only one is asked for at a time: whoever
-needs a token meanwhile waits for that one. A platform that hands out none is not asked again for a while.
+A token serves all targets until it expires or the platform rejects it. Only one request for a token is in flight; other
+targets wait for its response. After a refusal no token is requested until a pause is over.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from crawler.errors import ScrapeError, UpstreamBlocked, UpstreamRateLimited
 
 @dataclass
 class SharedToken:
-    """A platform's token. ``lifetime`` and ``pause`` (after a refusal) are in seconds."""
+    """A platform's guest token. ``lifetime`` and ``pause`` (after a refusal) are in seconds."""
 
     lifetime: float
     pause: float = 0.0
@@ -27,14 +27,14 @@ class SharedToken:
 
     @property
     def value(self) -> str:
-        """The token as it is known now, "" where there is none."""
+        """The current token, or "" without a valid one."""
         return self._value if time.monotonic() < self._until and self._refusal is None else ""
 
-    async def get(self, ask: Callable[[], Awaitable[str]]) -> str:
-        """The token, or the one that ``ask`` brings where there is none yet.
+    async def get(self, fetch: Callable[[], Awaitable[str]]) -> str:
+        """Return the token; await ``fetch`` for a new one where none is valid.
 
         Raises:
-            ScrapeError: as ``ask`` does; where that was a refusal, the same again until the pause is over.
+            ScrapeError: as ``fetch`` does. A refusal is raised again until the pause is over.
         """
         async with self._lock:
             if time.monotonic() < self._until:
@@ -42,14 +42,14 @@ class SharedToken:
                     raise self._refusal
                 return self._value
             try:
-                self._value = await ask()
+                self._value = await fetch()
             except (UpstreamBlocked, UpstreamRateLimited) as refusal:
                 self._refusal, self._until = refusal, time.monotonic() + self.pause
                 raise
             self._refusal, self._until = None, time.monotonic() + self.lifetime
             return self._value
 
-    def refused(self, token: str) -> None:
-        """Forgets a token that the platform no longer takes; not the newer one of another target."""
+    def invalidate(self, token: str) -> None:
+        """Drop a token that the platform rejected, unless another target has replaced it by now."""
         if token == self._value and self._refusal is None:
             self._until = 0.0

@@ -1,9 +1,9 @@
-r"""Script literals: the data that a page's scripts carry as JavaScript values instead of JSON.
+r"""Parser of script literals: data in a page's scripts as JavaScript values instead of JSON.
 
-The dialect is that of stream serialisers: ``$R[7]={name:"x",ok:!0,parent:$R[3]}``. Keys stand with and without quotes,
-``$R[n]=`` names a value and a later ``$R[n]`` is that value again, and calls stand around all of it. Nothing is ever
-evaluated: the text is cut into tokens, and the tokens are built up into values by one loop with a stack of its own, so
-that neither depth nor a text that looks like code can break it. What is no literal (functions, names) becomes None.
+The dialect is that of stream serialisers: ``$R[7]={name:"x",ok:!0,parent:$R[3]}``. Keys may have quotes, ``$R[n]=``
+assigns a value to a slot, a later ``$R[n]`` refers to that value, and function calls surround the data. Nothing is
+evaluated: a tokenizer and one loop with an explicit stack build the values, so that neither nesting depth nor text that
+looks like code can break it. Anything but a literal (functions, names) becomes None.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ Container = dict[str, Any] | list[Any]
 
 @dataclass
 class Literals:
-    """What a page's scripts hold. The named values are shared by all scripts of a page: read them one after another."""
+    """The values of a page's scripts. All scripts of a page share the slots, so read them in order."""
 
     containers: list[Container] = field(default_factory=list)
-    """Every object and array that was closed, in the order in which they open."""
-    whole: bool = True
-    """Whether every value was closed; False where a text ends within one."""
+    """Every closed object and array, in the order in which they open."""
+    complete: bool = True
+    """Whether every value was closed. False for a script that ends within a value."""
     _slots: dict[int, Any] = field(default_factory=dict)
 
     def read(self, script: str) -> None:
-        r"""Adds the values of a script.
+        r"""Add the values of a script.
 
         >>> found = Literals()
         >>> found.read('($R=>$R[0]={a:$R[1]=[!0,-1.5,"\x3Cb>"],"c d":$R[1],e:void 0})($R["tsr"])')
@@ -57,7 +57,7 @@ class Literals:
         reader = _Reader(self._slots)
         reader.read(script)
         unfinished = {id(frame.container) for frame in reader.stack[1:]}
-        self.whole = self.whole and not unfinished and not reader.cut
+        self.complete = self.complete and not unfinished and not reader.is_truncated
         self.containers += [each for each in reader.opened if id(each) not in unfinished]
 
     @property
@@ -68,33 +68,33 @@ class Literals:
 
 @dataclass(slots=True)
 class _Frame:
-    """An open bracket, and what is known of the element that is being read in it."""
+    """An open bracket, and the state of the element that is being read in it."""
 
     kind: str
     container: Container | None = None
     key: str | None = None
     word: str | None = None
-    """The last token where it can be a key."""
+    """The last token, if it can be a key."""
     value: Any = None
-    seen: bool = False
-    """Whether the element has any value yet."""
+    has_value: bool = False
+    """Whether the element has a value yet."""
     slot: int | None = None
-    """The slot that the last token is."""
-    names: list[int] = field(default_factory=list)
+    """The slot that the last token refers to."""
+    assigned_slots: list[int] = field(default_factory=list)
     """The slots that the element is assigned to."""
 
-    def take(self, value: Any, *, word: str | None = None, slot: int | None = None) -> None:
-        self.value, self.seen, self.word, self.slot = value, True, word, slot
+    def set_value(self, value: Any, *, word: str | None = None, slot: int | None = None) -> None:
+        self.value, self.has_value, self.word, self.slot = value, True, word, slot
 
 
 class _Reader:
-    """Tokens to values: one frame for each open bracket."""
+    """Builds values from tokens, with one frame for each open bracket."""
 
     def __init__(self, slots: dict[int, Any]) -> None:
         self.slots = slots
         self.stack = [_Frame("")]
         self.opened: list[Container] = []
-        self.cut = False
+        self.is_truncated = False
 
     def read(self, script: str) -> None:
         for token in _TOKEN.finditer(script):
@@ -102,16 +102,16 @@ class _Reader:
             top = self.stack[-1]
             if kind == "slot":
                 index = int(token["index"])
-                top.take(self.slots.get(index), slot=index)
+                top.set_value(self.slots.get(index), slot=index)
             elif kind == "equals":
                 if text == "=" and top.slot is not None:
-                    top.names.append(top.slot)
-                    top.take(None)
+                    top.assigned_slots.append(top.slot)
+                    top.set_value(None)
             elif kind != "sign":
                 value = _value(kind, text)
-                top.take(value, word=value if kind == "string" else text)
+                top.set_value(value, word=value if kind == "string" else text)
             elif text in "\"'`":
-                self.cut = True  # a string that nothing ends: what follows cannot be told from text
+                self.is_truncated = True  # an unclosed string: data and text cannot be told apart after it
                 return
             else:
                 self._sign(text, top)
@@ -121,45 +121,45 @@ class _Reader:
             container: Container | None = {} if text == "{" else [] if text == "[" else None
             if container is not None:
                 self.opened.append(container)
-                for index in top.names:
+                for index in top.assigned_slots:
                     self.slots[index] = container
-                top.names = []
+                top.assigned_slots = []
             self.stack.append(_Frame(text, container))
         elif text in ",;":
             self._commit(top)
         elif text == ":" and top.kind == "{" and top.key is None and top.word is not None:
             top.key = top.word
-            top.value, top.seen, top.word = None, False, None
+            top.value, top.has_value, top.word = None, False, None
         elif text in _CLOSES:
             self._close(_CLOSES[text])
 
     def _close(self, kind: str) -> None:
-        """Ends the innermost bracket of a kind; a closing one without its opening says nothing."""
+        """Close the innermost bracket of a kind. A closing bracket without an opening one is ignored."""
         depth = next((n for n in range(len(self.stack) - 1, 0, -1) if self.stack[n].kind == kind), 0)
         while depth and len(self.stack) > depth:
             frame = self.stack[-1]
             self._commit(frame)
             self.stack.pop()
-            # A bracket of arguments, or of precedence, stands for the last value in it.
-            self.stack[-1].take(frame.value if frame.container is None else frame.container)
+            # The value of parentheses is the last value in them.
+            self.stack[-1].set_value(frame.value if frame.container is None else frame.container)
 
     def _commit(self, frame: _Frame) -> None:
-        """Puts the element that was read to its place."""
-        for index in frame.names:
+        """Store the element that was read in its container and its slots."""
+        for index in frame.assigned_slots:
             self.slots[index] = frame.value
         if isinstance(frame.container, dict):
             if frame.key is not None:
                 frame.container[frame.key] = frame.value
-        elif isinstance(frame.container, list) and frame.seen:
+        elif isinstance(frame.container, list) and frame.has_value:
             frame.container.append(frame.value)
         last = frame.value
-        frame.key, frame.names = None, []
-        frame.take(last if frame.container is None else None)
-        frame.seen = False
+        frame.key, frame.assigned_slots = None, []
+        frame.set_value(last if frame.container is None else None)
+        frame.has_value = False
 
 
 def _value(kind: str | None, text: str) -> Any:
-    """The value of a token that is one by itself."""
+    """Convert a token that is a value by itself."""
     if kind == "string":
         return unescaped(text[1:-1])
     if kind == "number":
@@ -176,7 +176,7 @@ def _number(text: str) -> int | float | None:
 
 
 def unescaped(text: str) -> str:
-    r"""The text that the inside of a string literal stands for. Halves of emoji are joined, or replaced where alone.
+    r"""Unescape the inside of a string literal. Surrogate pairs are joined, lone surrogates replaced.
 
     >>> unescaped(r'\x3Ca\u003e \ud83d\udc3e \ud83d! \u{1F43E} \"q\" \n')
     '<a> 🐾 �! 🐾 "q" \n'

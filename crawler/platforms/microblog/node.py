@@ -1,4 +1,4 @@
-"""Microblog: one way through payloads that nest their objects and through those that refer to them by record id."""
+"""Microblog: uniform access to payloads with nested objects and payloads with references by record id."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from crawler.reading.json import dicts
 
-_HOPS = 8
-"""References that lead to a reference: never more than one was seen."""
+MAX_REFERENCES = 8
+"""Maximum length of a chain of references. Payloads so far have chains of one."""
 
 
 class Records:
-    """The normalised records of a page, by their ids."""
+    """The normalised records of a page, by id."""
 
     def __init__(self, dicts: list[dict[str, Any]]) -> None:
         self.by_id: dict[str, dict[str, Any]] = {}
@@ -25,7 +25,7 @@ class Records:
                 self.by_id[record_id] = {**self.by_id.get(record_id, {}), **each}
 
     def get(self, record_id: str) -> dict[str, Any] | None:
-        """A record. A user's whose own record was cut off is put together again from the records of its parts."""
+        """Return a record. A truncated user record is rebuilt from the records of its parts."""
         found = self.by_id.get(record_id)
         return found if found is not None else self._rebuilt(record_id)
 
@@ -35,7 +35,7 @@ class Records:
 
     @cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:
-        """Records that are a part of another: ``client:<id>:<field>``, by that id and field."""
+        """Records that are part of another one (``client:<id>:<field>``), by the owner's id and field."""
         parts: dict[str, dict[str, Any]] = defaultdict(dict)
         for record_id, record in self.by_id.items():
             head, _, rest = record_id.partition(":")
@@ -56,7 +56,7 @@ class Records:
 
 
 def plain_id(record_id: str) -> str:
-    """A record's id in clear: ``Tweet:1`` for its base64 form.
+    """Decode a record's id: ``Tweet:1`` for its base64 form.
 
     >>> plain_id("VXNlcjox"), plain_id("TweetResults:1")
     ('User:1', 'TweetResults:1')
@@ -68,7 +68,7 @@ def plain_id(record_id: str) -> str:
 
 
 class Node:
-    """An object of a payload. References of any kind are followed on the way to what is asked for."""
+    """An object of a payload. Access by path follows references."""
 
     def __init__(self, value: Any, records: Records | None = None) -> None:
         self.value: dict[str, Any] = value if isinstance(value, dict) else {}
@@ -78,7 +78,7 @@ class Node:
         return bool(self.value)
 
     def get(self, *path: str) -> Any:
-        """The value at a path of keys, None where the path breaks off."""
+        """The value at a path of keys, or None."""
         value: Any = self.value
         if self.records is None:  # most payloads: nothing to follow
             for key in path:
@@ -94,7 +94,7 @@ class Node:
         return self._follow(value)
 
     def node(self, *path: str) -> Node:
-        """The object at a path; an empty one where there is none."""
+        """The object at a path, or an empty node."""
         return Node(self.get(*path), self.records)
 
     def nodes(self, *path: str) -> list[Node]:
@@ -107,7 +107,7 @@ class Node:
         return [Node(each, self.records) for each in dicts([self._follow(each) for each in dicts(value)])]
 
     def reference(self, *path: str) -> str:
-        """The id of the record that a path refers to, also where the record itself is missing; "" where none."""
+        """The id of the record that a path refers to, even if the record is missing; "" without a reference."""
         if self.records is None:
             return ""
         value = self.get(*path[:-1])
@@ -116,7 +116,7 @@ class Node:
         return plain_id(ref) if isinstance(ref, str) else ""
 
     def _follow(self, value: Any) -> Any:
-        for _ in range(_HOPS):
+        for _ in range(MAX_REFERENCES):
             if self.records is None or not isinstance(value, dict) or not isinstance(value.get("__ref"), str):
                 break
             value = self.records.get(value["__ref"])

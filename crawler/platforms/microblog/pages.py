@@ -1,4 +1,4 @@
-"""Microblog: the public page of a profile, rendered by the server with the newest posts in its script literals."""
+"""Microblog: the public page of a profile, rendered on the server, with the newest posts in script literals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strin
 from crawler.reading.values import count, text
 
 SLOT = "$R["
-"""What scripts with data have, and others do not."""
+"""Marks scripts with data."""
 OWN_TIMELINE = "ProfileOriginals"
 GONE_MARKS = ("looking for could not be found", "This account doesn’t exist", "This account doesn't exist")
 SUSPENDED_MARK = "Account suspended"
@@ -31,14 +31,14 @@ _META = re.compile(r"<meta\b([^>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _LINKED = re.compile(r"""<script\b[^>]*\btype\s*=\s*["']?application/ld\+json[^>]*>(.*?)</script>""", re.DOTALL)
 _SCRIPT = re.compile(r"<script\b[^>]*>(.*?)(?:</script>|\Z)", re.DOTALL)
-_FIRST_NAMED = re.compile(r":\$R\[\d+\]=")
+_FIRST_SLOT = re.compile(r":\$R\[\d+\]=")
 
 _ACTIONS = {"FollowAction": "followers_count", "SubscribeAction": "friends_count", "WriteAction": "statuses_count"}
 
 
 @attrs.define(slots=False)
 class ProfilePage(MicroblogPage):
-    """The page of a profile. It has the newest few posts, most of the profile, and no way to further posts."""
+    """The page of a profile: the newest few posts and most of the profile, but no next page."""
 
     source: ClassVar[str] = "page"
 
@@ -53,21 +53,23 @@ class ProfilePage(MicroblogPage):
         )
 
     def validate_input(self) -> None:
-        """Decides whether this is the profile that was asked for.
+        """Raise unless this is the requested profile.
 
         Raises:
-            TargetNotFound: there is no such handle.
+            TargetNotFound: the handle does not exist.
             TargetRestricted: the account is suspended or withheld.
-            UpstreamBlocked: a login or a challenge.
-            ExtractionFailed: no data, another profile's, or posts that are not understood.
+            UpstreamBlocked: a login page or a challenge.
+            ExtractionFailed: no data, another profile, or posts that are not recognised.
         """
         self.raise_for_failures()
         if not self._objects and not self._linked:
-            self._raise_for_by_words(self.response.text)
-            raise missing("The page has no data.", [f"script {SLOT}"], reason="no_data_block")
+            self._raise_for_messages(self.response.text)
+            raise missing(
+                "The page has neither script literals nor linked data.", [f"script {SLOT}"], reason="no_data_block"
+            )
         self._raise_for_unavailable_users()
         self._raise_for_broken_literals()
-        self.raise_for_others(screen_name(self.user) or text(self._linked_profile["screen_name"]))
+        self.raise_for_other_profile(screen_name(self.user) or text(self._linked_profile["screen_name"]))
         self._raise_if_unrecognised()
 
     # Fields
@@ -83,14 +85,14 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _named(self) -> list[Node]:
-        """The records of the profile's user, its own first: it is fuller than those that come with its posts."""
+        """The records of the profile's user, the fullest first: records beside posts have fewer fields."""
         named = [user for user in self._users if screen_name(user).casefold() == self.owner.casefold()]
         return sorted(named, key=lambda user: len(user.value), reverse=True)
 
     @cached_property
     def owner(self) -> str:
         return (
-            self.asked
+            self.requested_handle
             or text(self._linked_profile["screen_name"])
             or self._meta.get("profile:username", "")
             or owner_of(self.rows)
@@ -99,7 +101,7 @@ class ProfilePage(MicroblogPage):
 
     @property
     def _only_handle(self) -> str:
-        """The handle of the only user there is, as on a page without posts."""
+        """The handle of the page's only user, as on a page without posts."""
         handles = {screen_name(user).casefold() for user in self._users} - {""}
         return handles.pop() if len(handles) == 1 else ""
 
@@ -111,7 +113,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _objects(self) -> list[dict[str, Any]]:
-        """Every object that the page's scripts hold, in their order."""
+        """Every object of the page's scripts, in order."""
         body = self.response.text.strip()
         if body.startswith("{"):
             saved = decode(body, what="records")
@@ -125,7 +127,7 @@ class ProfilePage(MicroblogPage):
             for script in _SCRIPT.finditer(body):
                 if SLOT in script[1]:
                     literals.read(script[1])
-        elif first := _FIRST_NAMED.search(body):  # cut out of a page: what comes before the first name is half a value
+        elif first := _FIRST_SLOT.search(body):  # an excerpt: the text before the first slot is an incomplete value
             literals.read(body[first.start() :])
         return literals
 
@@ -139,7 +141,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _entries(self) -> dict[str, Node]:
-        """The timeline's entries by their ids. One may be there twice, as record of the page and of its query."""
+        """The timeline's entries by id. An entry may have two records: of the page and of its query."""
         found: dict[str, Node] = {}
         for each in self._objects:
             entry_id = text(each.get("entry_id"))
@@ -149,13 +151,13 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _pinned_ids(self) -> set[str]:
-        told = {each for entry in self._objects for each in nonempty_strings(entry.get("pinned_entry_ids"))}
+        listed = {each for entry in self._objects for each in nonempty_strings(entry.get("pinned_entry_ids"))}
         pins = (each for each in self._objects if each.get("__typename") == "TimelinePinEntry")
-        return told | {text(Node(each, self._records).get("entry", "entry_id")) for each in pins} - {""}
+        return listed | {text(Node(each, self._records).get("entry", "entry_id")) for each in pins} - {""}
 
     @cached_property
     def _entry_ids(self) -> list[str]:
-        """The entries of the profile's timeline in its order, a pinned one first; all there are where it is missing."""
+        """Entry ids in the timeline's order, a pinned one first; all entries of the page if it has no timeline."""
         timelines = [
             Node(each, self._records) for each in self._objects if each.get("__typename") == "TimelineTimeline"
         ]
@@ -166,7 +168,7 @@ class ProfilePage(MicroblogPage):
         return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
 
     def _entry_id(self, ref: str) -> str:
-        """The id of an entry that a timeline refers to; where its record is cut off, the end of the reference."""
+        """The id of an entry that a timeline refers to. Without its record: the end of the reference."""
         return text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
 
     def _rows_of_entry(self, entry_id: str) -> list[Row]:
@@ -178,11 +180,11 @@ class ProfilePage(MicroblogPage):
         result = Node({"at": {"__ref": f"TweetResults:{number}"}}, self._records).node("at", "result")
         return [Row(entry_id, result, pinned)] if kind == "tweet" and result else found
 
-    # What stands beside them
+    # Linked data and meta tags
 
     @cached_property
     def _linked(self) -> Node:
-        """The profile as linked data, for search engines."""
+        """The profile as linked data (JSON-LD)."""
         nodes = linked_data(_LINKED.findall(self.response.text))
         return Node(next((node for node in nodes if node["@type"] == "ProfilePage"), None))
 
@@ -221,25 +223,25 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _meta_profile(self) -> dict[str, Any]:
-        """The last resort: what previews of links show. Rounded numbers ("1.2K") are none."""
+        """The profile fields of the link-preview tags, as a last resort. Rounded numbers ("1.2K") are ignored."""
         labels = {self._meta.get(f"twitter:label{n}"): self._meta.get(f"twitter:data{n}") for n in (1, 2)}
         found: dict[str, Any] = dict.fromkeys(FIELDS)
         found["statuses_count"] = count(labels.get("Posts"))
         found["profile_image_url_https"] = self._meta.get("og:image") or None
         return found
 
-    # The gate
+    # Validation
 
     def raise_for_failures(self) -> None:
         if self.response.status == 404:
-            self._raise_for_by_words(self.response.text)
+            self._raise_for_messages(self.response.text)
         super().raise_for_failures()
 
-    def _raise_for_by_words(self, markup: str) -> None:
-        """What a page without a profile says. Of the account first: the guard's script stands on every page."""
+    def _raise_for_messages(self, markup: str) -> None:
+        """Raise for messages of a page without a profile. Every page has a challenge script, so it is checked last."""
         words, status = html.unescape(markup), self.response.status
         if any(mark in words for mark in GONE_MARKS):
-            raise TargetNotFound("The platform has no such profile.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The profile does not exist.", upstream_status=status, reason="not_found")
         if SUSPENDED_MARK in words:
             raise TargetRestricted("The account is suspended.", upstream_status=status, reason="suspended")
         self.raise_for_blocks()
@@ -251,16 +253,18 @@ class ProfilePage(MicroblogPage):
         for each in self._objects:
             if each.get("__typename") == "UserUnavailable":
                 reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
-                raise TargetRestricted(f"The account is {reason}.", upstream_status=status, reason=reason.lower())
-        self._raise_for_by_words(_SCRIPT.sub("", self.response.text))
+                raise TargetRestricted(
+                    f"The account is unavailable: {reason}.", upstream_status=status, reason=reason.lower()
+                )
+        self._raise_for_messages(_SCRIPT.sub("", self.response.text))
         seen = [screen_name(user) for user in self._users if screen_name(user)]
         if seen:
-            self.raise_for_others(seen[0])
-        raise missing("The page has no user.", ["User", "core", "screen_name"], reason="no_user")
+            self.raise_for_other_profile(seen[0])
+        raise missing("The page has no user object.", ["User", "core", "screen_name"], reason="no_user")
 
     def _raise_for_broken_literals(self) -> None:
-        """A page that ends within its data. Parts of pages, as tools save them, are read as far as they go."""
-        if "<script" in self.response.text and not self._literals.whole:
+        """Raise for a page that ends within its data. Excerpts of pages, as tools save them, may be incomplete."""
+        if "<script" in self.response.text and not self._literals.complete:
             raise ExtractionFailed(
                 "The page's data ends in the middle of a value.",
                 details=[{"loc": [f"script {SLOT}"], "msg": "Unclosed value", "type": "literal_invalid"}],
@@ -268,8 +272,10 @@ class ProfilePage(MicroblogPage):
             )
 
     def _raise_if_unrecognised(self) -> None:
-        """Posts are there, but no timeline names them: the page's structure is another one."""
+        """Raise where no timeline lists the page's posts: the page's structure has changed."""
         posts = [each for each in self._objects if "details" in each and "counts" in each and "views" in each]
         if posts and not any(row.result for row in self.rows):
-            raise missing("Posts are there, but no timeline.", ["TimelineTimelineEntry"], reason="blind")
-        _ = self.records  # raises for posts that are not understood
+            raise missing(
+                "The page has posts, but no timeline that lists them.", ["TimelineTimelineEntry"], reason="blind"
+            )
+        _ = self.records  # raises for posts that are not recognised

@@ -1,4 +1,4 @@
-"""Microblog: a post in any of the platform's shapes, under the contract's names."""
+"""Microblog: converts a post in any of the platform's shapes to the contract's names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.reading.values import count, text
 
 ORIGIN = PLATFORM.origin
 WITHHELD = frozenset({"TweetTombstone", "TweetUnavailable", "BlurredMediaTombstone", "TweetPreviewDisplay"})
-"""Types of what stands where a post was deleted, hidden, or is for others."""
+"""Types of the placeholders for deleted, hidden and restricted posts."""
 
 _COUNTS = {
     "comment_count": "reply_count",
@@ -26,12 +26,12 @@ _NOTE_PATH = ("note_tweet", "note_tweet_results", "result")
 
 
 def unwrapped(result: Node) -> Node:
-    """The post itself: some come with a note on who may see or answer them around them."""
+    """The post itself: some posts are wrapped in limits on views or replies."""
     return result.node("tweet") or result
 
 
 def is_withheld(result: Node) -> bool:
-    """Whether there is no post to read, and that is as the platform wants it: not a shape that is not understood."""
+    """Whether the platform withholds the post on purpose, as opposed to a shape that is not recognised."""
     author = unwrapped(result).node("core", "user_results", "result")
     return not result or text(result.get("__typename")) in WITHHELD or author.get("__typename") == "UserUnavailable"
 
@@ -42,23 +42,23 @@ def post_id(post: Node) -> str:
 
 
 def author_of(post: Node) -> Node:
-    """Who posted it."""
+    """A post's author."""
     return post.node("core", "user_results", "result")
 
 
-def unread(post: Node) -> list[str]:
-    """What a post lacks to be read as one: names of the missing parts, none for a post."""
+def missing_parts(post: Node) -> list[str]:
+    """Names of the mandatory parts that a post lacks; empty for a complete post."""
     parts = {
         "rest_id": post_id(post),
         "core": screen_name(author_of(post)),
         "full_text": _raw_text(post) is not None,
         "created_at": _moment(post) is not None,
     }
-    return [name for name, there in parts.items() if not there]
+    return [name for name, is_present in parts.items() if not is_present]
 
 
 def post_record(post: Node) -> dict[str, Any]:
-    """The contract's post object. The post must be one that can be read."""
+    """Build the contract's post object. The post must be complete: see ``missing_parts``."""
     reposts, quotes = _within(post, _REPOST_KEYS), _within(post, _QUOTE_KEYS)
     is_repost = bool(reposts)
     original = _first_readable(reposts)
@@ -88,7 +88,7 @@ def post_record(post: Node) -> dict[str, Any]:
         "video_urls_by_quality": files,
     }
     if is_repost:
-        # Zeros that stand for nothing. The number of reposts is the original's, and real.
+        # These zeros are placeholders. The number of reposts is the original post's, and real.
         record.update(comment_count=None, like_count=None, save_count=None, view_count=record["view_count"] or None)
     return record
 
@@ -110,7 +110,7 @@ def _inner_record(post: Node) -> dict[str, Any]:
 
 
 def _within(post: Node, keys: tuple[str, ...]) -> list[Node]:
-    """What the post names as posts within it: empty nodes where nothing is left of them."""
+    """The posts that a post refers to; empty nodes for deleted ones."""
     return [
         holder.node(key, "result")
         for holder in (post.node("legacy"), post)
@@ -120,10 +120,10 @@ def _within(post: Node, keys: tuple[str, ...]) -> list[Node]:
 
 
 def _first_readable(results: list[Node]) -> Node | None:
-    """The post within a post, None where it was deleted, is hidden, or is only named by its id."""
+    """The first complete post within a post. None where it is deleted, hidden, or named by id only."""
     for result in results:
         found = unwrapped(result)
-        if not is_withheld(result) and not unread(found):
+        if not is_withheld(result) and not missing_parts(found):
             return found
     return None
 
@@ -152,7 +152,7 @@ def _caption(post: Node, media: list[Node]) -> str:
 
 
 def _media(post: Node) -> list[Node]:
-    """All media; the short list of the older shapes has only the first photo."""
+    """All media. The short list of the older shapes has only the first photo."""
     return (
         post.nodes("legacy", "extended_entities", "media")
         or post.nodes("legacy", "entities", "media")
@@ -161,7 +161,7 @@ def _media(post: Node) -> list[Node]:
 
 
 def _hashtags(post: Node) -> list[str]:
-    """Those of the short text, then those that only the long one has."""
+    """The hashtags of the short text, then hashtags that only the long text has."""
     tags = [
         *post.nodes("legacy", "entities", "hashtags"),
         *post.nodes("details", "hashtag_entities"),

@@ -1,7 +1,7 @@
-"""Microblog: handles, ids and cursors to the requests of its four public sources.
+"""Microblog: builds the requests of its four public sources from handles, ids and cursors.
 
-The page is rendered with its newest posts; the embed timeline is what other sites show; the guest calls need a token
-that the platform hands to every visitor, and are the only ones that lead beyond the first page.
+The page is rendered with the newest posts. The embed is the timeline that other sites show. The guest API needs a token
+that the platform issues to every visitor; only the API has further pages.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from urllib.parse import quote, urlencode
 import orjson
 from scrapy import Request
 
-# What the platform changes at will. From its web client, May to August 2026; query ids change with every release of it.
+# Values that change with releases of the platform's web client. Taken from it in May to August 2026.
 
 BEARER = (  # the web client's public constant, the same for every visitor since 2020
     "AAAAAAAAAAAAAAAAAAAAANRILgAAAAAAnNwIzUejRCOuH5E6I8xnZz4puTs%3D1Zv7ttfk8LF81IUq16cHjhLTvJu4FA33AGWWjCpTnA"
 )
 USER_QUERIES = ("ck5KkZ8t5cOmoLssopN99Q", "Gb-d6r0vxPOADdG62OEBpQ")
-"""Ids of the query for a user, the one to try first in front (2026-08-01, 2026-08-07)."""
+"""Query ids for a user, in the order in which they are tried (2026-08-01, 2026-08-07)."""
 TIMELINE_QUERIES = ("E8Wq-_jFSaU7hxVcuOPR9g", "SXVCYB8XHSS25nzIljNtZA")
-"""The same for a user's posts (2026-08-01, 2026-08-22)."""
+"""Query ids for a user's posts (2026-08-01, 2026-08-22)."""
 PAGE_SIZE = 20
 FEATURES = dict.fromkeys(
     (
@@ -67,38 +67,38 @@ FEATURES = dict.fromkeys(
     ),
     True,
 )
-OFF = (
+DISABLED_FEATURES = (
     "payments_enabled",
     "responsive_web_graphql_skip_user_profile_image_extensions_enabled",
     "responsive_web_grok_analyze_button_fetch_trends_enabled",
     "tweet_awards_web_tipping_enabled",
     "verified_phone_label_enabled",
 )
-"""Flags that the client sends, switched off."""
+"""Flags that the client sends as false."""
 
 PUBLIC_SITE = "https://x.com"
-"""What the calls name as the page that they come from."""
+"""Origin and referrer of the API requests."""
 
 
 def profile_request(origin: str, handle: str) -> Request:
-    """The public page of a profile, rendered with its newest posts."""
+    """Build the request for the public page of a profile."""
     return Request(f"{origin}/{handle}", meta={"page_params": {"username": handle}})
 
 
 def embed_request(origin: str, handle: str) -> Request:
-    """The timeline that other sites embed."""
+    """Build the request for the embeddable timeline."""
     url = f"{origin}/srv/timeline-profile/screen-name/{handle}"
     return Request(url, meta={"page_params": {"username": handle}})
 
 
 def token_request(origin: str) -> Request:
-    """A guest's token."""
+    """Build the request for a guest token."""
     headers = {"Authorization": f"Bearer {BEARER}", "Accept": "*/*"}
     return Request(f"{origin}/1.1/guest/activate.json", method="POST", headers=headers, meta={"page_params": {}})
 
 
 def user_request(origin: str, handle: str, *, token: str, query_id: str, missing: Iterable[str] = ()) -> Request:
-    """A user by handle. ``missing`` names flags that the platform asked for; they are sent as false."""
+    """Build the request for a user by handle. ``missing``: flags that the platform requires; they are sent as false."""
     request = _call(
         f"{origin}/graphql/{query_id}/UserByScreenName",
         {"screen_name": handle},
@@ -109,7 +109,7 @@ def user_request(origin: str, handle: str, *, token: str, query_id: str, missing
     return request.replace(meta={"page_params": {"username": handle}})
 
 
-def timeline_request(  # noqa: PLR0913  # what the call takes, by name
+def timeline_request(  # noqa: PLR0913  # the query's own variables, by name
     origin: str,
     handle: str,
     *,
@@ -119,7 +119,7 @@ def timeline_request(  # noqa: PLR0913  # what the call takes, by name
     cursor: str = "",
     missing: Iterable[str] = (),
 ) -> Request:
-    """A page of a user's posts: the first, or the one that the platform's cursor leads to."""
+    """Build the request for a page of a user's posts: the first one, or the page of a cursor."""
     variables = {
         "userId": user_id,
         "count": PAGE_SIZE,
@@ -134,7 +134,7 @@ def timeline_request(  # noqa: PLR0913  # what the call takes, by name
 
 
 def _call(url: str, variables: dict[str, Any], toggles: dict[str, Any], token: str, missing: Iterable[str]) -> Request:
-    features = FEATURES | dict.fromkeys((*OFF, *missing), False)
+    features = FEATURES | dict.fromkeys((*DISABLED_FEATURES, *missing), False)
     arguments = {"variables": variables, "features": features, "fieldToggles": toggles}
     query = urlencode({name: orjson.dumps(value).decode() for name, value in arguments.items()}, quote_via=quote)
     headers = {

@@ -1,4 +1,4 @@
-"""Microblog: what its scraper takes, and the profile with its posts that it gives (specification 2.5)."""
+"""Microblog: the params and the data of its scraper (specification 2.5)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ HANDLE = r"^@?[A-Za-z0-9_]{1,15}$"
 
 
 class ProfileParams(Params):
-    """A profile by its handle, from the start or from where an earlier answer ended."""
+    """A profile by its handle, from the newest post or from a cursor."""
 
     username: str = Field(pattern=HANDLE)
     """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case is ignored."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
-    """``nextCursor`` of an earlier answer for the same handle, unchanged. Left out: the newest posts."""
+    """``nextCursor`` of an earlier response for the same handle, unchanged. Default: the newest posts."""
 
     @model_validator(mode="after")
     def _own_cursor(self) -> Self:
         if self.cursor is not None and self.continuation["handle"] != self.handle.casefold():
-            raise ValueError("the cursor is another profile's")
+            raise ValueError("the cursor belongs to another profile")
         return self
 
     @property
@@ -35,20 +35,20 @@ class ProfileParams(Params):
 
     @property
     def continuation(self) -> dict[str, Any]:
-        """What the cursor says: handle, the platform's id of the user, its cursor, and the posts handed out early.
+        """The cursor's payload: handle, the platform's id of the user and cursor, and the posts returned early.
 
         Raises:
-            ValueError: not a cursor of this scraper, cut, or changed.
+            ValueError: the cursor belongs to another scraper, is truncated or changed.
         """
         payload = cursors.decode(CURSOR, self.cursor or "")
         kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list}
         if payload.keys() != kinds.keys() or not all(isinstance(payload[key], kind) for key, kind in kinds.items()):
-            raise ValueError("not a cursor: expected the value of a previous answer, unchanged")
+            raise ValueError("malformed cursor: expected nextCursor of an earlier response, unchanged")
         return payload
 
 
 class Demographics(Model):
-    """Who the profile is, under the platform's own names."""
+    """The profile, under the platform's own names."""
 
     entity: ClassVar[Entity] = Entity(
         "profiles",
@@ -64,21 +64,21 @@ class Demographics(Model):
     )
 
     created_at: str
-    """When the account was made, in the platform's form: ``Sat Dec 14 04:35:55 +0000 2013``. "" where not exposed."""
+    """Time of creation in the platform's form: ``Sat Dec 14 04:35:55 +0000 2013``. "" where not exposed."""
     description: str
-    """What the account says of itself; "" where it says nothing."""
+    """The account's description of itself, or ""."""
     favourites_count: int | None
-    """How many posts it has liked; null where no source exposes it."""
+    """Number of posts that it liked; null where no source exposes it."""
     followers_count: int | None
-    """How many follow it; null where not exposed."""
+    """Number of followers; null where not exposed."""
     friends_count: int | None
-    """How many it follows; null where not exposed."""
+    """Number of accounts that it follows; null where not exposed."""
     listed_count: int | None
-    """How many lists it is on; null where not exposed (the newest payloads have no such number)."""
+    """Number of lists that it is on; null where not exposed, as in the newest payloads."""
     media_count: int | None
-    """How many of its posts have media; null where not exposed."""
+    """Number of its posts with media; null where not exposed."""
     statuses_count: int | None
-    """How many posts it has; null where not exposed."""
+    """Number of its posts; null where not exposed."""
     is_blue_verified: bool | None
     """Whether it pays for its badge; null where not exposed."""
     protected: bool | None
@@ -86,17 +86,17 @@ class Demographics(Model):
     verified: bool | None
     """The platform's old badge, false nearly everywhere; null where not exposed."""
     location: str
-    """Where it says it is: free text. "" where it says nothing."""
+    """Location as free text, or ""."""
     name: str = Field(min_length=1)
     """Display name. Never empty."""
     profile_banner_url: str
-    """URL of the banner without a size; "" where there is none, or where not exposed."""
+    """URL of the banner without a size; "" without a banner, or where not exposed."""
     profile_image_url_https: str
-    """URL of the picture in the size that the platform names (``_normal``)."""
+    """URL of the picture in the platform's default size (``_normal``)."""
     screen_name: str = Field(min_length=1)
     """Handle in its canonical case, without @. Never empty."""
     url: str
-    """The website's shortened link, as the platform has it; "" where there is none."""
+    """The website's shortened link, as the platform has it, or ""."""
     verified_type: str
     """``Business``, ``Government``, or ""."""
 
@@ -107,24 +107,24 @@ class VideoQualities(Model):
     high: str | None
     """URL of the file with the highest bitrate."""
     low: str | None
-    """URL of the file with the lowest bitrate; null where there is only one."""
+    """URL of the file with the lowest bitrate; null for a single file."""
     medium: str | None
-    """URL of the file in the middle; null where there are fewer than three."""
+    """URL of the file in the middle; null for fewer than three files."""
     watermarked: str | None
     """Always null: the platform has no such files."""
 
 
 class InnerPost(Model):
-    """A post within a post: the one that is quoted, or the one that is reposted."""
+    """A post within a post: quoted or reposted."""
 
     caption: str
     """Its whole text, as for posts."""
     comment_count: int | None
     """Replies to it; null where not exposed."""
     creator_handle: str = Field(min_length=1)
-    """Who wrote it, without @. Never empty."""
+    """Handle of its author, without @. Never empty."""
     creator_name: str
-    """Display name of who wrote it."""
+    """Display name of its author."""
     like_count: int | None
     """Likes of it; null where not exposed."""
     post_id: str = Field(min_length=1)
@@ -162,31 +162,31 @@ class Post(Model):
     view_count: int | None
     """Views; null where not exposed: the embed source, old posts."""
     creator_handle: str = Field(min_length=1)
-    """Who posted it, without @: not always the profile. Never empty."""
+    """Handle of its author, without @: not always the profile's. Never empty."""
     hashtags: list[str]
     """Hashtags without #, in the text's order and case."""
     in_reply_to_handle: str | None
-    """Whom it answers, null where it is no answer. A post that begins with a mention may have it without an id."""
+    """Handle that it replies to; null for other posts. A post that begins with a mention may have it without an id."""
     in_reply_to_post_id: str | None
-    """The post that it answers; null where it is no answer."""
+    """Id of the post that it replies to; null for other posts."""
     is_quote: bool
-    """Whether it quotes a post; false on a repost, also on that of a quote."""
+    """Whether it quotes a post. False on every repost, also on a repost of a quote."""
     is_reply: bool
-    """Whether it answers a post, also one of its own author."""
+    """Whether it replies to a post, also to its author's own."""
     is_repost: bool
-    """Whether it is another post, handed on."""
+    """Whether it is a repost of another post."""
     post_id: str = Field(min_length=1)
-    """Its id: text, as it is larger than what floating-point numbers hold. Never empty."""
+    """Its id. A string, since floating-point numbers cannot hold it exactly. Never empty."""
     post_url: str
     """URL of its page."""
     profile_picture_url: str
     """URL of its author's picture."""
     quoted_post: InnerPost | None
-    """The post that it quotes; null where there is none, and where that is deleted or hidden."""
+    """The quoted post; null without one, and where it is deleted or hidden."""
     reposted_post: InnerPost | None
-    """The post that it hands on; null where there is none, and where that is deleted or hidden."""
+    """The reposted post; null without one, and where it is deleted or hidden."""
     thumbnail_url: str | None
-    """The first photo, or the poster of the first video; null where it has no media. Of a repost: the other post's."""
+    """The first photo, or the poster of the first video; null without media. Of a repost: the original post's."""
     upload_timestamp: int
     """When it was posted, in Unix seconds."""
     video_url: str | None
@@ -195,7 +195,7 @@ class Post(Model):
 
 
 class Additional(Model):
-    """What is told beside the posts."""
+    """Data beside the posts."""
 
     profile_demographics: Demographics
 
@@ -213,6 +213,6 @@ class Profile(Model):
 
     data: Content
     hasMore: bool  # noqa: N815  # the contract's spelling
-    """Whether ``nextCursor`` leads on."""
+    """Whether a next page exists."""
     nextCursor: str  # noqa: N815  # the contract's spelling
-    """Opaque; to be sent as ``cursor``. "" where there are no further posts, or no source that can continue."""
+    """Opaque value of the param ``cursor`` for the next page. "" at the end, or where no source has a next page."""

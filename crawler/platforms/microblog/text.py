@@ -1,4 +1,4 @@
-"""Microblog: its dates, the text of a post, and the files of a video. Pure: text to value."""
+"""Microblog: converts dates, the text of posts, and the files of videos. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _DATE = re.compile(
 )
 
 _EPOCH_MS = 1_288_834_974_657
-"""What the ids' clock counts from."""
+"""Epoch of the time stamps in ids, in Unix milliseconds."""
 _FIRST_TIMED_ID = 29_700_859_247
-"""Older ids were counted up, and say no time."""
+"""The first id with a time stamp. Older ids are sequence numbers."""
 
 Replacement = tuple[int, int, str]
 
 
 def seconds(value: object) -> int | None:
-    """Unix seconds of a date in the platform's form.
+    """Parse a date in the platform's form to Unix seconds.
 
     >>> seconds("Sat Dec 14 04:35:55 +0000 2013"), seconds("2013-12-14"), seconds(None)
     (1386995755, None, None)
@@ -47,7 +47,7 @@ def seconds(value: object) -> int | None:
 
 
 def date_text(value: object) -> str | None:
-    """A moment in the platform's form: from milliseconds, or from an ISO date. None where it is neither.
+    """Format milliseconds or an ISO date in the platform's form. None for any other value.
 
     >>> date_text(1386995755000), date_text("2013-12-14T04:35:55.000Z"), date_text("soon")
     ('Sat Dec 14 04:35:55 +0000 2013', 'Sat Dec 14 04:35:55 +0000 2013', None)
@@ -67,7 +67,7 @@ def date_text(value: object) -> str | None:
 
 
 def id_seconds(post_id: str) -> int | None:
-    """Unix seconds at which a post's id was made; None for ids from before they told the time.
+    """Unix seconds at which a post's id was created; None for older ids without a time stamp.
 
     >>> id_seconds("2098678373753225483"), id_seconds("20")
     (1789198890, None)
@@ -77,9 +77,9 @@ def id_seconds(post_id: str) -> int | None:
 
 
 def caption(raw: str, links: list[Node], media: list[Node], *, escaped: bool) -> str:
-    """A post's text with its shortened links expanded and the link to its own media at the end dropped.
+    """Expand the shortened links of a post's text, and drop the link to its own media at the end.
 
-    Places count code points of the text as it is sent, that is before ``escaped`` text is unescaped.
+    Positions count code points of the raw text, before ``escaped`` text is unescaped.
     """
     replacements = [*_expanded(raw, links), *_dropped(raw, media)]
     parts, end = [], 0
@@ -88,7 +88,7 @@ def caption(raw: str, links: list[Node], media: list[Node], *, escaped: bool) ->
             parts += [raw[end:start], replacement]
             end = stop
     parts.append(raw[end:])
-    # Only what the platform wrote is escaped: a link's address may hold an ampersand of its own.
+    # Only the platform's text is escaped: an expanded URL may contain an ampersand of its own.
     return "".join(html.unescape(part) if escaped and n % 2 == 0 else part for n, part in enumerate(parts))
 
 
@@ -96,33 +96,33 @@ def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
     found = []
     for link in links:
         short, long = text(link.get("url")), text(link.get("expanded_url"))
-        place = _place(raw, short, dig(link.get("indices"), 0))
-        if long and place is not None:
-            found.append((place, place + len(short), long))
+        position = _position(raw, short, dig(link.get("indices"), 0))
+        if long and position is not None:
+            found.append((position, position + len(short), long))
     return found
 
 
 def _dropped(raw: str, media: list[Node]) -> list[Replacement]:
-    """The link of the post's own media, where nothing but space follows it. Some sources tell only its place."""
+    """Drop the link to the post's own media if only space follows it. Some sources have only its position."""
     for each in media:
         start, stop = (dig(each.get("indices"), n) for n in (0, 1))
         short = text(each.get("url"))
         if not short and isinstance(start, int) and isinstance(stop, int) and 0 <= start < stop <= len(raw):
             short = raw[start:stop]
-        place = _place(raw, short, start)
-        if place is not None and "://" in short and not raw[place + len(short) :].strip():
-            return [(len(raw[:place].rstrip()), len(raw), "")]
+        position = _position(raw, short, start)
+        if position is not None and "://" in short and not raw[position + len(short) :].strip():
+            return [(len(raw[:position].rstrip()), len(raw), "")]
     return []
 
 
-def _place(raw: str, short: str, told: object) -> int | None:
-    """Where a link stands: at its told place, else wherever it is."""
+def _position(raw: str, short: str, stated: object) -> int | None:
+    """The position of a link: the stated one if it is right, else the first occurrence."""
     if not short:
         return None
-    if isinstance(told, int) and not isinstance(told, bool) and told >= 0 and raw.startswith(short, told):
-        return told
-    place = raw.find(short)
-    return place if place >= 0 else None
+    if isinstance(stated, int) and not isinstance(stated, bool) and stated >= 0 and raw.startswith(short, stated):
+        return stated
+    position = raw.find(short)
+    return position if position >= 0 else None
 
 
 def qualities(media: list[Node]) -> dict[str, str | None]:

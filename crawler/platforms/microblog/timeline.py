@@ -1,4 +1,4 @@
-"""Microblog: the entries of a timeline, in all shapes: which of them are posts, whose, and which failed to be read."""
+"""Microblog: reads the entries of a timeline in all shapes: its posts, their authors, posts not recognised."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from functools import cached_property
 from typing import Any
 
 from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import author_of, is_withheld, post_id, post_record, unread, unwrapped
+from crawler.platforms.microblog.post import author_of, is_withheld, missing_parts, post_id, post_record, unwrapped
 from crawler.platforms.microblog.user import screen_name
 from crawler.platforms.page import missing
 from crawler.reading.values import text
 
 CONVERSATION = ("profile-conversation", "conversationthread")
-"""Entries that show a post together with what it answers: others' posts in them are context."""
+"""Prefixes of entries with a post and the posts that it replies to. Other authors' posts in them are context."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A place of a timeline at which a post stands, or stood."""
+    """A row of a timeline: a post, or the placeholder of a withheld one."""
 
     entry_id: str
     result: Node
@@ -33,7 +33,7 @@ class Row:
 
     @cached_property
     def is_withheld(self) -> bool:
-        """Whether nothing is to be read there."""
+        """Whether the platform withholds the post."""
         return is_withheld(self.result)
 
     @cached_property
@@ -43,7 +43,7 @@ class Row:
 
 
 def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
-    """The posts of an entry: of a plain one its own, of a module each item's. Advertisements and users are none."""
+    """Yield the posts of an entry, or of a module's items. Advertisements and users are skipped."""
     entry_id = text(entry.get("entryId")) or text(entry.get("entry_id"))
     if entry_id.startswith("promoted"):
         return
@@ -59,7 +59,7 @@ def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
 
 
 def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
-    """The posts of a timeline's instructions, a pinned one first wherever it is told of."""
+    """Yield the posts of a timeline's instructions, a pinned one first, whatever the order of the instructions."""
     plain: list[Row] = []
     for instruction in instructions:
         if kind_of(instruction) == "TimelinePinEntry":
@@ -73,26 +73,26 @@ def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
 
 
 def kind_of(instruction: Node) -> str:
-    """An instruction's type: the older clients name it otherwise than the newest."""
+    """An instruction's type. Older and newest API have different keys for it."""
     return text(instruction.get("type")) or text(instruction.get("__typename"))
 
 
 def owner_of(rows: list[Row]) -> str:
-    """The handle of the one whose timeline it seems to be: who posted most of it."""
+    """The handle of the timeline's most frequent author, presumably its owner."""
     handles = Counter(row.handle for row in rows if row.handle and not row.entry_id.startswith(CONVERSATION))
     handles = handles or Counter(row.handle for row in rows if row.handle)
     return handles.most_common(1)[0][0] if handles else ""
 
 
 def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
-    """The contract's posts of a timeline, each once, without the context of conversations.
+    """Build the contract's posts of a timeline, each once, without the context of conversations.
 
     Raises:
-        ExtractionFailed: a post is there that cannot be read: neither an empty page nor one with fewer posts.
+        ExtractionFailed: a post lacks mandatory parts. Skipping it would return incomplete data as complete.
     """
-    paths = [[row.entry_id, name] for row in rows if not row.is_withheld for name in unread(row.post)]
+    paths = [[row.entry_id, name] for row in rows if not row.is_withheld for name in missing_parts(row.post)]
     if paths:
-        raise missing("Posts of the timeline are not understood.", *paths[:10], reason="blind")
+        raise missing("Posts of the timeline lack mandatory parts.", *paths[:10], reason="blind")
     records: dict[str, dict[str, Any]] = {}
     for row in rows:
         foreign = row.entry_id.startswith(CONVERSATION) and row.handle.casefold() != owner.casefold()
@@ -102,6 +102,6 @@ def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
 
 
 def author_node(rows: list[Row], handle: str) -> Node:
-    """The user of that handle as the fullest of the posts' authors has it; an empty node where none is."""
+    """The fullest user object of that handle among the posts' authors, or an empty node."""
     found = [author_of(row.post) for row in rows if row.handle.casefold() == handle.casefold()]
     return max(found, key=lambda user: len(user.value), default=Node(None))

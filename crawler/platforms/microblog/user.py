@@ -1,4 +1,4 @@
-"""Microblog: a user in any of the platform's shapes, under the contract's names. None is "not exposed here"."""
+"""Microblog: converts a user in any of the platform's shapes to the contract's names. None: not exposed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIELDS = (
     "url",
     "verified_type",
 )
-"""The contract's fields. They are the keys of the platform's oldest shape, which embeds still have."""
+"""The contract's fields: the keys of the platform's oldest shape, which embeds still have."""
 
 _COUNTS = {
     "favourites_count": ("action_counts", "favorites_count"),
@@ -39,7 +39,7 @@ _COUNTS = {
     "media_count": ("tweet_counts", "media_tweets"),
     "statuses_count": ("tweet_counts", "tweets"),
 }
-"""Where the newest shape has them."""
+"""Paths in the newest shape."""
 _TEXTS = {
     "description": ("profile_bio", "description"),
     "location": ("location", "location"),
@@ -49,12 +49,12 @@ _TEXTS = {
     "url": ("website", "url"),
     "name": ("core", "name"),
 }
-_LEFT_OUT_WHERE_EMPTY = ("profile_banner_url", "url", "verified_type")
-"""What the shapes with counts of the oldest kind leave out where it is empty."""
+_OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
+"""Keys that shapes with the oldest counts omit when empty."""
 
 
 def screen_name(user: Node) -> str:
-    """A user's handle, "" where the object is no user."""
+    """A user's handle, or "" if the object is not a user."""
     return text(user.get("core", "screen_name")) or text(user.get("legacy", "screen_name"))
 
 
@@ -69,7 +69,7 @@ def picture(user: Node) -> str:
 
 
 def profile(user: Node) -> dict[str, Any]:
-    """The contract's fields of a user; None where this object does not expose one."""
+    """Read the contract's fields of a user; None for fields that this object does not expose."""
     legacy = user.node("legacy")
     found: dict[str, Any] = {}
     for name, newer in _COUNTS.items():
@@ -97,9 +97,9 @@ def profile(user: Node) -> dict[str, Any]:
     found["verified"] = _first_flag(user.get("verification", "verified"), legacy.get("verified"))
     found["verified_type"] = _verified_type(user)
     if legacy.get("followers_count") is not None:
-        found.update({name: "" for name in _LEFT_OUT_WHERE_EMPTY if found[name] is None})
+        found.update({name: "" for name in _OMITTED_WHEN_EMPTY if found[name] is None})
         if found["protected"] is None:
-            found["protected"] = False  # the oldest shape says it only of those who are
+            found["protected"] = False  # the oldest shape omits it for public accounts
     for name in ("name", "description"):
         found[name] = None if found[name] is None else html.unescape(found[name])
     return {name: found[name] for name in FIELDS}
@@ -116,5 +116,5 @@ def _verified_type(user: Node) -> str | None:
 
 
 def merged(profiles: list[dict[str, Any]]) -> dict[str, Any]:
-    """Field by field the first that is exposed, in the order of the profiles; never two sources within one field."""
+    """Merge profiles field by field: the first exposed value wins. A field is never mixed from two sources."""
     return {name: next((each[name] for each in profiles if each.get(name) is not None), None) for name in FIELDS}

@@ -1,4 +1,4 @@
-"""Photo app: a post as the older GraphQL query and the embed page have it, to the contract's post."""
+"""Photo app: converts a post of the older GraphQL query and the embed page to the contract's post."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from crawler.platforms.photoapp.parts import (
     kind_of_name,
     location,
     manifest_duration,
+    nonzero_count,
     owner,
-    played,
     post_id,
     public_count,
     tag,
@@ -37,12 +37,12 @@ MANDATORY = {
 }
 
 COMMENT_LISTS = ("edge_media_to_parent_comment", "edge_media_to_comment", "edge_media_preview_comment")
-"""Where the comments are, the fullest list first."""
+"""Keys of the lists of comments, the fullest list first."""
 LIKE_LISTS = ("edge_media_preview_like", "edge_liked_by")
 
 
 def graph_post(found: dict[str, Any]) -> dict[str, Any]:
-    """The contract's post. What this form does not have (timeline, secondary id) stays empty."""
+    """Build the contract's post. Fields that this form lacks (timeline, secondary id) stay empty."""
     kind = _kind(found)
     is_video = None if kind is None else kind == VIDEO
     hidden = found.get("like_and_view_counts_disabled")
@@ -86,24 +86,24 @@ def graph_post(found: dict[str, Any]) -> dict[str, Any]:
         "taken_at_timestamp": count(found.get("taken_at_timestamp")) or None,
         "thumbnail_src": url(found.get("thumbnail_src")),
         "video_duration": duration(found) if is_video else None,
-        "video_play_count": played(found.get("video_play_count"), hidden=hidden) if is_video else None,
+        "video_play_count": nonzero_count(found.get("video_play_count"), hidden=hidden) if is_video else None,
         "video_url": (url(found.get("video_url")) or None) if is_video else None,
-        "video_view_count": played(found.get("video_view_count"), hidden=hidden) if is_video else None,
+        "video_view_count": nonzero_count(found.get("video_view_count"), hidden=hidden) if is_video else None,
     }
 
 
 def duration(found: dict[str, Any]) -> float | None:
-    """Seconds; None for the 0 of a video of unknown length, if its manifest does not know it either."""
+    """Duration in seconds, else from the manifest. The platform's 0 stands for an unknown duration."""
     seconds = number(found.get("video_duration"))
     return seconds if seconds and seconds > 0 else manifest_duration(dig(found, "dash_info", "video_dash_manifest"))
 
 
 def _kind(found: dict[str, Any]) -> int | None:
-    """What it is: the flag says so, unless it is a carousel, which is no video even where it begins with one."""
+    """The kind of post, by its flag. A carousel is not a video, even if it begins with one."""
     if kind_of_name(found.get("__typename")) == CAROUSEL or isinstance(found.get("edge_sidecar_to_children"), dict):
         return CAROUSEL
-    told = flag(found.get("is_video"))
-    return kind_of_name(found.get("__typename")) if told is None else VIDEO if told else IMAGE
+    is_video = flag(found.get("is_video"))
+    return kind_of_name(found.get("__typename")) if is_video is None else VIDEO if is_video else IMAGE
 
 
 def _picture(found: dict[str, Any]) -> str:

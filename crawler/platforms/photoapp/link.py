@@ -1,4 +1,4 @@
-"""Photo app: the platform's links to a post, and the shortcode in them."""
+"""Photo app: parses links to a post, and the shortcode in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOST = PLATFORM.domain
 HOSTS = frozenset({_HOST, f"www.{_HOST}", "instagr.am", "www.instagr.am"})
 
 _CODE = r"[A-Za-z0-9_-]{1,64}"
-# Of what stands before the kind, only user names: these paths are the platform's own, and hold no posts.
+# Only user names may precede the kind. These paths are the platform's own and lead to other pages.
 _NAME = r"(?!(?:accounts|direct|explore|share|stories)/)[A-Za-z0-9._]{1,30}/"
 POST_PATH = re.compile(
     rf"/(?:{_NAME})?(?:p|reel|reels|tv)/(?!audio(?:/|$))(?P<code>{_CODE})(?:/embed(?:/captioned)?)?/?"
@@ -20,19 +20,19 @@ POST_PATH = re.compile(
 SHARE_PATH = re.compile(rf"/share/(?:(?P<kind>p|reel|reels|tv)/)?(?!(?:p|reel|reels|tv)/?$)(?P<token>{_CODE})/?")
 
 CODE_LENGTH = 11
-"""Characters of a shortcode; older ones have fewer."""
+"""Characters of a shortcode. Older ones have fewer."""
 PRIVATE_SUFFIX = 28
-"""Characters that are added to a private post's shortcode."""
+"""Characters that are appended to a private post's shortcode."""
 
 ACCEPTED = (
-    f"expected a post of {', '.join(sorted(HOSTS))}: /p/<code>, /reel/<code>, /reels/<code> or /tv/<code>, "
-    "each also after /<user name>, or a share link: /share/<token>, /share/p/<token>, /share/reel/<token>"
+    f"expected the URL of a post on {', '.join(sorted(HOSTS))}: /p/<code>, /reel/<code>, /reels/<code> or /tv/<code>, "
+    "each also after /<user name>; or a share link: /share/<token>, /share/p/<token>, /share/reel/<token>"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a URL leads to: a post by its shortcode, or a share link that has to be followed first."""
+    """The target of a URL: a post by its shortcode, or a share link, which redirects to a post."""
 
     shortcode: str | None = None
     share: str | None = None
@@ -40,7 +40,7 @@ class Link:
 
 
 def shortcode_of(code: str) -> str:
-    """The post's own code: what follows it is the key of a private post, or junk.
+    """Strip a code's suffix: the key of a private post, or junk.
 
     >>> shortcode_of("DeAZ0uAgNuA"), shortcode_of("DeAZ0uAgNuA" + 28 * "x"), shortcode_of("BcQcdiXltb" + 28 * "x")
     ('DeAZ0uAgNuA', 'DeAZ0uAgNuA', 'BcQcdiXltb')
@@ -49,7 +49,7 @@ def shortcode_of(code: str) -> str:
 
 
 def link_of_path(path: str) -> Link | None:
-    """The post or the share link that a path on the platform names; None for every other page."""
+    """Parse a URL path of the platform. None for any page but a post or a share link."""
     post = POST_PATH.fullmatch(path)
     if post:
         return Link(shortcode=shortcode_of(post["code"]))
@@ -60,7 +60,7 @@ def link_of_path(path: str) -> Link | None:
 
 
 def link_of_url(url: str) -> Link:
-    """The post or the share link that a URL names. All else of the URL is thrown away.
+    """Parse the URL of a post or a share link. The rest of the URL is discarded.
 
     >>> link_of_url("https://www.instagram.com/natgeo/reel/DdG4RIxIPyf/?igsh=x").shortcode
     'DdG4RIxIPyf'
@@ -81,7 +81,7 @@ _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def code_of_id(pk: str) -> str:
-    """The shortcode of a post's numeric id, which is the same number in other digits; "" for what is no id.
+    """Encode a post's numeric id as its shortcode, the same number in base 64. "" for an invalid id.
 
     >>> code_of_id("3999310043081137024"), code_of_id("")
     ('DeAZ0uAgNuA', '')

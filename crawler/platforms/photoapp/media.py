@@ -1,6 +1,6 @@
-"""Photo app: a post as the logged-out page has it, or as an item of the web-info query, to the contract's post.
+"""Photo app: converts a post of the logged-out page, or an item of the web-info query, to the contract's post.
 
-Both have the same keys; the page adds a wrapper with the comments, the item keeps what only a signed-in visitor gets.
+Both have the same keys. The page adds a wrapper with the comments, the item adds keys for signed-in visitors.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from crawler.platforms.photoapp.parts import (
     kind_of_name,
     location,
     manifest_duration,
+    nonzero_count,
     owner,
-    played,
     post_id,
     public_count,
     tag,
@@ -33,7 +33,7 @@ from crawler.reading.json import decode, dicts, dig
 from crawler.reading.values import count, flag, number, text
 
 PROGRESSIVE = 101
-"""The video version that is one playable file; the others usually are the same one."""
+"""Type of the video version that is one playable file. The other versions usually are the same file."""
 
 # The contract's fields that may never be empty, by their keys in this form of the payload.
 MANDATORY = {
@@ -48,8 +48,8 @@ MANDATORY = {
 
 
 def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The contract's post. ``wrapper`` is what the page has around the media: ids again, and the comments."""
-    around = wrapper or {}
+    """Build the contract's post. ``wrapper``: the page's object around the media, with ids and comments."""
+    outer = wrapper or {}
     kind = media_type(media)
     is_video = None if kind is None else kind == VIDEO
     hidden = media.get("like_and_view_counts_disabled")
@@ -69,7 +69,7 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
         "edge_media_to_caption": captions(dig(media, "caption", "text")),
         "edge_media_to_comment": {
             "count": count(media.get("comment_count")),
-            "edges": comments(dig(around, "comments_connection", "edges")),
+            "edges": comments(dig(outer, "comments_connection", "edges")),
         },
         "edge_media_to_tagged_user": {
             "edges": [
@@ -79,7 +79,7 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
             ]
         },
         "has_audio": flag(media.get("has_audio")),
-        "id": post_id(media.get("pk"), around.get("pk"), media.get("id"), around.get("id")),
+        "id": post_id(media.get("pk"), outer.get("pk"), media.get("id"), outer.get("id")),
         "is_ad": flag(media.get("is_ad")),
         "is_affiliate": flag(media.get("is_affiliate")),
         "is_paid_partnership": flag(media.get("is_paid_partnership")),
@@ -88,18 +88,18 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
         "location": location(media.get("location")),
         "owner": owner(media.get("user")),
         "product_type": text(media.get("product_type")),
-        "shortcode": text(media.get("code")) or text(around.get("code")),
+        "shortcode": text(media.get("code")) or text(outer.get("code")),
         "taken_at_timestamp": count(media.get("taken_at")) or None,
         "thumbnail_src": url(media.get("display_uri")),
         "video_duration": (exact_duration(media) or _file_duration(media)) if is_video else None,
-        "video_play_count": played(media.get("play_count"), hidden=hidden) if is_video else None,
+        "video_play_count": nonzero_count(media.get("play_count"), hidden=hidden) if is_video else None,
         "video_url": _video_url(media) if is_video else None,
-        "video_view_count": played(media.get("view_count"), hidden=hidden) if is_video else None,
+        "video_view_count": nonzero_count(media.get("view_count"), hidden=hidden) if is_video else None,
     }
 
 
 def media_type(media: dict[str, Any]) -> int | None:
-    """1, 2 or 8, by the number; where there is none, by what else only that kind has."""
+    """The media type: 1, 2 or 8. Without the number it follows from keys that only that kind has."""
     kind = count(media.get("media_type"))
     if kind in KINDS:
         return kind
@@ -112,7 +112,7 @@ def media_type(media: dict[str, Any]) -> int | None:
 
 
 def _picture(media: dict[str, Any]) -> str:
-    """The largest picture: candidates are sorted, uncropped ones first. A carousel may have only its slides'."""
+    """URL of the largest picture. Candidates are sorted, uncropped first. A carousel may have only its slides'."""
     for each in (media, dig(media, "carousel_media", 0)):
         candidates = (url(one.get("url")) for one in dicts(dig(each, "image_versions2", "candidates")))
         found = next(filter(None, candidates), "") or url(dig(each, "display_uri"))
@@ -128,12 +128,12 @@ def _video_url(media: dict[str, Any]) -> str | None:
 
 
 def exact_duration(media: dict[str, Any]) -> float | None:
-    """The duration, where it is known better than in whole seconds."""
+    """The duration if it is known more exactly than in whole seconds."""
     return manifest_duration(media.get("video_dash_manifest"))
 
 
 def _file_duration(media: dict[str, Any]) -> float | None:
-    """Whole seconds, as a label in the video's URL has them."""
+    """The duration in whole seconds, from a label in the video's URL."""
     for version in dicts(media.get("video_versions")):
         label = _label(text(version.get("url")))
         seconds = number(dig(label, "duration_s"))
@@ -143,7 +143,7 @@ def _file_duration(media: dict[str, Any]) -> float | None:
 
 
 def _label(address: str) -> Any:
-    """What the platform's servers wrote into a media URL about the file, None where nothing can be read."""
+    """Decode the label with the file's properties in a media URL. None without a readable one."""
     try:
         (packed,) = parse_qs(urlsplit(address).query).get("efg", [""])[:1]
         return decode(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode(), what="efg") if packed else None
@@ -152,7 +152,7 @@ def _label(address: str) -> Any:
 
 
 def music(clips: object) -> dict[str, Any] | None:
-    """The sound of a reel: an original one, or licensed music."""
+    """The sound of a reel: original audio or licensed music."""
     original, licensed = dig(clips, "original_sound_info"), dig(clips, "music_info")
     if isinstance(original, dict) and original:
         return {

@@ -1,6 +1,6 @@
-"""Photo app: a post in each form in which the platform gives it, an account's reels, and what a share link leads to.
+"""Photo app: page objects of a post in each of its forms, of an account's reels, and of a share link.
 
-The forms differ in their keys only (``photoapp_media``, ``photoapp_graph``); the gate is the same for all.
+The forms differ in their keys only (``media``, ``graph``). Validation is the same for all.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ from web_poet import field
 
 from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
 from crawler.platforms.page import PlatformPage, missing, wrong_echo
-from crawler.platforms.photoapp import blocks as gate
-from crawler.platforms.photoapp import graph, media
+from crawler.platforms.photoapp import blocks, graph, media
 from crawler.platforms.photoapp.link import HOSTS, code_of_id, link_of_path, shortcode_of
-from crawler.platforms.photoapp.parts import played, post_id
+from crawler.platforms.photoapp.parts import nonzero_count, post_id
 from crawler.reading.json import decode, dicts, dig, find_all
 from crawler.reading.values import absolute_url, text
 
-Found = tuple[dict[str, Any] | None, dict[str, Any]]
-"""A post, None where it is withheld, and what is around it."""
+Candidate = tuple[dict[str, Any] | None, dict[str, Any]]
+"""A post (None where it is withheld) and the object around it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of the payload: under which keys a post is, and how it is read."""
+    """A form of the payload: the keys of its posts, and the functions that read them."""
 
     keys: tuple[str, ...]
-    unpack: Callable[[Any], list[Found]]
+    unpack: Callable[[Any], list[Candidate]]
     read: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
     mandatory: dict[str, str]
-    """Never-empty fields of the contract, each with its path in this form."""
+    """The contract's fields that are never empty, with their paths in this form."""
 
 
-def _wrapped(value: Any) -> list[Found]:
+def _wrapped(value: Any) -> list[Candidate]:
     if not isinstance(value, dict):
         return []
     if "if_not_gated_logged_out" not in value and not value.get("gating_ruling"):
@@ -49,16 +48,16 @@ def _wrapped(value: Any) -> list[Found]:
     return [(inner if isinstance(inner, dict) else None, value)]
 
 
-def _listed(value: Any) -> list[Found]:
+def _listed(value: Any) -> list[Candidate]:
     return [(item, item) for item in dicts(dig(value, "items"))]
 
 
-def _plain(value: Any) -> list[Found]:
+def _plain(value: Any) -> list[Candidate]:
     return [(value, value)] if isinstance(value, dict) else []
 
 
 WRAPPED = Form(("xig_polaris_media",), _wrapped, media.media_post, media.MANDATORY)
-"""What a visitor gets since 2026-06."""
+"""The logged-out page, since 2026-06."""
 LISTED = Form(
     ("xdt_api__v1__media__shortcode__web_info",),
     _listed,
@@ -75,45 +74,45 @@ GRAPH = Form(
 """The older query, and the embed page."""
 
 
-Chosen = tuple[Form, dict[str, Any] | None, dict[str, Any]]
+FormedCandidate = tuple[Form, dict[str, Any] | None, dict[str, Any]]
 """A post with its form."""
-BARE = (
+STANDALONE_KEYS = (
     *((WRAPPED, key) for key in ("media_type", "if_not_gated_logged_out")),
     *((LISTED, "items"), (GRAPH, "taken_at_timestamp")),
 )
-"""By which key a post of a form is known that stands alone."""
+"""Keys by which a post without an outer key is recognised."""
 
 
 @attrs.define(slots=False)
 class PhotoPage(PlatformPage):
-    """What all answers of the platform share. ``page_params``: ``shortcode`` as asked, where it is known."""
+    """Base class of the page objects. ``page_params``: ``shortcode``, the requested post, where it is known."""
 
     @cached_property
-    def answer(self) -> Any:
-        """The answer, where all of it is JSON; None for a page.
+    def payload(self) -> Any:
+        """The decoded response if it is JSON; None for an HTML page.
 
         Raises:
-            ExtractionFailed: it breaks off.
+            ExtractionFailed: the JSON is malformed.
         """
-        return gate.json_answer(self.response.body)
+        return blocks.json_payload(self.response.body)
 
     def values(self, key: str) -> Iterator[Any]:
-        """What stands under a key, wherever in the answer."""
-        documents = gate.page_data(self.response.body, key) if self.answer is None else (self.answer,)
+        """Yield the values of a key, at any depth."""
+        documents = blocks.page_data(self.response.body, key) if self.payload is None else (self.payload,)
         for document in documents:
             yield from find_all(document, key)
 
     def raise_for_blocks(self) -> None:
-        """Raises for answers that are no data by where they were found, by what they say, or by their status."""
-        said = None
-        with suppress(ExtractionFailed):  # what breaks off is told by its status first
-            said = self.answer
-        gate.raise_for_blocks(self.response, said)
+        """Raise for blocks and failures, by URL, message and status."""
+        payload = None
+        with suppress(ExtractionFailed):  # the status of malformed JSON comes first
+            payload = self.payload
+        blocks.raise_for_blocks(self.response, payload)
         self.raise_for_failures()
 
 
 class PostItem(dict[str, Any]):
-    """The item of a page with one field that is the whole item: each form has one function for all of a post."""
+    """The item of a post's page: its one field is the whole item, since one function reads all of a post."""
 
     def __init__(self, post: dict[str, Any]) -> None:
         super().__init__(post)
@@ -121,32 +120,32 @@ class PostItem(dict[str, Any]):
 
 @attrs.define(slots=False)
 class PostPage(PhotoPage):
-    """A post's page, or the query that its scripts send: the same data. Reads the other forms too."""
+    """A post's page, or the query of its scripts with the same data. It reads the other forms too."""
 
     source: ClassVar[str] = "page"
     item_cls: ClassVar[type[dict[str, Any]]] = PostItem
     forms: ClassVar[tuple[Form, ...]] = (WRAPPED, LISTED, GRAPH)
     keys: ClassVar[tuple[str, ...]] = tuple(key for form in (WRAPPED, LISTED, GRAPH) for key in form.keys)
-    """Under which keys the data is."""
+    """Keys of the data."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
         start = body[:200].lstrip("\ufeff \r\n\t")
-        return start.startswith(("<", "{", "[", "for (;;);")) or gate.is_refusal(body)
+        return start.startswith(("<", "{", "[", "for (;;);")) or blocks.is_refusal(body)
 
     def validate_input(self) -> None:
-        """Decides whether this is the post that was asked for.
+        """Raise unless this is the requested post.
 
         Raises:
-            TargetNotFound: no such post, or one that visitors do not see.
-            TargetRestricted: withheld by age or region, with the platform's words.
+            TargetNotFound: the post does not exist, or visitors do not see it.
+            TargetRestricted: the post is withheld by age or region; with the platform's message.
             UpstreamBlocked: the login page or a challenge.
             UpstreamRateLimited: the page without its data.
-            ExtractionFailed: no data, another post, or one of which a part that must be there is missing.
+            ExtractionFailed: no data, another post, or a post without a mandatory field.
         """
         self.raise_for_blocks()
         if self._chosen is None:
-            self._raise_for_nothing()
+            self._raise_for_no_post()
         self._raise_for_withheld()
         self._raise_for_missing()
 
@@ -158,13 +157,13 @@ class PostPage(PhotoPage):
     @cached_property
     def _post(self) -> dict[str, Any]:
         assert self._chosen is not None
-        form, found, around = self._chosen
+        form, found, outer = self._chosen
         assert found is not None
-        return form.read(found, around)
+        return form.read(found, outer)
 
     @property
     def has_exact_duration(self) -> bool:
-        """Whether a video's duration is known better than in whole seconds."""
+        """Whether a video's duration is known more exactly than in whole seconds."""
         assert self._chosen is not None
         form, found, _ = self._chosen
         if form is GRAPH:
@@ -172,11 +171,11 @@ class PostPage(PhotoPage):
         return media.exact_duration(found or {}) is not None
 
     @cached_property
-    def _asked(self) -> str:
+    def _requested_code(self) -> str:
         return text(self.page_params.get("shortcode"))
 
-    def _found(self) -> Iterator[Chosen]:
-        """Every post of the answer: those that an account's timeline lists are of another form, and none of these."""
+    def _found(self) -> Iterator[FormedCandidate]:
+        """Yield every post of the response. The posts of the owner's timeline have another form and are left out."""
         found = False
         for form in self.forms:
             for key in form.keys:
@@ -184,49 +183,49 @@ class PostPage(PhotoPage):
                     for each in form.unpack(value):
                         found = True
                         yield (form, *each)
-        if not found and isinstance(self.answer, dict):  # a post that was saved without what was around it
-            for form in [form for form, key in BARE if form in self.forms and key in self.answer][:1]:
-                yield from ((form, *each) for each in form.unpack(self.answer))
+        if not found and isinstance(self.payload, dict):  # a post that was saved without its outer keys
+            for form in [form for form, key in STANDALONE_KEYS if form in self.forms and key in self.payload][:1]:
+                yield from ((form, *each) for each in form.unpack(self.payload))
 
     @cached_property
-    def _chosen(self) -> Chosen | None:
-        """The post that was asked for; where it is not known which, the first that is not withheld.
+    def _chosen(self) -> FormedCandidate | None:
+        """The requested post. Without a requested shortcode: the first post that is not withheld.
 
         Raises:
-            ExtractionFailed: there are only others.
+            ExtractionFailed: the response has only other posts.
         """
-        others, withheld = [], None
+        requested, others, withheld = self._requested_code, [], None
         for each in self._found():
-            if self._asked and self._asked not in (_codes(*each[1:]) or {self._asked}):  # who names none names no other
+            if requested and requested not in (_codes(*each[1:]) or {requested}):  # a post without a code may be it
                 others.append(each)
             elif each[1] is not None:
                 return each
             else:
                 withheld = withheld or each
         if others and withheld is None:
-            form, found, around = others[0]
-            told = ", ".join(sorted(_codes(found, around)))
-            message = f"The page is of another post: {told} instead of {self._asked}."
-            raise wrong_echo(message, [form.keys[0], "code"], self._asked, reason="wrong_post")
+            form, found, outer = others[0]
+            codes = ", ".join(sorted(_codes(found, outer)))
+            message = f"The page is for the post {codes}, not {requested}."
+            raise wrong_echo(message, [form.keys[0], "code"], requested, reason="wrong_post")
         return withheld
 
-    def _raise_for_nothing(self) -> None:
+    def _raise_for_no_post(self) -> None:
         status = self.response.status
-        gate.raise_for_query_errors(self.answer, status)
+        blocks.raise_for_query_errors(self.payload, status)
         values = [value for key in self.keys for value in self.values(key)]
         if any(value and dig(value, "items") != [] for value in values):
-            gate.raise_if_unrecognised(self.keys[0])
+            blocks.raise_if_unrecognised(self.keys[0])
         if values:
-            raise TargetNotFound(gate.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
-        gate.raise_for_shell(self.response, self._asked or None, self.keys[0])
+            raise TargetNotFound(blocks.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
+        blocks.raise_for_shell(self.response, self._requested_code or None, self.keys[0])
 
     def _raise_for_withheld(self) -> None:
         assert self._chosen is not None
-        _, found, around = self._chosen
+        _, found, outer = self._chosen
         if found is None:
-            gate.raise_for_ruling(around.get("gating_ruling"), self.response.status)
+            blocks.raise_for_ruling(outer.get("gating_ruling"), self.response.status)
             raise TargetNotFound(
-                gate.MISSING_OR_PRIVATE, upstream_status=self.response.status, reason="missing_or_private"
+                blocks.MISSING_OR_PRIVATE, upstream_status=self.response.status, reason="missing_or_private"
             )
 
     def _raise_for_missing(self) -> None:
@@ -235,12 +234,12 @@ class PostPage(PhotoPage):
         empty = [path for name, path in form.mandatory.items() if dig(self._post, *name.split(".")) in ("", None)]
         if empty:
             paths = [[form.keys[0], *path.split(".")] for path in empty]
-            raise missing(f"The post has no {', '.join(empty)}.", *paths, reason="missing_field")
+            raise missing(f"The post lacks mandatory fields: {', '.join(empty)}.", *paths, reason="missing_field")
 
 
 @attrs.define(slots=False)
 class QueryPage(PostPage):
-    """The answer to a query of one form."""
+    """The response to a query of one form."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -249,7 +248,7 @@ class QueryPage(PostPage):
 
 @attrs.define(slots=False)
 class GraphPage(QueryPage):
-    """The older query's answer."""
+    """The older query's response."""
 
     source: ClassVar[str] = "graph"
     forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
@@ -258,7 +257,7 @@ class GraphPage(QueryPage):
 
 @attrs.define(slots=False)
 class WebInfoPage(QueryPage):
-    """The web-info query's answer: one item."""
+    """The web-info query's response: one item."""
 
     source: ClassVar[str] = "item"
     forms: ClassVar[tuple[Form, ...]] = (LISTED,)
@@ -266,12 +265,12 @@ class WebInfoPage(QueryPage):
 
 
 CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*+")', re.DOTALL)
-"""The embed page's data: JSON, as text in JSON."""
+"""The embed page's data: JSON within a JSON string."""
 
 
 @attrs.define(slots=False)
 class EmbedPage(PostPage):
-    """The small page that other sites embed: a subset of the older query's keys, of videos also the duration."""
+    """The embeddable page: a subset of the older query's keys, but with the duration of videos."""
 
     source: ClassVar[str] = "embed"
     forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
@@ -282,26 +281,26 @@ class EmbedPage(PostPage):
         return "contextJSON" in body
 
     @cached_property
-    def answer(self) -> Any:
+    def payload(self) -> Any:
         body: bytes = self.response.body
         found = CONTEXT.search(body)
         if found is None:
             if b"contextJSON" in body:
                 raise ExtractionFailed(
-                    "The page's contextJSON is no text.",
+                    "The page's contextJSON is not a string.",
                     details=[{"loc": ["contextJSON"], "msg": "Invalid JSON", "type": "json_invalid"}],
                     reason="broken_data_block",
                 )
-            return gate.json_answer(body)
+            return blocks.json_payload(body)
         context = decode(found["literal"], what="contextJSON")
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None
-        # Where the platform withholds the post there may be no key for it either.
+        # A withheld post may lack its key, too.
         return inner if dig(inner, "gql_data", "shortcode_media") else {"shortcode_media": None}
 
 
 @attrs.define(slots=False)
 class ReelsPage(PhotoPage):
-    """An account's newest reels: how often each was played, by the post's numeric id."""
+    """An account's newest reels: play counts by the post's numeric id."""
 
     source: ClassVar[str] = "reels"
     key: ClassVar[str] = "polaris_clips_connection"
@@ -311,17 +310,17 @@ class ReelsPage(PhotoPage):
         return f'"{cls.key}"' in body and not any(f'"{key}"' in body for key in PostPage.keys)
 
     def validate_input(self) -> None:
-        """Raises as a post's page does where there are no reels to read."""
+        """Raise as a post's page does if the page has no list of reels."""
         self.raise_for_blocks()
         if not any(isinstance(each, dict) for each in self.values(self.key)):
-            gate.raise_for_query_errors(self.answer, self.response.status)
-            gate.raise_for_shell(self.response, None, self.key)
+            blocks.raise_for_query_errors(self.payload, self.response.status)
+            blocks.raise_for_shell(self.response, None, self.key)
 
     @field
     def plays(self) -> dict[str, int]:
         nodes = [edge.get("node") for each in self.values(self.key) for edge in dicts(dig(each, "edges"))]
         plays = {
-            post_id(node.get("pk"), node.get("id")): played(
+            post_id(node.get("pk"), node.get("id")): nonzero_count(
                 node.get("play_count"), hidden=node.get("like_and_view_counts_disabled")
             )
             for node in dicts(nodes)
@@ -331,28 +330,28 @@ class ReelsPage(PhotoPage):
 
 @attrs.define(slots=False)
 class SharePage(PhotoPage):
-    """What a share link answers: a redirect to the post. Of its address only the shortcode is taken.
+    """The response to a share link: a redirect to the post. Only the shortcode of its URL is used.
 
-    It has no body, so nothing that was saved is ever one.
+    It has no body, so ``recognise`` never matches a saved response.
     """
 
     source: ClassVar[str] = "share"
 
     def validate_input(self) -> None:
-        """Decides whether the link leads to a post.
+        """Raise unless the link leads to a post.
 
         Raises:
-            TargetNotFound: no such link, or one to something else than a post.
+            TargetNotFound: the link does not exist, or leads to another kind of page.
             UpstreamBlocked: the login page, a challenge, another host.
-            UpstreamRateLimited, UpstreamError: as the status says.
-            ExtractionFailed: a page that does not lead on.
+            UpstreamRateLimited, UpstreamError: by the status.
+            ExtractionFailed: a page without a redirect.
         """
         if 300 <= (self.response.status or 0) < 400 and self._location is not None:
-            self._raise_for_elsewhere(self._location)
+            self._raise_for_wrong_redirect(self._location)
             return
         self.raise_for_blocks()
         if not self._shortcode:
-            gate.raise_for_shell(self.response, None, "Location")
+            blocks.raise_for_shell(self.response, None, "Location")
 
     @field
     def shortcode(self) -> str | None:
@@ -365,28 +364,32 @@ class SharePage(PhotoPage):
 
     @cached_property
     def _shortcode(self) -> str | None:
-        # A browser has followed the redirect: then the page is the post's own.
+        # A browser follows the redirect: its page is the post's own.
         link = link_of_path(urlsplit(self._location or str(self.response.url)).path)
         if link and link.shortcode:
             return link.shortcode
-        return None if self._location else gate.witnessed_shortcode(self.response.body)
+        return None if self._location else blocks.preview_shortcode(self.response.body)
 
-    def _raise_for_elsewhere(self, location: str) -> None:
-        here, there = urlsplit(str(self.response.url)), urlsplit(location)
+    def _raise_for_wrong_redirect(self, location: str) -> None:
+        source, target = urlsplit(str(self.response.url)), urlsplit(location)
         status = self.response.status
-        if there.netloc != here.netloc and there.netloc.lower() not in HOSTS:
+        if target.netloc != source.netloc and target.netloc.lower() not in HOSTS:
             raise UpstreamBlocked(
-                "The platform redirected to another host.", upstream_status=status, reason="foreign_redirect"
+                f"The platform redirected to another host: {target.netloc[:100]}",
+                upstream_status=status,
+                reason="foreign_redirect",
             )
-        gate.raise_for_blocked_path(there.path, status)
-        if there.path in {"", "/"}:
-            gate.raise_for_login(status)
+        blocks.raise_for_blocked_path(target.path, status)
+        if target.path in {"", "/"}:
+            blocks.raise_for_login(status)
         if not self._shortcode:
-            raise TargetNotFound("The link leads to no post.", upstream_status=status, reason="wrong_page_kind")
+            raise TargetNotFound(
+                "The share link does not lead to a post.", upstream_status=status, reason="wrong_page_kind"
+            )
 
 
-def _codes(found: dict[str, Any] | None, around: dict[str, Any]) -> set[str]:
-    """The shortcodes that a post names; where it names none, the one that its numeric id stands for."""
-    both = (found or {}, around)
-    told = {shortcode_of(text(each.get(key))) for each in both for key in ("code", "shortcode")} - {""}
-    return told or {code_of_id(post_id(*(each.get(key) for key in ("pk", "id") for each in both)))} - {""}
+def _codes(found: dict[str, Any] | None, outer: dict[str, Any]) -> set[str]:
+    """The shortcodes of a post, else the shortcode of its numeric id."""
+    both = (found or {}, outer)
+    codes = {shortcode_of(text(each.get(key))) for each in both for key in ("code", "shortcode")} - {""}
+    return codes or {code_of_id(post_id(*(each.get(key) for key in ("pk", "id") for each in both)))} - {""}

@@ -1,4 +1,4 @@
-"""Photo app: the parts of a post that look alike in all forms of the payload, as the contract has them."""
+"""Photo app: converts the parts of a post that are alike in all forms of the payload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crawler.reading.values import absolute_url, count, flag, iso_duration, numb
 
 ORIGIN = PLATFORM.origin
 
-# An account's two ids: a classic one, and one of the owner's other platform, so far always of this form.
+# Secondary account ids, beside the classic ones. So far they always have this form.
 _APP_ID = re.compile(r"17841\d{12}")
 # Numeric id in "POLARIS_<id>", "<id>_<owner's id>", "<id>".
 _ID = re.compile(r"(?:POLARIS_)?(?P<id>\d+)(?:_\d+)?", re.ASCII)
@@ -24,12 +24,12 @@ _KIND_WORDS = (("Sidecar", CAROUSEL), ("Carousel", CAROUSEL), ("Video", VIDEO), 
 
 
 def url(value: object) -> str:
-    """A URL, "" where there is none."""
+    """An absolute URL, or ""."""
     return absolute_url(ORIGIN, value)
 
 
 def post_id(*candidates: object) -> str:
-    """The numeric id that the first candidate holds which holds one."""
+    """The numeric id of the first candidate that contains an id, or ""."""
     for candidate in candidates:
         found = _ID.fullmatch(text(candidate))
         if found:
@@ -38,26 +38,26 @@ def post_id(*candidates: object) -> str:
 
 
 def kind_of_name(typename: object) -> int | None:
-    """The media type that a type's name stands for, whichever of the platform's words it uses."""
+    """The media type of a type's name, in any of the platform's generations."""
     name = text(typename)
     return next((kind for word, kind in _KIND_WORDS if word in name), None)
 
 
 def account_id(account: object) -> str:
-    """The classic id of an account, which some forms call ``pk`` and some ``id``."""
+    """The classic id of an account: ``pk`` in some forms, ``id`` in others."""
     classic = text(dig(account, "pk"))
     other = text(dig(account, "id"))
     return classic or ("" if _APP_ID.fullmatch(other) else other)
 
 
 def app_id(account: object) -> str:
-    """The secondary id of an account: an ``id`` beside the classic one, or one that has its form."""
+    """The secondary id of an account: an ``id`` beside the classic one, or an id of its form."""
     classic, other = text(dig(account, "pk")), text(dig(account, "id"))
     return other if (classic and other != classic) or _APP_ID.fullmatch(other) else ""
 
 
 def owner(account: object) -> dict[str, Any]:
-    """Whose post it is, without what only the page of the post knows: the timeline is added by it."""
+    """The owner of the post."""
     classic = account_id(account)
     return {
         "__typename": text(dig(account, "__typename")),
@@ -76,7 +76,7 @@ def owner(account: object) -> dict[str, Any]:
 
 
 def timeline(account: object) -> list[dict[str, Any]]:
-    """The account's newest posts, as the page lists them: pinned ones first, carousels among them."""
+    """The account's newest posts in the page's order: pinned ones first, including carousels."""
     nodes = [edge.get("node") for edge in dicts(dig(account, "polaris_ordered_timeline_connection", "edges"))]
     return [{"node": _timeline_item(node)} for node in dicts(nodes) if node.get("code") or node.get("pk")]
 
@@ -100,7 +100,7 @@ def _timeline_item(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def coauthors(accounts: object) -> list[dict[str, Any]]:
-    """Accounts that published the post too."""
+    """Accounts that published the post together with its owner."""
     return [
         {
             "id": account_id(account),
@@ -114,7 +114,7 @@ def coauthors(accounts: object) -> list[dict[str, Any]]:
 
 
 def tag(account: object, x: object, y: object) -> dict[str, Any]:
-    """A tagged account in its shell."""
+    """A tagged account in the contract's nesting."""
     user = {
         "full_name": text(dig(account, "full_name")),
         "id": account_id(account),
@@ -126,7 +126,7 @@ def tag(account: object, x: object, y: object) -> dict[str, Any]:
 
 
 def comment(node: dict[str, Any]) -> dict[str, Any]:
-    """A comment in its shell, from either form of it."""
+    """A comment in the contract's nesting, from either form."""
     writer = node.get("user") if isinstance(node.get("user"), dict) else node.get("owner")
     likes = node.get("comment_like_count")
     return {
@@ -146,17 +146,17 @@ def comment(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def comments(edges: object) -> list[dict[str, Any]]:
-    """The comments that the page shows."""
+    """The comments of the page."""
     return [comment(node) for node in dicts([edge.get("node") for edge in dicts(edges)])]
 
 
 def captions(caption: object) -> dict[str, Any]:
-    """The caption in its shell: an empty list where there is none."""
+    """The caption in the contract's nesting; an empty list for a post without one."""
     return {"edges": [{"node": {"text": text(caption)}}] if text(caption) else []}
 
 
 def location(place: object) -> dict[str, Any] | None:
-    """The place that the owner named, None where there is none."""
+    """The place that the owner named, or None."""
     if not isinstance(place, dict) or not place:
         return None
     return {
@@ -169,16 +169,16 @@ def location(place: object) -> dict[str, Any] | None:
 
 
 def manifest_duration(manifest: object) -> float | None:
-    """The exact seconds that the manifest of a video's streams states."""
+    """The exact duration in seconds, from the manifest of a video's streams."""
     found = _MANIFEST_DURATION.search(text(manifest))
     return iso_duration(found["duration"]) if found else None
 
 
 def public_count(value: object, *, hidden: object) -> int | None:
-    """A count; None where the owner hides it, by a flag or by a number below 0."""
+    """A count; None where the owner hides it, by a flag or by a negative number."""
     return None if hidden is True else count(value)
 
 
-def played(value: object, *, hidden: object) -> int | None:
-    """Plays or views; also None for the 0 that the platform fills in where it does not tell."""
+def nonzero_count(value: object, *, hidden: object) -> int | None:
+    """Plays or views; None also for 0, the platform's placeholder for an undisclosed count."""
     return public_count(value, hidden=hidden) or None

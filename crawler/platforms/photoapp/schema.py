@@ -1,4 +1,4 @@
-"""Photo app: what its scraper takes, and the post that it gives (specification 2.2)."""
+"""Photo app: the params and the data of its scraper (specification 2.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class PostParams(Params):
     """A post, by any of the platform's links to it."""
 
     url: str = Field(max_length=2_000, json_schema_extra={"format": "uri"})
-    """URL of a post or reel, or a share link. Only the code in it counts; the rest is ignored."""
+    """URL of a post or reel, or a share link. Only the code in it is used."""
 
     @field_validator("url")
     @classmethod
@@ -22,7 +22,7 @@ class PostParams(Params):
 
     @property
     def link(self) -> Link:
-        """What the URL leads to."""
+        """The parsed URL."""
         return link_of_url(self.url)
 
 
@@ -30,27 +30,27 @@ class Dimensions(Model):
     """Size of the picture in pixels."""
 
     height: int | None
-    """Height; null where the page does not tell."""
+    """Height; null where not stated."""
     width: int | None
-    """Width; null where not told. Of the upload in the logged-out page's form, of the shown picture in older ones."""
+    """Width; null where not stated. Size of the upload on the logged-out page, of the shown picture in older forms."""
 
 
 class Count(Model):
-    """A number in the platform's shell."""
+    """A number in the platform's nesting."""
 
     count: int | None
-    """The number; null where the owner hides it or the page does not tell. Never -1."""
+    """The number; null where the owner hides it or where not stated. Never -1."""
 
 
 class CaptionText(Model):
     """A caption."""
 
     text: str
-    """As the platform has it, with line breaks and emoji."""
+    """Text of the caption, with line breaks and emoji."""
 
 
 class CaptionEdge(Model):
-    """The caption in the platform's shell."""
+    """The caption in the platform's nesting."""
 
     node: CaptionText
 
@@ -63,14 +63,14 @@ class Captions(Model):
 
 
 class CommentOwner(Model):
-    """Who wrote a comment."""
+    """The author of a comment."""
 
     id: str
-    """The account's classic id, "" where the page does not tell."""
+    """The account's classic id, "" where not stated."""
     username: str
     """The account's name."""
     is_verified: bool | None
-    """Whether the account is verified; null where the page does not tell."""
+    """Whether the account is verified; null where not stated."""
     profile_pic_url: str
     """URL of the account's picture."""
 
@@ -81,37 +81,37 @@ class Comment(Model):
     id: str
     """The comment's id."""
     text: str
-    """As written."""
+    """Text of the comment."""
     created_at: int | None
-    """Unix seconds; null where the page does not tell."""
+    """Unix seconds; null where not stated."""
     owner: CommentOwner
     edge_liked_by: Count
 
 
 class CommentEdge(Model):
-    """A comment in the platform's shell."""
+    """A comment in the platform's nesting."""
 
     node: Comment
 
 
 class Comments(Model):
-    """How many comments there are, and those that the page shows."""
+    """The number of comments, and the comments of the page."""
 
     count: int | None
-    """All comments; null where the page does not tell."""
+    """Number of all comments; null where not stated."""
     edges: list[CommentEdge]
-    """The first of them, as far as the page shows them; often none."""
+    """The first comments, as far as the page has them; often empty."""
 
 
 class TaggedUser(Model):
-    """An account that is tagged."""
+    """A tagged account."""
 
     full_name: str
-    """Displayed name, "" where there is none."""
+    """Displayed name, or ""."""
     id: str
     """The account's classic id."""
     is_verified: bool | None
-    """Whether the account is verified; null where the page does not tell."""
+    """Whether the account is verified; null where not stated."""
     profile_pic_url: str
     """URL of the account's picture."""
     username: str
@@ -119,17 +119,17 @@ class TaggedUser(Model):
 
 
 class Tag(Model):
-    """A tag, and where in the picture it is."""
+    """A tag and its position in the picture."""
 
     user: TaggedUser
     x: float | None
-    """From the left edge, 0 to 1; often 0 on videos; null where the page does not tell."""
+    """From the left edge, 0 to 1; often 0 on videos; null where not stated."""
     y: float | None
     """From the upper edge, 0 to 1."""
 
 
 class TagEdge(Model):
-    """A tag in the platform's shell."""
+    """A tag in the platform's nesting."""
 
     node: Tag
 
@@ -138,7 +138,7 @@ class Tags(Model):
     """The tagged accounts."""
 
     edges: list[TagEdge]
-    """Empty where nobody is tagged."""
+    """Empty for a post without tags."""
 
 
 class Coauthor(Model):
@@ -149,9 +149,9 @@ class Coauthor(Model):
     username: str
     """The account's name."""
     full_name: str
-    """Displayed name, "" where the page does not tell."""
+    """Displayed name, "" where not stated."""
     is_verified: bool | None
-    """Whether the account is verified; null where the page does not tell."""
+    """Whether the account is verified; null where not stated."""
     profile_pic_url: str
     """URL of the account's picture."""
 
@@ -160,15 +160,15 @@ class Music(Model):
     """The sound of a reel."""
 
     artist_name: str
-    """The artist; of an original sound the account's name."""
+    """The artist; for original audio the account's name."""
     song_name: str
     """Title of the sound."""
     uses_original_audio: bool | None
-    """True where the sound was recorded with a reel, false where it is licensed music."""
+    """True for a sound that was recorded with a reel, false for licensed music."""
     should_mute_audio: bool | None
-    """Whether the platform mutes it; null where the page does not tell."""
+    """Whether the platform mutes it; null where not stated."""
     should_mute_audio_reason: str
-    """Why it does, "" where it does not."""
+    """The reason for muting, or ""."""
     audio_id: str
     """The platform's id of the sound."""
 
@@ -179,20 +179,20 @@ class Location(Model):
     id: str
     """The platform's id of the place."""
     has_public_page: bool | None
-    """Whether it has a page; null where not told."""
+    """Whether it has a page; null where not stated."""
     name: str
     """Its name."""
     slug: str
-    """Its name as in URLs, "" where not told."""
+    """Its name as in URLs, "" where not stated."""
     address_json: str | None
-    """Its address, JSON as text; null where the platform gives none."""
+    """Its address as a JSON string; null where not stated."""
 
 
 class TimelineUser(Model):
-    """Whose post a timeline item is."""
+    """The owner of a timeline item."""
 
     id: str
-    """The account's secondary id (17841…), as the platform has it."""
+    """The account's secondary id (17841…), in the platform's form."""
     pk: str
     """The account's classic id."""
     username: str
@@ -200,16 +200,16 @@ class TimelineUser(Model):
 
 
 class TimelineItem(Model):
-    """One of the owner's posts, as the page lists them; ids as the platform has them."""
+    """One of the owner's posts in the page's list; ids in the platform's form."""
 
     is_media: str = Field(alias="__isXIGPolarisMedia")
     """The same as ``__typename``."""
     typename: str = Field(alias="__typename")
     """XIGPolarisImageMedia, XIGPolarisVideoMedia or XIGPolarisCarouselMedia."""
     accessibility_caption: str
-    """What the picture shows, in English; "" where there is no such text."""
+    """Description of the picture in English, or ""."""
     caption: CaptionText
-    """The caption; its text is "" where the post has none."""
+    """The caption; its text is "" for a post without one."""
     code: str
     """Its shortcode."""
     display_uri: str
@@ -228,39 +228,39 @@ class TimelineItem(Model):
 
 
 class TimelineEdge(Model):
-    """A timeline item in the platform's shell."""
+    """A timeline item in the platform's nesting."""
 
     node: TimelineItem
 
 
 class Timeline(Model):
-    """The owner's newest posts, pinned ones first; carousels are among them."""
+    """The owner's newest posts, pinned ones first, including carousels."""
 
     edges: list[TimelineEdge]
     """Twelve at most. Empty where the page has no timeline, as in all forms but the logged-out page."""
 
 
 class Owner(Model):
-    """Whose post it is."""
+    """The owner of the post."""
 
     typename: str = Field(alias="__typename")
-    """The platform's word for an account, "" where it gives none."""
+    """The platform's type name of an account, or ""."""
     full_name: str
-    """Displayed name, "" where there is none."""
+    """Displayed name, or ""."""
     id: str = Field(min_length=1)
     """The account's classic numeric id. Never empty."""
     app_id: str
-    """The platform's secondary account id (17841…), "" where not told."""
+    """The platform's secondary account id (17841…), "" where not stated."""
     is_private: bool | None
-    """Whether only followers see its posts; null where the page does not tell."""
+    """Whether only followers see its posts; null where not stated."""
     is_unpublished: bool | None
-    """Whether the account is withdrawn; null where the page does not tell."""
+    """Whether the account is withdrawn; null where not stated."""
     is_verified: bool | None
-    """Whether the account is verified; null where the page does not tell."""
+    """Whether the account is verified; null where not stated."""
     pk: str
     """The same as ``id``."""
     profile_image_uri: str
-    """URL of the smallest picture of the account, "" where not told."""
+    """URL of the smallest picture of the account, "" where not stated."""
     profile_pic_url: str
     """URL of the account's picture."""
     username: str = Field(min_length=1)
@@ -274,40 +274,40 @@ class Post(Model):
     typename: str = Field(alias="__typename")
     """XDTGraphImage, XDTGraphVideo or XDTGraphSidecar (a carousel)."""
     accessibility_caption: str
-    """What the picture shows, in English; "" where there is no such text."""
+    """Description of the picture in English, or ""."""
     clips_music_attribution_info: Music | None
-    """The sound of a reel; null for photos and carousels, and where the page does not tell."""
+    """The sound of a reel; null for photos and carousels, and where not stated."""
     coauthor_producers: list[Coauthor]
-    """Accounts that published it too."""
+    """Accounts that published the post together with its owner."""
     comments_disabled: bool | None
-    """Whether comments are switched off; null where the page does not tell."""
+    """Whether comments are switched off; null where not stated."""
     dimensions: Dimensions
     display_url: str = Field(min_length=1)
-    """URL of the largest picture that is not cropped; of a video its cover. Signed: it expires. Never empty."""
+    """URL of the largest uncropped picture; for a video its cover. Signed: it expires. Never empty."""
     edge_media_preview_like: Count
     """Likes; null where the owner hides them."""
     edge_media_to_caption: Captions
     edge_media_to_comment: Comments
     edge_media_to_tagged_user: Tags
     has_audio: bool | None
-    """Whether a video has sound; null where the page does not tell."""
+    """Whether a video has sound; null where not stated."""
     id: str = Field(pattern=r"^[0-9]+$")
     """The post's numeric id. Never empty."""
     is_ad: bool | None
-    """Whether it is an advertisement; null where the page does not tell, as the logged-out page."""
+    """Whether it is an advertisement; null where not stated, as in the logged-out page."""
     is_affiliate: bool | None
-    """Whether it earns its owner a commission; null where the page does not tell."""
+    """Whether it earns its owner a commission; null where not stated."""
     is_paid_partnership: bool | None
-    """Whether it is marked as paid; null where the page does not tell."""
+    """Whether it is marked as paid; null where not stated."""
     is_video: bool
-    """True for videos and reels; false for photos and carousels, also where these hold videos."""
+    """True for videos and reels; false for photos and carousels, also for carousels with videos."""
     like_and_view_counts_disabled: bool | None
-    """Whether the owner hides the counts; null where the page does not tell."""
+    """Whether the owner hides the counts; null where not stated."""
     location: Location | None
-    """The place that the owner named; null where there is none."""
+    """The place that the owner named, or null."""
     owner: Owner
     product_type: str
-    """feed, clips, carousel_container or igtv; "" where the page does not tell."""
+    """feed, clips, carousel_container or igtv; "" where not stated."""
     shortcode: str = Field(min_length=1)
     """The code in the post's URL. Never empty."""
     taken_at_timestamp: int = Field(gt=0)
@@ -315,24 +315,24 @@ class Post(Model):
     thumbnail_src: str
     """URL of a smaller picture."""
     video_duration: float | None
-    """Seconds, whole ones where only those are known. Null for photos and carousels, and where not told."""
+    """Duration in seconds, as exact as the platform states it. Null for photos and carousels, and where not stated."""
     video_play_count: int | None
-    """Plays; null for photos and carousels, where hidden, and where the page does not tell. Never 0."""
+    """Plays; null for photos and carousels, where hidden, and where not stated. Never 0."""
     video_url: str | None
     """URL of the video; signed: it expires. Null for photos and carousels."""
     video_view_count: int | None
-    """Views; null for photos and carousels, where hidden, and where the page does not tell. Never 0."""
+    """Views; null for photos and carousels, where hidden, and where not stated. Never 0."""
 
 
 class PostShell(Model):
-    """The post under the platform's name for it."""
+    """The post under the platform's key."""
 
     xdt_shortcode_media: Post
 
 
 class PostData(Model):
-    """What the scraper gives: the post in two shells."""
+    """The scraper's data: the post in two levels of nesting."""
 
     data: PostShell
     success: bool
-    """Always true: a failure has no data."""
+    """Always true, since failures have no data."""

@@ -1,4 +1,4 @@
-"""The simulated microblog's accounts and posts: what it knows. Pages and truth are both made from it."""
+"""The simulated microblog's accounts and posts: the source of its pages and of the expected records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-# No call to strftime: its names change with the locale.
+# strftime is not used, since its names depend on the locale.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 NEWEST = 1_791_000_000
 """Unix seconds of the newest post of every account."""
@@ -67,7 +67,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who posts."""
+    """The author of posts."""
 
     id: str
     handle: str
@@ -95,7 +95,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What somebody posted."""
+    """A post or repost."""
 
     id: str
     author: User
@@ -103,10 +103,10 @@ class Post:
     text: str
     tags: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
-    """Short and long form."""
+    """Pairs of short and expanded URL."""
     media: tuple[Media, ...] = ()
     long: bool = False
-    """Whether the platform keeps the whole text apart, and a cut one with the post."""
+    """Whether the post has a truncated text, and the whole text separately as a note."""
     replies: int = 0
     likes: int = 0
     saves: int = 0
@@ -116,28 +116,28 @@ class Post:
     repost_of: Post | None = None
     quote_of: Post | None = None
     quote_id: str = ""
-    """The quoted post's id, also where that post is gone."""
+    """The quoted post's id, also of a deleted post."""
     reply_handle: str = ""
     reply_id: str = ""
     wrapped: bool = False
-    """Whether it comes with a note around it on who may answer."""
+    """Whether the payload wraps it in limits on replies."""
     carded: bool = False
 
     @property
     def whole(self) -> str:
-        """The text as it was written, with short links, without the link to its media."""
+        """The whole text with short links, without the link to its media."""
         return self.text + "".join(f" #{tag}" for tag in self.tags) + "".join(f" {short}" for short, _ in self.links)
 
     @property
     def caption(self) -> str:
-        """What a reader is to see."""
+        """The expected caption."""
         if self.repost_of:
             return self.repost_of.caption
         return self.text + "".join(f" #{tag}" for tag in self.tags) + "".join(f" {long}" for _, long in self.links)
 
     @property
     def served(self) -> str:
-        """The text as it is served with the post: escaped, cut where it is long, with the media's link at its end."""
+        """The text in payloads: escaped, truncated if it is long, with the link to its media at the end."""
         if self.repost_of:
             return html.escape(f"RT @{self.repost_of.author.handle}: {self.repost_of.whole[:110]}…", quote=False)
         shown = self.whole[:270] if self.long else self.whole
@@ -145,7 +145,7 @@ class Post:
 
 
 def date_text(seconds: int) -> str:
-    """A moment as the platform writes it."""
+    """Format Unix seconds in the platform's form."""
     moment = datetime.fromtimestamp(seconds, UTC)
     day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
     clock = f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
@@ -153,14 +153,14 @@ def date_text(seconds: int) -> str:
 
 
 class Inventor:
-    """Makes users and posts, the same for the same seed."""
+    """Invents users and posts, the same for the same seed."""
 
     def __init__(self, seed: str) -> None:
-        self.rng = random.Random(seed)  # noqa: S311  # an invented world, no secret
+        self.rng = random.Random(seed)  # noqa: S311  # invented data, not a secret
         self._last = 0
 
     def user(self, handle: str, *, protected: bool = False) -> User:
-        """Somebody of that handle."""
+        """Invent a user with that handle."""
         rng = self.rng
         bare = rng.random() < 0.2
         return User(
@@ -184,7 +184,7 @@ class Inventor:
         )
 
     def post(self, author: User, time: int) -> Post:
-        """A plain post of somebody."""
+        """Invent a plain post of an author."""
         rng = self.rng
         long = rng.random() < 0.12
         text = f"{rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.choice(_OBJECTS)}"
@@ -239,6 +239,6 @@ class Inventor:
         return "".join(self.rng.choice(letters) for _ in range(10))
 
     def _id(self, time: int) -> str:
-        """An id that tells the time, each another one."""
+        """A unique id with a time stamp."""
         self._last += 1
         return str(((time * 1000 - ID_EPOCH_MS) << 22) + self._last)

@@ -1,4 +1,4 @@
-"""The simulated microblog's truth: the contract's record, from what it knows and from which sources speak."""
+"""The simulated microblog's expected records, from the account and the sources that respond."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ON_FRAGMENTS = {
     "statuses_count",
     "verified_type",
 }
-"""What the newest client's posts say of their author."""
+"""Author fields in the newest client's posts."""
 TEXTS = {
     "created_at",
     "description",
@@ -36,7 +36,7 @@ TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """What there is to be known of a target, and by whom."""
+    """The data of a target, and the sources that respond."""
 
     user: User
     shape: str
@@ -44,7 +44,7 @@ class Exposed:
     newest: list[Post]
     embedded: list[Post]
     served: list[Post]
-    """The timeline's posts on this page, and on the first."""
+    """The timeline's posts of this page. ``first_served``: of the first page."""
     first_served: list[Post]
     pinned: Post | None
     number: int
@@ -52,79 +52,79 @@ class Exposed:
     more: bool
 
 
-def record(it: Exposed) -> dict[str, Any]:
-    """The contract's data object."""
-    speaks = "timeline" in it.sources and not it.user.protected
+def record(exposed: Exposed) -> dict[str, Any]:
+    """Build the contract's data object."""
+    has_timeline = "timeline" in exposed.sources and not exposed.user.protected
     return {
-        "data": {"additional": {"profile_demographics": _profile(it)}, "main": _posts(it)},
-        "hasMore": speaks and it.more,
+        "data": {"additional": {"profile_demographics": _profile(exposed)}, "main": _posts(exposed)},
+        "hasMore": has_timeline and exposed.more,
         "nextCursor": "",
     }
 
 
-def _profile(it: Exposed) -> dict[str, Any]:
-    whole = _whole(it.user)
-    newer = {name: value for name, value in whole.items() if it.shape in {"A", "B"} or name != "listed_count"}
+def _profile(exposed: Exposed) -> dict[str, Any]:
+    whole = _whole(exposed.user)
+    newer = {name: value for name, value in whole.items() if exposed.shape in {"A", "B"} or name != "listed_count"}
     fragment = {name: value for name, value in whole.items() if name in ON_FRAGMENTS}
     known: dict[str, dict[str, Any]] = {
         "user": newer,
-        "timeline": (fragment if it.shape == "D" else newer) if it.served else {},
+        "timeline": (fragment if exposed.shape == "D" else newer) if exposed.served else {},
         "page": {name: value for name, value in whole.items() if name not in NOT_ON_PAGES},
-        "embed": whole | {"followers_count": it.user.followers - it.stale} if it.embedded else {},
+        "embed": whole | {"followers_count": exposed.user.followers - exposed.stale} if exposed.embedded else {},
     }
-    asked = set(it.sources)
-    if it.number > 1:
-        asked &= {"timeline", "user"}
-    elif it.embedded and "embed" in it.sources:
-        asked -= {"user"}  # nothing is left for it to tell
+    sources = set(exposed.sources)
+    if exposed.number > 1:
+        sources &= {"timeline", "user"}
+    elif exposed.embedded and "embed" in exposed.sources:
+        sources -= {"user"}  # the embed has the whole profile
     found: dict[str, Any] = {name: "" if name in TEXTS else None for name in whole}
     for source in ("embed", "page", "timeline", "user"):
-        if source in asked:
+        if source in sources:
             found |= known[source]
     return found
 
 
-def _whole(who: User) -> dict[str, Any]:
+def _whole(user: User) -> dict[str, Any]:
     return {
-        "created_at": date_text(who.created),
-        "description": who.about,
-        "favourites_count": who.likes,
-        "followers_count": who.followers,
-        "friends_count": who.following,
-        "listed_count": who.lists,
-        "media_count": who.media,
-        "statuses_count": who.posts,
-        "is_blue_verified": who.blue,
-        "protected": who.protected,
+        "created_at": date_text(user.created),
+        "description": user.about,
+        "favourites_count": user.likes,
+        "followers_count": user.followers,
+        "friends_count": user.following,
+        "listed_count": user.lists,
+        "media_count": user.media,
+        "statuses_count": user.posts,
+        "is_blue_verified": user.blue,
+        "protected": user.protected,
         "verified": False,
-        "location": who.location,
-        "name": who.name,
-        "profile_banner_url": who.banner,
-        "profile_image_url_https": who.picture,
-        "screen_name": who.handle,
-        "url": who.link,
-        "verified_type": who.kind,
+        "location": user.location,
+        "name": user.name,
+        "profile_banner_url": user.banner,
+        "profile_image_url_https": user.picture,
+        "screen_name": user.handle,
+        "url": user.link,
+        "verified_type": user.kind,
     }
 
 
-def _posts(it: Exposed) -> list[dict[str, Any]]:
-    timeline = it.served if "timeline" in it.sources else []
-    newest = it.newest if "page" in it.sources else []
-    first = ([it.pinned] if it.pinned else []) + it.first_served
+def _posts(exposed: Exposed) -> list[dict[str, Any]]:
+    timeline = exposed.served if "timeline" in exposed.sources else []
+    newest = exposed.newest if "page" in exposed.sources else []
+    first = ([exposed.pinned] if exposed.pinned else []) + exposed.first_served
     early = [post for post in newest if post not in first]
-    if it.number > 1:
-        return [post_record(post) for post in timeline if post != it.pinned and post not in early]
+    if exposed.number > 1:
+        return [post_record(post) for post in timeline if post != exposed.pinned and post not in early]
     if timeline:
-        top = [it.pinned] if it.pinned else []
-        rest = [post for post in timeline if post != it.pinned]
+        top = [exposed.pinned] if exposed.pinned else []
+        rest = [post for post in timeline if post != exposed.pinned]
         return [post_record(post) for post in [*top, *early, *rest]]
-    embedded = it.embedded if "embed" in it.sources else []
+    embedded = exposed.embedded if "embed" in exposed.sources else []
     late = [post for post in embedded if post not in newest]
     return [post_record(post) for post in newest] + [post_record(post, embedded=True) for post in late]
 
 
 def post_record(post: Post, *, embedded: bool = False) -> dict[str, Any]:
-    """The contract's post object; an embed does not know views and bookmarks."""
+    """Build the contract's post object. Embeds lack views and bookmarks."""
     inner = post.repost_of
     media = (inner or post).media
     return {

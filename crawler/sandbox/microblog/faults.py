@@ -1,4 +1,4 @@
-"""What the simulated microblog can do wrong, source by source, and what is still true of an account then."""
+"""The simulated microblog's faults, source by source, and their effect on the expected record."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ ALL = (PAGE, EMBED, USER, TIMELINE)
 
 @dataclass(frozen=True)
 class Call:
-    """A request to a source for an account, and the honest answer to it."""
+    """A request to a source for an account, and the honest response to it."""
 
-    ask: FakeRequest
+    request: FakeRequest
     source: str
     handle: str
     honest: HonestAnswer
     first_id: bool
-    """Whether the query id is the one that the account's call was first made with."""
+    """Whether the query id is the same as in the first request for the account and query."""
 
 
 Damage = Callable[[Call], Answer]
 
 
-def nobody(source: str) -> Answer:
-    """What a source says of a handle that does not exist."""
+def missing_account(source: str) -> Answer:
+    """The response of a source for a handle that does not exist."""
     if source in CALLS:
         return as_json({"data": {}})
     about = "The user profile you&#x27;re looking for could not be found."
@@ -44,8 +44,8 @@ def _refused(_: Call) -> Answer:
     return 403, {}, other_page("403", "Forbidden")
 
 
-def _nobody(call: Call) -> Answer:
-    return nobody(call.source)
+def _missing_account(call: Call) -> Answer:
+    return missing_account(call.source)
 
 
 def _no_entries(call: Call) -> Answer:
@@ -61,13 +61,13 @@ def _stale_first(call: Call) -> Answer:
 
 
 def _missing_flag(call: Call) -> Answer:
-    if "a_brand_new_flag_enabled" in call.ask.args.get("features", ""):
+    if "a_brand_new_flag_enabled" in call.request.args.get("features", ""):
         return call.honest()
     return error(336, "The following features cannot be null: a_brand_new_flag_enabled", 400)
 
 
-def _as_it_is(call: Call) -> Answer:
-    """Another account's answer is damage enough."""
+def _honest(call: Call) -> Answer:
+    """The honest response, which for these faults is another account's."""
     return call.honest()
 
 
@@ -80,7 +80,7 @@ def _cut(call: Call) -> Answer:
 
 
 def _renamed(call: Call) -> Answer:
-    """Posts whose parts have new names."""
+    """Rename the keys of mandatory parts."""
     status, headers, body = call.honest()
     for name in (b"full_text", b"created_at_ms", b"created_at", b"screen_name"):
         body = body.replace(name + b'"', name + b'3"').replace(name + b":", name + b"3:")
@@ -101,8 +101,8 @@ def _cursors_only(call: Call) -> Answer:
 
 
 def _same_cursor(call: Call) -> Answer:
-    """From the second page on the cursor leads to where it came from."""
-    sent = orjson.loads(call.ask.args["variables"]).get("cursor")
+    """Repeat the page's own cursor, from the second page on."""
+    sent = orjson.loads(call.request.args["variables"]).get("cursor")
     status, headers, body = call.honest()
     if not sent:
         return status, headers, body
@@ -110,7 +110,7 @@ def _same_cursor(call: Call) -> Answer:
 
 
 def _stale_cursor(call: Call) -> Answer:
-    if orjson.loads(call.ask.args["variables"]).get("cursor"):
+    if orjson.loads(call.request.args["variables"]).get("cursor"):
         return error(214, "BadRequest: cursor", 400)
     return call.honest()
 
@@ -133,8 +133,8 @@ def _error(code: int, message: str, status: int = 200) -> Damage:
 
 
 def _unavailable(_: Call) -> Answer:
-    gone = {"__typename": "UserUnavailable", "message": "User is suspended", "reason": "Suspended"}
-    return as_json({"data": {"user": {"rest_id": "1", "result": gone}}})
+    unavailable = {"__typename": "UserUnavailable", "message": "User is suspended", "reason": "Suspended"}
+    return as_json({"data": {"user": {"rest_id": "1", "result": unavailable}}})
 
 
 _challenge = _page(403, "Just a moment...", '<script src="/cdn-cgi/challenge-platform/h/b"></script>')
@@ -143,96 +143,102 @@ _no_login = _error(37, "Not authorized.", 403)
 _empty_shell = _page(200, "X", '<div id="root"></div>')
 
 _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
-    # Name: code, about, and which sources do what. A source that is not named answers honestly.
-    "page-off": ("OK", "no public page", {PAGE: _refused}),
-    "embed-off": ("OK", "no embed", {EMBED: _refused}),
-    "user-off": ("OK", "no call for the user", {USER: _refused}),
-    "timeline-off": ("OK", "no call for the posts", {TIMELINE: _refused}),
-    "calls-off": ("OK", "no calls", dict.fromkeys(CALLS, _refused)),
-    "only-page": ("OK", "nothing but the public page", dict.fromkeys((EMBED, *CALLS), _refused)),
-    "only-embed": ("OK", "nothing but the embed", dict.fromkeys((PAGE, *CALLS), _refused)),
-    "only-calls": ("OK", "nothing but the calls", dict.fromkeys((PAGE, EMBED), _refused)),
-    "only-user": ("UPSTREAM_BLOCKED", "nothing that has posts", dict.fromkeys((PAGE, EMBED, TIMELINE), _refused)),
-    "all-off": ("UPSTREAM_BLOCKED", "no source at all", dict.fromkeys(ALL, _refused)),
-    "not-found": ("TARGET_NOT_FOUND", "404 with the platform's words", {PAGE: _nobody}),
-    "soft-gone": ("TARGET_NOT_FOUND", "200 with them", {PAGE: _page(200, "X", "<p>This account doesn’t exist</p>")}),
-    "not-found-by-call": ("TARGET_NOT_FOUND", "a call without data", {
-        PAGE: _refused, EMBED: _no_entries, USER: _nobody,
+    # Name: code, description, and the damage by source. A source that is not listed responds honestly.
+    "page-off": ("OK", "the public page is refused", {PAGE: _refused}),
+    "embed-off": ("OK", "the embed is refused", {EMBED: _refused}),
+    "user-off": ("OK", "the query for the user is refused", {USER: _refused}),
+    "timeline-off": ("OK", "the query for the posts is refused", {TIMELINE: _refused}),
+    "calls-off": ("OK", "all queries are refused", dict.fromkeys(CALLS, _refused)),
+    "only-page": ("OK", "only the public page responds", dict.fromkeys((EMBED, *CALLS), _refused)),
+    "only-embed": ("OK", "only the embed responds", dict.fromkeys((PAGE, *CALLS), _refused)),
+    "only-calls": ("OK", "only the queries respond", dict.fromkeys((PAGE, EMBED), _refused)),
+    "only-user": ("UPSTREAM_BLOCKED", "only the user query responds", dict.fromkeys((PAGE, EMBED, TIMELINE), _refused)),
+    "all-off": ("UPSTREAM_BLOCKED", "all sources are refused", dict.fromkeys(ALL, _refused)),
+    "not-found": ("TARGET_NOT_FOUND", "404 with the platform's message", {PAGE: _missing_account}),
+    "soft-gone": ("TARGET_NOT_FOUND", "the message with status 200", {
+        PAGE: _page(200, "X", "<p>This account doesn’t exist</p>"),
     }),
-    "suspended": ("TARGET_RESTRICTED", "a page that says so", {PAGE: _page(200, "X", "<p>Account suspended</p>")}),
-    "suspended-by-call": ("TARGET_RESTRICTED", "a user who is none", {
+    "not-found-by-call": ("TARGET_NOT_FOUND", "a query response without data, the page refused", {
+        PAGE: _refused, EMBED: _no_entries, USER: _missing_account,
+    }),
+    "suspended": ("TARGET_RESTRICTED", "a page with the platform's message", {
+        PAGE: _page(200, "X", "<p>Account suspended</p>"),
+    }),
+    "suspended-by-call": ("TARGET_RESTRICTED", "a placeholder instead of the user", {
         PAGE: _refused, EMBED: _refused, USER: _unavailable,
     }),
     "suspended-by-code": (
         "TARGET_RESTRICTED",
-        "error 63",
+        "error 63 of the query",
         {PAGE: _refused, EMBED: _refused, USER: _error(63, "User has been suspended.")},
     ),
-    "login-wall": ("UPSTREAM_BLOCKED", "a login everywhere", {
+    "login-wall": ("UPSTREAM_BLOCKED", "login pages and login errors from all sources", {
         PAGE: _login, EMBED: _login, **dict.fromkeys(CALLS, _no_login),
     }),
-    "login-page": ("OK", "a login instead of the page", {PAGE: _login}),
-    "challenge": ("UPSTREAM_BLOCKED", "a page that asks whether a human is there", dict.fromkeys(ALL, _challenge)),
-    "soft-challenge": ("UPSTREAM_BLOCKED", "the same as 200", dict.fromkeys(ALL, _page(200, "Just a moment...", ""))),
-    "no-data": ("EXTRACTION_FAILED", "nothing to read, and no word why", {
+    "login-page": ("OK", "a redirect to the login page instead of the public page", {PAGE: _login}),
+    "challenge": ("UPSTREAM_BLOCKED", "403 with a challenge page", dict.fromkeys(ALL, _challenge)),
+    "soft-challenge": ("UPSTREAM_BLOCKED", "a challenge page with status 200", dict.fromkeys(
+        ALL, _page(200, "Just a moment...", ""),
+    )),
+    "no-data": ("EXTRACTION_FAILED", "responses without data", {
         PAGE: _empty_shell, EMBED: _empty_shell, **dict.fromkeys(CALLS, _text(200, "{}")),
     }),
-    "broken": ("EXTRACTION_FAILED", "data that ends in the middle", dict.fromkeys(ALL, _cut)),
-    "broken-page": ("OK", "a page that ends in the middle of its data", {PAGE: _cut}),
-    "blind": ("EXTRACTION_FAILED", "parts that have new names", dict.fromkeys(ALL, _renamed)),
-    "wrong-profile": ("EXTRACTION_FAILED", "another profile", dict.fromkeys((PAGE, EMBED, USER), _as_it_is)),
-    "wrong-profile-once": ("OK", "the same, at first", dict.fromkeys((PAGE, EMBED, USER), _as_it_is)),
-    "stale-ids": ("OK", "the calls' ids are out of date", dict.fromkeys(CALLS, _stale)),
-    "stale-first-id": ("OK", "the first of them is", dict.fromkeys(CALLS, _stale_first)),
-    "missing-flag": ("OK", "the calls want a flag that is new", dict.fromkeys(CALLS, _missing_flag)),
-    "token-refused": ("OK", "the calls take no token", dict.fromkeys(CALLS, _error(239, "Bad guest token", 403))),
-    "token-refused-once": ("OK", "the calls want a newer token", dict.fromkeys(CALLS, _text(403, "Forbidden"))),
-    "calls-for-members": ("OK", "the calls are not for guests", dict.fromkeys(CALLS, _no_login)),
-    "calls-limited": ("OK", "too many calls", dict.fromkeys(CALLS, _error(88, "Rate limit exceeded.", 429))),
-    "calls-failing": ("OK", "the calls report trouble", dict.fromkeys(CALLS, _error(131, "Internal"))),
-    "calls-overloaded": ("OK", "the calls shed load", dict.fromkeys(CALLS, _error(0, "LoadShed"))),
-    "calls-as-pages": ("OK", "markup instead of data", dict.fromkeys(CALLS, _page(200, "X", "Something went wrong"))),
-    "errors-beside": ("OK", "errors beside data", dict.fromkeys(CALLS, _errors_beside)),
-    "all-limited": ("UPSTREAM_RATE_LIMITED", "429 in each source's own words", {
+    "broken": ("EXTRACTION_FAILED", "truncated data from all sources", dict.fromkeys(ALL, _cut)),
+    "broken-page": ("OK", "a public page with truncated data", {PAGE: _cut}),
+    "blind": ("EXTRACTION_FAILED", "renamed keys of mandatory parts", dict.fromkeys(ALL, _renamed)),
+    "wrong-profile": ("EXTRACTION_FAILED", "another account's profile", dict.fromkeys((PAGE, EMBED, USER), _honest)),
+    "wrong-profile-once": ("OK", "the same on the first request", dict.fromkeys((PAGE, EMBED, USER), _honest)),
+    "stale-ids": ("OK", "all query ids are out of date", dict.fromkeys(CALLS, _stale)),
+    "stale-first-id": ("OK", "the first query id is out of date", dict.fromkeys(CALLS, _stale_first)),
+    "missing-flag": ("OK", "the queries require a new flag", dict.fromkeys(CALLS, _missing_flag)),
+    "token-refused": ("OK", "the queries reject all tokens", dict.fromkeys(CALLS, _error(239, "Bad guest token", 403))),
+    "token-refused-once": ("OK", "the queries reject the first token", dict.fromkeys(CALLS, _text(403, "Forbidden"))),
+    "calls-for-members": ("OK", "the queries are not open to guests", dict.fromkeys(CALLS, _no_login)),
+    "calls-limited": ("OK", "429 for queries", dict.fromkeys(CALLS, _error(88, "Rate limit exceeded.", 429))),
+    "calls-failing": ("OK", "error 131 of the queries", dict.fromkeys(CALLS, _error(131, "Internal"))),
+    "calls-overloaded": ("OK", "an overload error of the queries", dict.fromkeys(CALLS, _error(0, "LoadShed"))),
+    "calls-as-pages": ("OK", "HTML instead of JSON", dict.fromkeys(CALLS, _page(200, "X", "Something went wrong"))),
+    "errors-beside": ("OK", "errors beside complete data", dict.fromkeys(CALLS, _errors_beside)),
+    "all-limited": ("UPSTREAM_RATE_LIMITED", "429 in each source's own form", {
         PAGE: _text(429, ""), EMBED: _text(429, "Rate limit exceeded\n"),
         **dict.fromkeys(CALLS, _error(88, "Rate limit exceeded.", 429)),
     }),
-    "embed-limited": ("OK", "429 of twenty bytes", {EMBED: _text(429, "Rate limit exceeded\n")}),
+    "embed-limited": ("OK", "429 with one line of text", {EMBED: _text(429, "Rate limit exceeded\n")}),
     "embed-empty": ("OK", "an embed without entries", {EMBED: _no_entries}),
-    "only-cursors": ("OK", "a timeline without posts, which a guest may get", {TIMELINE: _cursors_only}),
-    "same-cursor": ("OK", "a second page that leads to itself", {TIMELINE: _same_cursor}),
-    "stale-cursor": ("OK", "a cursor that is not taken (any more)", {TIMELINE: _stale_cursor}),
+    "only-cursors": ("OK", "a timeline with cursors but without posts", {TIMELINE: _cursors_only}),
+    "same-cursor": ("OK", "the second page repeats its own cursor", {TIMELINE: _same_cursor}),
+    "stale-cursor": ("OK", "the cursor of the second page is rejected (`INVALID_REQUEST`)", {TIMELINE: _stale_cursor}),
 }  # fmt: skip
 
 FAULTS = COMMON | {name: Fault(code, about) for name, (code, about, _) in _OWN.items()}
-"""What the microblog can do wrong, by name; the handles are those of ``Site.faults``."""
+"""The microblog's faults by name. ``Site.faults`` has their handles."""
 
-MISTAKEN = frozenset({"wrong-profile"})
-"""Faults that get the honest answer for ``OTHER_HANDLE`` in place of the one for their own account."""
+WRONG_PROFILE_FAULTS = frozenset({"wrong-profile"})
+"""Faults with the honest response for ``OTHER_HANDLE`` instead of their own account."""
 OTHER_HANDLE = "iron_meadow"
 
-_PASSING = {
+_COMPLETE_AFTER_RETRY = {
     "errors-beside", "missing-flag", "same-cursor", "stale-cursor", "stale-first-id",
     "token-refused-once", "wrong-profile-once",
 }  # fmt: skip
-"""Faults after which every source has spoken."""
+"""Faults after which every source still contributes to the record."""
 
 
 def applies_to(name: str, source: str) -> bool:
-    """Whether a fault is one of this source."""
+    """Whether a fault affects this source."""
     return (name in COMMON and source != "") or (name in _OWN and source in _OWN[name][2])
 
 
-def silent(name: str) -> set[str]:
-    """The sources that say nothing."""
-    return set() if name not in _OWN or name in _PASSING else set(_OWN[name][2])
+def failing_sources(name: str) -> set[str]:
+    """The sources that contribute nothing to the record."""
+    return set() if name not in _OWN or name in _COMPLETE_AFTER_RETRY else set(_OWN[name][2])
 
 
-def ends(name: str, number: int) -> bool:
-    """Whether the timeline ends with this page although there are further posts."""
+def ends_early(name: str, number: int) -> bool:
+    """Whether the timeline ends with this page although the account has further posts."""
     return name == "only-cursors" or (name == "same-cursor" and number > 1)
 
 
 def damaged(name: str, call: Call) -> Answer:
-    """The answer of a fault of the microblog's own."""
+    """The response of one of the microblog's own faults."""
     return _OWN[name][2][call.source](call)

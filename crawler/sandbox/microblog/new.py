@@ -1,4 +1,4 @@
-"""The simulated microblog's users, posts and timelines, as its newest client has them."""
+"""The simulated microblog's users, posts and timelines in the shape of its newest client."""
 
 from __future__ import annotations
 
@@ -10,92 +10,92 @@ from crawler.sandbox.microblog.old import variants
 from crawler.sandbox.microblog.user import b64
 
 KEY = "__key"
-"""The id under which an object becomes a record of its own."""
+"""Key of the id under which an object becomes a record of its own."""
 
 
-def user(who: User, *, whole: bool) -> dict[str, Any]:
-    """A user; ``whole`` is the one whose page it is, the others are fragments beside their posts."""
-    core: dict[str, Any] = {"__typename": "UserCore", "screen_name": who.handle, "name": who.name}
-    verification: dict[str, Any] = {"__typename": "UserVerification", "is_blue_verified": who.blue}
-    verification["verified_type"] = who.kind or None
+def user_payload(user: User, *, whole: bool) -> dict[str, Any]:
+    """Build a user: ``whole`` for the owner of the page, else the fragment beside a post."""
+    core: dict[str, Any] = {"__typename": "UserCore", "screen_name": user.handle, "name": user.name}
+    verification: dict[str, Any] = {"__typename": "UserVerification", "is_blue_verified": user.blue}
+    verification["verified_type"] = user.kind or None
     made: dict[str, Any] = {
-        KEY: b64(f"User:{who.id}"),
+        KEY: b64(f"User:{user.id}"),
         "__typename": "User",
         "core": core,
-        "rest_id": who.id,
-        "avatar": {"__typename": "UserAvatar", "image_url": who.picture},
+        "rest_id": user.id,
+        "avatar": {"__typename": "UserAvatar", "image_url": user.picture},
         "relationship_counts": {
             "__typename": "UserRelationshipCounts",
-            "followers": who.followers,
-            "following": who.following,
+            "followers": user.followers,
+            "following": user.following,
         },
-        "tweet_counts": {"__typename": "UserTweetCounts", "tweets": who.posts},
+        "tweet_counts": {"__typename": "UserTweetCounts", "tweets": user.posts},
         "profile_image_shape": "Circle",
         "identity_profile_labels_highlighted_label": {"__typename": "HighlightedUserLabelResponse", "label": None},
-        "privacy": {"__typename": "UserPrivacy", "protected": who.protected},
+        "privacy": {"__typename": "UserPrivacy", "protected": user.protected},
         "verification": verification,
-        "id": b64(f"User:{who.id}"),
+        "id": b64(f"User:{user.id}"),
     }
     if whole:
-        core["created_at_ms"] = who.created * 1000
+        core["created_at_ms"] = user.created * 1000
         verification["verified"] = False
-        made["profile_bio"] = {"__typename": "UserProfileBio", "description": html.escape(who.about, quote=False)}
+        made["profile_bio"] = {"__typename": "UserProfileBio", "description": html.escape(user.about, quote=False)}
     return made
 
 
-def post(it: Post, *, depth: int = 0) -> dict[str, Any]:
-    """A post."""
-    quoted = it.quote_id if depth == 0 and not it.repost_of else ""
-    placeholder = it.repost_of is not None
+def post_payload(post: Post, *, depth: int = 0) -> dict[str, Any]:
+    """Build a post."""
+    quoted = post.quote_id if depth == 0 and not post.repost_of else ""
+    placeholder = post.repost_of is not None
     counts: dict[str, Any] = {
         "__typename": "ApiCounts",
-        "bookmark_count": 0 if placeholder else it.saves,
-        "favorite_count": 0 if placeholder else it.likes,
-        "reply_count": 0 if placeholder else it.replies,
-        "retweet_count": it.repost_of.shares if it.repost_of else it.shares,
+        "bookmark_count": 0 if placeholder else post.saves,
+        "favorite_count": 0 if placeholder else post.likes,
+        "reply_count": 0 if placeholder else post.replies,
+        "retweet_count": post.repost_of.shares if post.repost_of else post.shares,
     }
     if depth:
         del counts["bookmark_count"]
-    text = it.served
-    shown = not it.long and not placeholder
+    text = post.served
+    shown = not post.long and not placeholder
     return {
-        KEY: b64(f"Tweet:{it.id}"),
+        KEY: b64(f"Tweet:{post.id}"),
         "__typename": "Tweet",
-        "rest_id": it.id,
-        "core": {"__typename": "TweetCore", "user_results": user_results(it.author)},
+        "rest_id": post.id,
+        "core": {"__typename": "TweetCore", "user_results": user_results(post.author)},
         "legacy": {
             "__typename": "LegacyTweet",
-            "retweeted_status_results": post_results(it.repost_of, depth=1) if it.repost_of else None,
-            "possibly_sensitive": False if it.media else None,
+            "retweeted_status_results": post_results(post.repost_of, depth=1) if post.repost_of else None,
+            "possibly_sensitive": False if post.media else None,
             "lang": "en",
         },
         "counts": counts,
-        "views": {"__typename": "ViewCountInfo", **({} if it.views is None else {"count": str(it.views)})},
+        "views": {"__typename": "ViewCountInfo", **({} if post.views is None else {"count": str(post.views)})},
         "details": {
             "__typename": "TBirdData",
             "conversation_control": None,
             "display_text_range": [0, len(text)],
             "self_thread_metadata": None,
             "full_text": text,
-            "hashtag_entities": [{"__typename": "HashtagEntity", "text": tag} for tag in it.tags] if shown else [],
+            "hashtag_entities": [{"__typename": "HashtagEntity", "text": tag} for tag in post.tags] if shown else [],
             "timestamp_entities": [],
             "cashtag_entities": [],
             "smarttags": [],
-            "created_at_ms": it.time * 1000,
+            "created_at_ms": post.time * 1000,
         },
         "mention_entities": [],
-        "reply_to_results": _reply(it),
-        "reply_to_user_results": _reply_user(it),
-        "media_entities2": [_media(each, text) for each in it.media] if not placeholder else [],
-        "quoted_tweet_results": _quoted(it) if quoted else None,
+        "reply_to_results": _reply(post),
+        "reply_to_user_results": _reply_user(post),
+        "media_entities2": [_media(each, text) for each in post.media] if not placeholder else [],
+        "quoted_tweet_results": _quoted(post) if quoted else None,
         "card": None,
         "jetfuel_attachment": None,
         "article": None,
         "cashtag_attachments": [],
         "birdwatch_pivot": None,
         "content_disclosure": None,
-        "url_entities": [_link(text, short, long) for short, long in it.links] if shown else [],
-        "note_tweet": _note(it) if it.long else None,
+        "url_entities": [_link(text, short, long) for short, long in post.links] if shown else [],
+        "note_tweet": _note(post) if post.long else None,
         "grok_translated_post_with_availability": {
             "__typename": "ApiGrokTranslateResponse",
             "is_available": False,
@@ -105,58 +105,74 @@ def post(it: Post, *, depth: int = 0) -> dict[str, Any]:
         "reaction_context": None,
         "place": {"__typename": "ApiPlace", "full_name": None, "id": None},
         "super_follows_conversation_user_results": None,
-        "id": b64(f"Tweet:{it.id}"),
+        "id": b64(f"Tweet:{post.id}"),
     }
 
 
-def post_results(it: Post, *, depth: int = 0) -> dict[str, Any]:
-    """A post as something that may be missing."""
-    made: dict[str, Any] = {KEY: f"TweetResults:{it.id}", "__typename": "TweetResults", "result": post(it, depth=depth)}
-    return made | {"id": b64(f"TweetResults:{it.id}"), "rest_id": it.id}
+def post_results(post: Post, *, depth: int = 0) -> dict[str, Any]:
+    """Build the wrapper of a post, which exists also for missing posts."""
+    made: dict[str, Any] = {
+        KEY: f"TweetResults:{post.id}",
+        "__typename": "TweetResults",
+        "result": post_payload(post, depth=depth),
+    }
+    return made | {"id": b64(f"TweetResults:{post.id}"), "rest_id": post.id}
 
 
-def user_results(who: User, *, whole: bool = False) -> dict[str, Any]:
-    """A user as somebody who may be missing."""
-    made_id = b64(f"UserResults:{who.id}")
-    return {KEY: made_id, "__typename": "UserResults", "result": user(who, whole=whole), "id": made_id}
+def user_results(user: User, *, whole: bool = False) -> dict[str, Any]:
+    """Build the wrapper of a user, which exists also for missing users."""
+    made_id = b64(f"UserResults:{user.id}")
+    return {KEY: made_id, "__typename": "UserResults", "result": user_payload(user, whole=whole), "id": made_id}
 
 
-def _quoted(it: Post) -> dict[str, Any]:
-    if it.quote_of:
-        return post_results(it.quote_of, depth=1)
-    gone = {"__typename": "BlurredMediaTombstone", "text": "Log in to X to view this post."} if int(it.id) % 2 else None
-    return {KEY: f"TweetResults:{it.quote_id}", "__typename": "TweetResults", "result": gone, "rest_id": it.quote_id}
+def _quoted(post: Post) -> dict[str, Any]:
+    if post.quote_of:
+        return post_results(post.quote_of, depth=1)
+    unavailable = (
+        {"__typename": "BlurredMediaTombstone", "text": "Log in to X to view this post."} if int(post.id) % 2 else None
+    )
+    return {
+        KEY: f"TweetResults:{post.quote_id}",
+        "__typename": "TweetResults",
+        "result": unavailable,
+        "rest_id": post.quote_id,
+    }
 
 
-def _reply(it: Post) -> dict[str, Any] | None:
-    if not it.reply_id:
+def _reply(post: Post) -> dict[str, Any] | None:
+    if not post.reply_id:
         return None
-    return {KEY: f"TweetResults:{it.reply_id}", "__typename": "TweetResults", "result": None, "rest_id": it.reply_id}
+    return {
+        KEY: f"TweetResults:{post.reply_id}",
+        "__typename": "TweetResults",
+        "result": None,
+        "rest_id": post.reply_id,
+    }
 
 
-def _reply_user(it: Post) -> dict[str, Any] | None:
-    if not it.reply_handle:
+def _reply_user(post: Post) -> dict[str, Any] | None:
+    if not post.reply_handle:
         return None
-    who = {
+    user = {
         KEY: b64("User:12"),
         "__typename": "User",
-        "core": {"__typename": "UserCore", "screen_name": it.reply_handle},
+        "core": {"__typename": "UserCore", "screen_name": post.reply_handle},
     }
-    return {KEY: b64(f"UserResults:{it.reply_handle}"), "__typename": "UserResults", "result": who}
+    return {KEY: b64(f"UserResults:{post.reply_handle}"), "__typename": "UserResults", "result": user}
 
 
-def _note(it: Post) -> dict[str, Any]:
+def _note(post: Post) -> dict[str, Any]:
     entity_set = {
         "__typename": "EntitySet",
-        "hashtags": [{"__typename": "HashtagEntity", "text": tag} for tag in it.tags],
+        "hashtags": [{"__typename": "HashtagEntity", "text": tag} for tag in post.tags],
         "symbols": [],
         "smarttags": [],
-        "urls": [_link(it.whole, short, long) for short, long in it.links],
+        "urls": [_link(post.whole, short, long) for short, long in post.links],
         "timestamps": None,
         "user_mentions": [],
     }
-    note_id, results_id = b64(f"NoteTweet:{it.id}"), b64(f"NoteTweetResults:{it.id}")
-    note = {KEY: note_id, "__typename": "NoteTweet", "text": it.whole, "entity_set": entity_set, "id": note_id}
+    note_id, results_id = b64(f"NoteTweet:{post.id}"), b64(f"NoteTweetResults:{post.id}")
+    note = {KEY: note_id, "__typename": "NoteTweet", "text": post.whole, "entity_set": entity_set, "id": note_id}
     results = {KEY: results_id, "__typename": "NoteTweetResults", "result": note, "id": results_id}
     return {"__typename": "NoteTweetData", "is_expandable": True, "note_tweet_results": results}
 
@@ -196,13 +212,13 @@ def _media(each: Media, text: str) -> dict[str, Any]:
     }
 
 
-def entry(it: Post, *, kind: str = "tweet") -> dict[str, Any]:
-    """A timeline's entry of a post."""
-    entry_id = f"{kind}-{it.id}"
+def entry(post: Post, *, kind: str = "tweet") -> dict[str, Any]:
+    """Build the timeline entry of a post."""
+    entry_id = f"{kind}-{post.id}"
     shown = {
         "__typename": "TimelineTweet",
         "promoted_metadata": None,
-        "tweet_results": post_results(it),
+        "tweet_results": post_results(post),
         "display_type": "Tweet",
         "social_context": None,
         "has_moderated_replies": None,
@@ -225,16 +241,16 @@ def entry(it: Post, *, kind: str = "tweet") -> dict[str, Any]:
         "__typename": "TimelineTimelineEntry",
         "content": content,
         "entry_id": entry_id,
-        "sort_index": it.id,
+        "sort_index": post.id,
     }
 
 
 def call_timeline(posts: list[Post], pinned: Post | None, following: str, *, end: bool) -> dict[str, Any]:
-    """The answer of the newest client's call for a user's posts."""
+    """Build the response to the newest client's query for a user's posts."""
     instructions: list[dict[str, Any]] = []
     if pinned:
         instructions.append({"__typename": "TimelinePinEntry", "entry": entry(pinned)})
-    entries = [entry(it) for it in posts]
+    entries = [entry(post) for post in posts]
     if following:
         bottom = {"__typename": "TimelineTimelineCursor", "cursor_type": "Bottom", "value": following}
         entries.append({"entry_id": "cursor-bottom-1", "sort_index": "1", "content": bottom})
@@ -247,7 +263,7 @@ def call_timeline(posts: list[Post], pinned: Post | None, following: str, *, end
 
 
 def plain(value: Any) -> Any:
-    """Nested objects, without the ids of records."""
+    """Strip the ids of records from nested objects."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items() if key != KEY}
     return [plain(each) for each in value] if isinstance(value, list) else value

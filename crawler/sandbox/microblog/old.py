@@ -1,4 +1,4 @@
-"""The simulated microblog's posts and timelines, as the calls of three generations and embeds give them."""
+"""The simulated microblog's posts and timelines in the shapes of three API generations and of embeds."""
 
 from __future__ import annotations
 
@@ -7,98 +7,102 @@ from dataclasses import replace
 from typing import Any
 
 from crawler.sandbox.microblog.account import Media, Post, User, date_text
-from crawler.sandbox.microblog.user import NEW, OLDEST, b64, oldest_user, user
+from crawler.sandbox.microblog.user import NEW, OLDEST, b64, oldest_user, user_payload
 
 # Posts
 
 
-def post(it: Post, shape: str, *, depth: int = 0) -> dict[str, Any]:
-    """A post as the calls of a generation give it."""
+def post_payload(post: Post, shape: str, *, depth: int = 0) -> dict[str, Any]:
+    """Build a post in the shape of an API generation."""
     made: dict[str, Any] = {
         "__typename": "Tweet",
-        "core": {"user_results": {"result": user(it.author, shape)}},
+        "core": {"user_results": {"result": user_payload(post.author, shape)}},
         "edit_control": {
-            "edit_tweet_ids": [it.id],
-            "editable_until_msecs": str(it.time * 1000 + 3_600_000),
+            "edit_tweet_ids": [post.id],
+            "editable_until_msecs": str(post.time * 1000 + 3_600_000),
             "edits_remaining": "5",
-            "is_edit_eligible": not it.reply_id,
+            "is_edit_eligible": not post.reply_id,
         },
         "grok_translated_post_with_availability": {"is_available": False},
         "is_translatable": False,
-        "legacy": legacy(it, sparse=shape == NEW),
+        "legacy": legacy(post, sparse=shape == NEW),
         "quick_promote_eligibility": {"eligibility": "IneligibleNotProfessional"},
-        "rest_id": it.id,
+        "rest_id": post.id,
         "source": '<a href="https://mobile.x.com" rel="nofollow">Web App</a>',
         "unmention_data": {},
-        "views": {"state": "Enabled"} if it.views is None else {"count": str(it.views), "state": "EnabledWithCount"},
+        "views": {"state": "Enabled"}
+        if post.views is None
+        else {"count": str(post.views), "state": "EnabledWithCount"},
     }
-    if it.long:
-        made["note_tweet"] = _note(it)
-    if it.carded:
-        made["card"] = _card(it)
-        made["article"] = _article(it)
+    if post.long:
+        made["note_tweet"] = _note(post)
+    if post.carded:
+        made["card"] = _card(post)
+        made["article"] = _article(post)
         made["previous_counts"] = dict.fromkeys(
             ("bookmark_count", "favorite_count", "quote_count", "reply_count", "retweet_count"), 1
         )
-        made["edit_control"] = {"edit_control_initial": made["edit_control"], "initial_tweet_id": it.id}
-    if it.repost_of:
-        made["legacy"]["retweeted_status_result"] = {"result": post(it.repost_of, shape, depth=depth + 1)}
-    if it.quote_id and not it.repost_of:
+        made["edit_control"] = {"edit_control_initial": made["edit_control"], "initial_tweet_id": post.id}
+    if post.repost_of:
+        made["legacy"]["retweeted_status_result"] = {"result": post_payload(post.repost_of, shape, depth=depth + 1)}
+    if post.quote_id and not post.repost_of:
         if depth:
-            made["quotedRefResult"] = {"result": {"__typename": "Tweet", "rest_id": it.quote_id}}
-        elif it.quote_of is None:
-            gone = {
+            made["quotedRefResult"] = {"result": {"__typename": "Tweet", "rest_id": post.quote_id}}
+        elif post.quote_of is None:
+            unavailable = {
                 "__typename": "TweetTombstone",
                 "tombstone": {"__typename": "TextTombstone", "text": {"text": "Gone"}},
             }
-            made["quoted_status_result"] = {"result": gone} if int(it.id) % 2 else {}
+            made["quoted_status_result"] = {"result": unavailable} if int(post.id) % 2 else {}
         else:
-            made["quoted_status_result"] = {"result": post(it.quote_of, shape, depth=1)}
-    if it.wrapped:
+            made["quoted_status_result"] = {"result": post_payload(post.quote_of, shape, depth=1)}
+    if post.wrapped:
         del made["__typename"]
         return {"__typename": "TweetWithVisibilityResults", "limitedActionResults": _limits(), "tweet": made}
     return made
 
 
-def legacy(it: Post, *, sparse: bool) -> dict[str, Any]:
-    """The part of a post that all generations of the calls share, and that embeds are made of."""
-    text = it.served
+def legacy(post: Post, *, sparse: bool) -> dict[str, Any]:
+    """Build the part of a post that all API generations share, and embeds consist of."""
+    text = post.served
     entities: dict[str, Any] = {
-        "hashtags": [] if it.long or it.repost_of else [{"indices": _span(text, f"#{t}"), "text": t} for t in it.tags],
+        "hashtags": []
+        if post.long or post.repost_of
+        else [{"indices": _span(text, f"#{t}"), "text": t} for t in post.tags],
         "symbols": [],
-        "urls": [] if it.long or it.repost_of else [_link(text, short, long) for short, long in it.links],
+        "urls": [] if post.long or post.repost_of else [_link(text, short, long) for short, long in post.links],
         "user_mentions": [],
     }
-    if it.reply_handle:
+    if post.reply_handle:
         mention = {
             "id_str": "12",
-            "indices": [0, len(it.reply_handle) + 1],
+            "indices": [0, len(post.reply_handle) + 1],
             "name": "x",
-            "screen_name": it.reply_handle,
+            "screen_name": post.reply_handle,
         }
         entities["user_mentions"] = [mention]
-    media = [] if it.repost_of else [_media(it, each, text) for each in it.media]
+    media = [] if post.repost_of else [_media(post, each, text) for each in post.media]
     if media:
         entities["media"] = media[:1]
-    placeholder = it.repost_of is not None
+    placeholder = post.repost_of is not None
     made: dict[str, Any] = {
-        "bookmark_count": 0 if placeholder else it.saves,
+        "bookmark_count": 0 if placeholder else post.saves,
         "bookmarked": False,
-        "conversation_id_str": it.reply_id or it.id,
-        "created_at": date_text(it.time),
+        "conversation_id_str": post.reply_id or post.id,
+        "created_at": date_text(post.time),
         "display_text_range": [0, len(text) - (24 if media else 0)],
         "entities": {key: value for key, value in entities.items() if value or not sparse},
-        "favorite_count": 0 if placeholder else it.likes,
+        "favorite_count": 0 if placeholder else post.likes,
         "favorited": False,
         "full_text": text,
-        "id_str": it.id,
-        "is_quote_status": bool(it.quote_id) or bool(it.repost_of and it.repost_of.quote_id),
+        "id_str": post.id,
+        "is_quote_status": bool(post.quote_id) or bool(post.repost_of and post.repost_of.quote_id),
         "lang": "en",
-        "quote_count": 0 if placeholder else it.quotes,
-        "reply_count": 0 if placeholder else it.replies,
-        "retweet_count": it.repost_of.shares if it.repost_of else it.shares,
+        "quote_count": 0 if placeholder else post.quotes,
+        "reply_count": 0 if placeholder else post.replies,
+        "retweet_count": post.repost_of.shares if post.repost_of else post.shares,
         "retweeted": False,
-        "user_id_str": it.author.id,
+        "user_id_str": post.author.id,
     }
     if media:
         made |= {
@@ -106,13 +110,13 @@ def legacy(it: Post, *, sparse: bool) -> dict[str, Any]:
             "possibly_sensitive": False,
             "possibly_sensitive_editable": True,
         }
-    if it.reply_handle:
-        made |= {"in_reply_to_screen_name": it.reply_handle, "in_reply_to_user_id_str": "12"}
-    if it.reply_id:
-        made["in_reply_to_status_id_str"] = it.reply_id
-    if it.quote_id:
-        expanded = f"https://x.com/i/status/{it.quote_id}"
-        made["quoted_status_id_str"] = it.quote_id
+    if post.reply_handle:
+        made |= {"in_reply_to_screen_name": post.reply_handle, "in_reply_to_user_id_str": "12"}
+    if post.reply_id:
+        made["in_reply_to_status_id_str"] = post.reply_id
+    if post.quote_id:
+        expanded = f"https://x.com/i/status/{post.quote_id}"
+        made["quoted_status_id_str"] = post.quote_id
         made["quoted_status_permalink"] = {
             "url": "https://t.co/qqqqqqqqqq",
             "expanded": expanded,
@@ -121,39 +125,39 @@ def legacy(it: Post, *, sparse: bool) -> dict[str, Any]:
     return made
 
 
-def embedded(it: Post, stale: int) -> dict[str, Any]:
-    """A post as embeds have it: flat, with its author inside, without views and bookmarks."""
-    made = legacy(it, sparse=False)
-    for unknown in ("bookmark_count", "bookmarked", "user_id_str"):
-        del made[unknown]
-    who = oldest_user(it.author, stale=stale) | {"id_str": it.author.id, "is_blue_verified": it.author.blue}
-    who |= {"protected": it.author.protected}
-    made |= {"id": 0, "permalink": f"/{it.author.handle}/status/{it.id}", "text": it.served, "user": who}
-    if it.long:
-        made["full_text"] = made["text"] = html.escape(it.whole, quote=False) + (
-            f" {it.media[0].short}" if it.media else ""
+def embedded(post: Post, stale: int) -> dict[str, Any]:
+    """Build a post of an embed: flat, with its author inside, without views and bookmarks."""
+    made = legacy(post, sparse=False)
+    for key in ("bookmark_count", "bookmarked", "user_id_str"):
+        del made[key]
+    user = oldest_user(post.author, stale=stale) | {"id_str": post.author.id, "is_blue_verified": post.author.blue}
+    user |= {"protected": post.author.protected}
+    made |= {"id": 0, "permalink": f"/{post.author.handle}/status/{post.id}", "text": post.served, "user": user}
+    if post.long:
+        made["full_text"] = made["text"] = html.escape(post.whole, quote=False) + (
+            f" {post.media[0].short}" if post.media else ""
         )
-        made["entities"] = legacy(replace(it, long=False), sparse=False)["entities"]
-    if it.repost_of:
-        made["retweeted_status"] = embedded(it.repost_of, 0)
-    if it.quote_of and not it.repost_of:
-        made["quoted_status"] = embedded(it.quote_of, 0)
+        made["entities"] = legacy(replace(post, long=False), sparse=False)["entities"]
+    if post.repost_of:
+        made["retweeted_status"] = embedded(post.repost_of, 0)
+    if post.quote_of and not post.repost_of:
+        made["quoted_status"] = embedded(post.quote_of, 0)
     return made
 
 
-def _note(it: Post) -> dict[str, Any]:
+def _note(post: Post) -> dict[str, Any]:
     entity_set = {
-        "hashtags": [{"indices": _span(it.whole, f"#{tag}"), "text": tag} for tag in it.tags],
+        "hashtags": [{"indices": _span(post.whole, f"#{tag}"), "text": tag} for tag in post.tags],
         "symbols": [],
-        "urls": [_link(it.whole, short, long) for short, long in it.links],
+        "urls": [_link(post.whole, short, long) for short, long in post.links],
         "user_mentions": [{"id_str": "12", "indices": [0, 1], "name": "x", "screen_name": "x"}],
     }
     result = {
         "entity_set": entity_set,
-        "id": b64(f"NoteTweet:{it.id}"),
+        "id": b64(f"NoteTweet:{post.id}"),
         "media": {"inline_media": []},
         "richtext": {"richtext_tags": []},
-        "text": it.whole,
+        "text": post.whole,
     }
     return {"is_expandable": True, "note_tweet_results": {"result": result}}
 
@@ -167,12 +171,12 @@ def _link(text: str, short: str, long: str) -> dict[str, Any]:
     return {"display_url": "example.org/…", "expanded_url": long, "indices": _span(text, short), "url": short}
 
 
-def _media(it: Post, each: Media, text: str) -> dict[str, Any]:
+def _media(post: Post, each: Media, text: str) -> dict[str, Any]:
     box = {"h": 675, "resize": "fit", "w": 1200}
     made: dict[str, Any] = {
         "allow_download_status": {"allow_download": True},
         "display_url": "pic.x.com/abc",
-        "expanded_url": f"https://x.com/{it.author.handle}/status/{it.id}/photo/1",
+        "expanded_url": f"https://x.com/{post.author.handle}/status/{post.id}/photo/1",
         "ext_media_availability": {"status": "Available"},
         "features": {
             size: {"faces": [{"h": 60, "w": 60, "x": 1, "y": 2}]} for size in ("large", "medium", "small", "orig")
@@ -194,7 +198,7 @@ def _media(it: Post, each: Media, text: str) -> dict[str, Any]:
 
 
 def variants(each: Media, *, explicit: bool = False) -> list[dict[str, Any]]:
-    """A video's files; the stream is no file, and names no bitrate."""
+    """Build a video's variants: its files, and a stream without a bitrate."""
     files: list[dict[str, Any]] = [
         {"bitrate": rate, "content_type": "video/mp4", "url": url} for rate, url in each.files
     ]
@@ -207,18 +211,18 @@ def variants(each: Media, *, explicit: bool = False) -> list[dict[str, Any]]:
     return files
 
 
-def _card(it: Post) -> dict[str, Any]:
+def _card(post: Post) -> dict[str, Any]:
     image = {"height": 419, "url": "https://pbs.twimg.com/card_img/1/x?format=png&name=800x419", "width": 800}
     palette = {"palette": [{"percentage": 96.25, "rgb": {"blue": 255, "green": 255, "red": 255}}]}
     values = [
         {"key": "thumbnail_image", "value": {"image_value": image, "type": "IMAGE"}},
         {"key": "title", "value": {"string_value": "A card", "type": "STRING"}},
         {"key": "vanity_url", "value": {"scribe_key": "vanity_url", "string_value": "example.org", "type": "STRING"}},
-        {"key": "site", "value": {"user_value": {"id_str": it.author.id, "path": []}, "type": "USER"}},
+        {"key": "site", "value": {"user_value": {"id_str": post.author.id, "path": []}, "type": "USER"}},
         {"key": "thumbnail_image_color", "value": {"image_color_value": palette, "type": "IMAGE_COLOR"}},
     ]
     platform = {"platform": {"audience": {"name": "production"}, "device": {"name": "Swift", "version": "12"}}}
-    refs = [{"result": user(it.author, NEW)}]
+    refs = [{"result": user_payload(post.author, NEW)}]
     return {
         "legacy": {
             "binding_values": values,
@@ -231,7 +235,7 @@ def _card(it: Post) -> dict[str, Any]:
     }
 
 
-def _article(it: Post) -> dict[str, Any]:
+def _article(post: Post) -> dict[str, Any]:
     info = {
         "__typename": "ApiImage",
         "color_info": {"palette": [{"percentage": 96.25, "rgb": {"blue": 255, "green": 255, "red": 255}}]},
@@ -241,11 +245,11 @@ def _article(it: Post) -> dict[str, Any]:
     }
     result = {
         "cover_media": {"id": "QQ==", "media_id": "1", "media_info": info, "media_key": "3_1"},
-        "id": b64(f"ArticleEntity:{it.id}"),
-        "lifecycle_state": {"modified_at_secs": it.time},
-        "metadata": {"first_published_at_secs": it.time},
+        "id": b64(f"ArticleEntity:{post.id}"),
+        "lifecycle_state": {"modified_at_secs": post.time},
+        "metadata": {"first_published_at_secs": post.time},
         "preview_text": "full_text of an article is no text of a post",
-        "rest_id": it.id,
+        "rest_id": post.id,
         "title": "An article",
     }
     return {"article_results": {"result": result}}
@@ -264,7 +268,7 @@ def _limits() -> dict[str, Any]:
 
 
 def timeline(shape: str, entries: list[dict[str, Any]], pinned: dict[str, Any] | None, *, end: bool) -> dict[str, Any]:
-    """The answer of the call for a user's posts."""
+    """Build the response to the query for a user's posts."""
     instructions: list[dict[str, Any]] = [{"type": "TimelineClearCache"}]
     if pinned:
         instructions.append({"entry": pinned, "type": "TimelinePinEntry"})
@@ -276,13 +280,13 @@ def timeline(shape: str, entries: list[dict[str, Any]], pinned: dict[str, Any] |
     return {"data": {"user": {"result": {"__typename": "User", key: held}}}}
 
 
-def entry(it: Post, shape: str, *, pinned: bool = False, promoted: bool = False) -> dict[str, Any]:
-    """A timeline's entry of a post."""
+def entry(post: Post, shape: str, *, pinned: bool = False, promoted: bool = False) -> dict[str, Any]:
+    """Build the timeline entry of a post."""
     shown: dict[str, Any] = {
         "__typename": "TimelineTweet",
         "itemType": "TimelineTweet",
         "tweetDisplayType": "Tweet",
-        "tweet_results": {"result": post(it, shape)},
+        "tweet_results": {"result": post_payload(post, shape)},
     }
     if pinned:
         shown["socialContext"] = {"contextType": "Pin", "text": "Pinned", "type": "TimelineGeneralContext"}
@@ -294,15 +298,15 @@ def entry(it: Post, shape: str, *, pinned: bool = False, promoted: bool = False)
         "entryType": "TimelineTimelineItem",
         "itemContent": shown,
     }
-    return {"content": content, "entryId": f"tweet-{it.id}", "sortIndex": it.id}
+    return {"content": content, "entryId": f"tweet-{post.id}", "sortIndex": post.id}
 
 
 def conversation(posts: list[Post], shape: str) -> dict[str, Any]:
-    """A reply together with what it answers."""
+    """Build the entry of a reply and the post that it replies to."""
     name = f"profile-conversation-{posts[-1].id}"
     items = [
-        {"dispensable": True, "entryId": f"{name}-tweet-{it.id}", "item": _module_item(entry(it, shape))}
-        for it in posts
+        {"dispensable": True, "entryId": f"{name}-tweet-{post.id}", "item": _module_item(entry(post, shape))}
+        for post in posts
     ]
     content = {
         "__typename": "TimelineTimelineModule",
@@ -310,21 +314,24 @@ def conversation(posts: list[Post], shape: str) -> dict[str, Any]:
         "displayType": "VerticalConversation",
         "entryType": "TimelineTimelineModule",
         "items": items,
-        "metadata": {"conversationMetadata": {"allTweetIds": [it.id for it in posts], "enableDeduplication": True}},
+        "metadata": {"conversationMetadata": {"allTweetIds": [post.id for post in posts], "enableDeduplication": True}},
     }
     return {"content": content, "entryId": name, "sortIndex": posts[-1].id}
 
 
 def who_to_follow(others: list[User], shape: str) -> dict[str, Any]:
-    """Users that are recommended between the posts."""
+    """Build the entry of recommended users."""
     shown = {"__typename": "TimelineUser", "itemType": "TimelineUser", "userDisplayType": "User"}
     event = _event("suggest_who_to_follow")
     items = [
         {
-            "entryId": f"who-to-follow-1-user-{who.id}",
-            "item": {"clientEventInfo": event, "itemContent": shown | {"user_results": {"result": user(who, shape)}}},
+            "entryId": f"who-to-follow-1-user-{user.id}",
+            "item": {
+                "clientEventInfo": event,
+                "itemContent": shown | {"user_results": {"result": user_payload(user, shape)}},
+            },
         }
-        for who in others
+        for user in others
     ]
     landing = {"url": "twitter://connect_people?user_id=1", "urlType": "DeepLink"}
     content = {
@@ -340,7 +347,7 @@ def who_to_follow(others: list[User], shape: str) -> dict[str, Any]:
 
 
 def cursor(kind: str, value: str) -> dict[str, Any]:
-    """A timeline's entry that leads on."""
+    """Build the timeline entry of a cursor."""
     content = {
         "__typename": "TimelineTimelineCursor",
         "cursorType": kind,
@@ -351,10 +358,10 @@ def cursor(kind: str, value: str) -> dict[str, Any]:
 
 
 def tombstone(number: str) -> dict[str, Any]:
-    """A timeline's entry where a post was taken away."""
+    """Build the timeline entry of a removed post."""
     text = {"entities": [], "rtl": False, "text": "This Post is from a suspended account. Learn more"}
-    gone = {"__typename": "TweetTombstone", "tombstone": {"__typename": "TextTombstone", "text": text}}
-    shown = {"__typename": "TimelineTweet", "itemType": "TimelineTweet", "tweet_results": {"result": gone}}
+    unavailable = {"__typename": "TweetTombstone", "tombstone": {"__typename": "TextTombstone", "text": text}}
+    shown = {"__typename": "TimelineTweet", "itemType": "TimelineTweet", "tweet_results": {"result": unavailable}}
     content = {"__typename": "TimelineTimelineItem", "entryType": "TimelineTimelineItem", "itemContent": shown}
     return {"content": content, "entryId": f"tweet-{number}", "sortIndex": number}
 

@@ -1,4 +1,4 @@
-"""The simulated microblog's pages: its newest client, rendered on the server, with the data in script literals."""
+"""The simulated microblog's pages: rendered on the server, with the data in script literals."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 import orjson
 
 from crawler.sandbox.microblog.account import Post, User
-from crawler.sandbox.microblog.new import KEY, entry, plain, user, user_results
+from crawler.sandbox.microblog.new import KEY, entry, plain, user_payload, user_results
 from crawler.sandbox.microblog.user import b64
 
 _BARE = re.compile(r"[A-Za-z0-9_$]+", re.ASCII)
 
-# The two encodings of its data
+# The two encodings of the data
 
 
-def records(who: User, posts: list[Post]) -> dict[str, Any]:
-    """The page's store of records: each object once, and references between them."""
+def records(user: User, posts: list[Post]) -> dict[str, Any]:
+    """Build the page's record store: each object once, with references between them."""
     store: dict[str, dict[str, Any]] = {"client:root": {"__id": "client:root", "__typename": "__Root"}}
     for name, kind in (("Tweet", "__isTweetResult"), ("TimelineTweet", "__isTimelineTimelineItemContent")):
         store[f"client:__type:{name}"] = {"__id": f"client:__type:{name}", "__typename": "__TypeSchema", kind: True}
-    _normalise(user_results(who, whole=True), store, "")
-    timeline = f"client:{b64(f'Timeline:{who.id}')}:__timeline_urt"
+    _normalise(user_results(user, whole=True), store, "")
+    timeline = f"client:{b64(f'Timeline:{user.id}')}:__timeline_urt"
     listed = []
-    for it in posts:
-        ref = _normalise(entry(it), store, "")
-        copy_id = f"{timeline}:entries:tweet-{it.id}"
+    for post in posts:
+        ref = _normalise(entry(post), store, "")
+        copy_id = f"{timeline}:entries:tweet-{post.id}"
         copy = store[ref["__ref"]] | {"__id": copy_id, "is_unread": False, "conversation_position": None}
-        store[copy_id] = copy  # the copy holds the very same reference object, which is then written as a slot
+        store[copy_id] = copy  # the copy shares the reference objects, which are then written as slots
         listed.append(copy_id)
     end = "client:ProfileOriginalsProduct-Timeline:instructions:2"
     store[end] = {"__id": end, "__typename": "TimelineTerminateTimeline", "direction": "TopAndBottom"}
@@ -56,7 +56,7 @@ def records(who: User, posts: list[Post]) -> dict[str, Any]:
 
 
 def _normalise(value: dict[str, Any], store: dict[str, dict[str, Any]], path: str) -> dict[str, str]:
-    """Puts an object into the store and returns the reference to it."""
+    """Put an object into the store and return the reference to it."""
     record_id = str(value.get(KEY) or path)
     below = record_id if record_id.startswith("client:") else f"client:{record_id}"
     made: dict[str, Any] = {"__id": record_id}
@@ -68,21 +68,21 @@ def _normalise(value: dict[str, Any], store: dict[str, dict[str, Any]], path: st
             made[key] = {"__refs": refs}
         elif key != KEY:
             made[key] = each
-    # A record that is known already only gains: a user's page has more of it than its posts.
+    # Merge with an earlier record: the profile's user object has more keys than the authors of posts.
     store[record_id] = made | store.get(record_id, {})
     return {"__ref": record_id}
 
 
-def nested(who: User, posts: list[Post]) -> dict[str, Any]:
-    """The page's data in the order of the stream, objects within objects."""
-    instruction = {"__typename": "TimelineAddEntries", "entries": [entry(it) for it in posts]}
+def nested(user: User, posts: list[Post]) -> dict[str, Any]:
+    """Build the page's data as nested objects, in the order of the stream."""
+    instruction = {"__typename": "TimelineAddEntries", "entries": [entry(post) for post in posts]}
     timeline = {"id": "ProfileOriginalsProduct-Timeline", "instructions": [instruction]}
-    result = plain(user(who, whole=True)) | {"profile_timeline": plain({"timeline": timeline})}
-    return {"user_result_by_screen_name": {"id": b64(f"UserResults:{who.id}"), "result": result}}
+    result = plain(user_payload(user, whole=True)) | {"profile_timeline": plain({"timeline": timeline})}
+    return {"user_result_by_screen_name": {"id": b64(f"UserResults:{user.id}"), "result": result}}
 
 
 class _Literal:
-    """Writes values as a stream serialiser does: each object gets a slot, and is only named where it comes again."""
+    """Writes values as a stream serialiser does: each object gets a slot, and its repetitions refer to the slot."""
 
     def __init__(self) -> None:
         self.slots: dict[int, int] = {}
@@ -118,23 +118,23 @@ def _quoted_text(text: str) -> str:
 # Pages
 
 
-def profile_page(who: User, posts: list[Post], *, flat: bool) -> bytes:
-    """The page of a profile: its data as records (``flat``), or as nested objects."""
-    data = {"dehydratedData": {"relayRecords": records(who, posts)}} if flat else {"matches": [nested(who, posts)]}
+def profile_page(user: User, posts: list[Post], *, flat: bool) -> bytes:
+    """Render the page of a profile, with its data as records (``flat``) or as nested objects."""
+    data = {"dehydratedData": {"relayRecords": records(user, posts)}} if flat else {"matches": [nested(user, posts)]}
     script = f'($R=>{_Literal().write(data)})($R["tsr"]);document.currentScript.remove()'
-    return _document(who, f'<script class="$tsr">{script}</script>')
+    return _document(user, f'<script class="$tsr">{script}</script>')
 
 
-def _document(who: User, scripts: str) -> bytes:
-    """The page around its data."""
+def _document(user: User, scripts: str) -> bytes:
+    """Render the page around its data."""
     person = {
         "@type": "Person",
-        "additionalName": who.handle,
-        "name": who.name,
-        "description": who.about,
-        "homeLocation": {"@type": "Place", "name": who.location},
-        "identifier": who.id,
-        "image": {"@type": "ImageObject", "contentUrl": who.picture.replace("_normal", "_400x400")},
+        "additionalName": user.handle,
+        "name": user.name,
+        "description": user.about,
+        "homeLocation": {"@type": "Place", "name": user.location},
+        "identifier": user.id,
+        "image": {"@type": "ImageObject", "contentUrl": user.picture.replace("_normal", "_400x400")},
         "interactionStatistic": [
             {
                 "@type": "InteractionCounter",
@@ -142,21 +142,21 @@ def _document(who: User, scripts: str) -> bytes:
                 "userInteractionCount": number,
             }
             for action, number in (
-                ("FollowAction", who.followers),
-                ("SubscribeAction", who.following),
-                ("WriteAction", who.posts),
+                ("FollowAction", user.followers),
+                ("SubscribeAction", user.following),
+                ("WriteAction", user.posts),
             )
         ],
-        "sameAs": [who.link] if who.link else [],
+        "sameAs": [user.link] if user.link else [],
     }
-    created = datetime.fromtimestamp(who.created, UTC).isoformat().replace("+00:00", ".000Z")
+    created = datetime.fromtimestamp(user.created, UTC).isoformat().replace("+00:00", ".000Z")
     linked = {"@context": "https://schema.org", "@type": "ProfilePage", "dateCreated": created, "mainEntity": person}
     block = orjson.dumps(linked).decode().replace("<", "\\u003c")
-    title = html.escape(f"{who.name} (@{who.handle}) / X")
+    title = html.escape(f"{user.name} (@{user.handle}) / X")
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"/>'
-        f'<title>{title}</title><meta property="profile:username" content="{who.handle}"/>'
-        f'<meta property="og:image" content="{who.picture.replace("_normal", "_200x200")}"/>'
+        f'<title>{title}</title><meta property="profile:username" content="{user.handle}"/>'
+        f'<meta property="og:image" content="{user.picture.replace("_normal", "_200x200")}"/>'
         '<meta name="twitter:label1" content="Posts"/><meta name="twitter:data1" content="1.2K"/>'
         '<script type="module" src="https://abs.twimg.com/x-web/x-web/entry-client-logged-out-1a2b.js"></script>'
         f'<script type="application/ld+json">{block}</script></head><body><div id="root"><article>Post</article></div>'
@@ -166,12 +166,12 @@ def _document(who: User, scripts: str) -> bytes:
 
 
 def other_page(title: str, body: str, head: str = "") -> bytes:
-    """A page without data."""
+    """Render a page without data."""
     return f"<!DOCTYPE html><html><head><title>{title}</title>{head}</head><body>{body}</body></html>".encode()
 
 
 def embed_page(handle: str, entries: list[dict[str, Any]]) -> bytes:
-    """The page of an embedded timeline."""
+    """Render the page of an embedded timeline."""
     props = {
         "pageProps": {
             "contextProvider": {"features": {}, "scribeData": {"page": "profile"}, "hasResults": bool(entries)},

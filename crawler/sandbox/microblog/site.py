@@ -1,4 +1,4 @@
-"""The simulated microblog: invented accounts with their posts, four sources that show them, and their truth."""
+"""The simulated microblog: invented accounts with their posts, four sources, and the expected records."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ PAGE_SIZE = 20
 EMBED_SIZE = 100
 NEWEST_ON_PAGE = 5
 STALE = 3
-"""Followers that an embed has not counted yet."""
+"""Followers that embeds, as outdated copies, lack in their counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What kind of account it is."""
+    """The properties of an account."""
 
     posts: int
     shape: str = "C"
-    """The generation of the calls that answers for it: A, B, C, or D for the newest client's."""
+    """The generation of the API for it: A, B, C, or D for the newest client's."""
     flat: bool = True
-    """Whether its page has records, or nested objects."""
+    """Whether its page has flat records instead of nested objects."""
     popular: bool = False
-    """Whether its timeline is in the order of popularity, as guests often get it."""
+    """Whether its timeline is sorted by popularity, as often for guests."""
     terminated: bool = False
-    """Whether its timeline says where it ends."""
+    """Whether its timeline has an instruction for its end."""
     protected: bool = False
 
 
@@ -61,33 +61,33 @@ FAULTY = Plan(30)
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Somebody with a profile."""
+    """An account with its posts."""
 
     user: User
     plan: Plan
     posts: tuple[Post, ...]
-    """The newest first."""
+    """The posts, newest first."""
     pinned: Post | None
     others: tuple[User, ...]
 
     @property
     def timeline(self) -> list[Post]:
-        """The posts in the order of the calls."""
-        return sorted(self.posts, key=lambda it: -it.likes) if self.plan.popular else list(self.posts)
+        """The posts in the order of the API."""
+        return sorted(self.posts, key=lambda post: -post.likes) if self.plan.popular else list(self.posts)
 
     @property
     def newest(self) -> list[Post]:
-        """What its page shows: the newest posts of its own that answer nobody."""
-        return [it for it in self.posts if not it.repost_of and not it.reply_handle][:NEWEST_ON_PAGE]
+        """The posts of its page: its newest ones without reposts and replies."""
+        return [post for post in self.posts if not post.repost_of and not post.reply_handle][:NEWEST_ON_PAGE]
 
     @property
     def embedded(self) -> list[Post]:
-        """What an embed shows."""
+        """The posts of its embed."""
         return self.timeline[:EMBED_SIZE]
 
 
 class Site:
-    """The microblog. The same seed gives the same accounts everywhere."""
+    """The microblog. The same seed gives the same accounts in every process."""
 
     handles_of_faults: ClassVar[dict[str, str]] = {f"fault_{n:02}": name for n, name in enumerate(sorted(FAULTS), 1)}
 
@@ -97,26 +97,26 @@ class Site:
         self.light = light
         self.faults = self.handles_of_faults
         self.token = Token()
-        self.asked_ids: dict[str, str] = {}
-        """The query id that a call was first made with, by target and call."""
+        self.first_query_ids: dict[str, str] = {}
+        """The query id of the first request, by account and query."""
 
     @cached_property
     def ids(self) -> dict[str, str]:
-        """Handles by the platform's ids."""
+        """Handles by platform id."""
         return {self._invented(handle)[1].id: handle for handle in (*PLANS, *self.faults)}
 
     def _invented(self, handle: str) -> tuple[Inventor, User]:
-        """Who has a handle, and whoever goes on to invent what they posted."""
+        """The user of a handle, and the generator of their posts."""
         inventor = Inventor(f"{self.seed}/{handle}")
         shown = handle.replace("_l", "_L") if handle == "old_lantern" else handle
         return inventor, inventor.user(shown, protected=handle in PLANS and PLANS[handle].protected)
 
-    @lru_cache(maxsize=256)  # noqa: B019  # worlds live as long as their process
+    @lru_cache(maxsize=256)  # noqa: B019  # sites live as long as their process
     def account(self, handle: str) -> Account:
-        """An account, by its handle in lower case.
+        """Return the account of a lower-case handle.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the account does not exist.
         """
         plan = FAULTY if handle in self.faults else PLANS[handle]
         inventor, user = self._invented(handle)
@@ -127,21 +127,21 @@ class Site:
         return Account(user, plan, posts, pinned, others)
 
     def _post(self, inventor: Inventor, user: User, others: tuple[User, ...], number: int) -> Post:
-        """A post of any kind."""
+        """Invent a post of a random kind."""
         rng = inventor.rng
         time = NEWEST - number * 7_200 - rng.randint(0, 3_600)
         other = inventor.post(rng.choice(others), time - rng.randint(600, 90_000))
-        roll = rng.random()
-        if roll < 0.2:
+        kind = rng.random()
+        if kind < 0.2:
             if rng.random() < 0.3:
                 other = replace(other, quote_id=inventor.post(user, time - 100_000).id)
             text = replace(inventor.post(user, time), text="", tags=(), links=(), media=(), long=False, wrapped=False)
             return replace(text, repost_of=other, views=rng.choice((None, 7)))
         mine = inventor.post(user, time)
-        if roll < 0.35:
-            gone = rng.random() < 0.3
-            return replace(mine, quote_id=other.id, quote_of=None if gone else other)
-        if roll < 0.5:
+        if kind < 0.35:
+            deleted = rng.random() < 0.3
+            return replace(mine, quote_id=other.id, quote_of=None if deleted else other)
+        if kind < 0.5:
             to = rng.choice((user, *others))
             mine = replace(mine, text=f"@{to.handle} {mine.text}", reply_handle=to.handle, wrapped=False)
             return mine if rng.random() < 0.1 else replace(mine, reply_id=other.id)
@@ -149,71 +149,71 @@ class Site:
 
     # The site
 
-    def source_of(self, ask: FakeRequest) -> tuple[str, str]:
-        """Which source a request is for, and the handle that it asks for, in lower case."""
-        parts = ask.path.strip("/").split("/")
+    def source_of(self, request: FakeRequest) -> tuple[str, str]:
+        """The source of a request, and the requested handle in lower case."""
+        parts = request.path.strip("/").split("/")
         if parts[0] == "srv":
             return "embed", parts[-1].lower()
         if parts[0] == "graphql" and len(parts) == 3:
-            asked = orjson.loads(ask.args.get("variables", "{}"))
+            variables = orjson.loads(request.args.get("variables", "{}"))
             if parts[2] == "UserByScreenName":
-                return "user", str(asked.get("screen_name", "")).lower()
-            return "timeline", self.ids.get(str(asked.get("userId")), "")
+                return "user", str(variables.get("screen_name", "")).lower()
+            return "timeline", self.ids.get(str(variables.get("userId")), "")
         return ("page", parts[0].lower()) if len(parts) == 1 else ("", "")
 
-    def fault(self, ask: FakeRequest) -> str | None:
-        """What goes wrong with this source of the target."""
-        source, handle = self.source_of(ask)
+    def fault(self, request: FakeRequest) -> str | None:
+        """The fault of this source of the target, or None."""
+        source, handle = self.source_of(request)
         name = self.faults.get(handle)
         return name if name and microblog_faults.applies_to(name, source) else None
 
-    def page(self, ask: FakeRequest) -> Answer:
-        """Any honest answer."""
-        if ask.path == "/robots.txt":
+    def page(self, request: FakeRequest) -> Answer:
+        """The honest response to a request."""
+        if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
-        if ask.path == "/1.1/guest/activate.json":
-            return self.token.activate(ask)
-        if ask.path == "/i/flow/login":
+        if request.path == "/1.1/guest/activate.json":
+            return self.token.activate(request)
+        if request.path == "/i/flow/login":
             return 200, {}, microblog_page.other_page("Log in to X / X", "<h1>Log in</h1>")
-        source, handle = self.source_of(ask)
-        if source in {"user", "timeline"} and (refusal := self.token.refusal(ask)):
+        source, handle = self.source_of(request)
+        if source in {"user", "timeline"} and (refusal := self.token.refusal(request)):
             return refusal
         try:
-            return self._served(source or "page", handle, ask)
+            return self._served(source or "page", handle, request)
         except KeyError:
-            return microblog_faults.nobody(source)
+            return microblog_faults.missing_account(source)
 
-    def _served(self, source: str, handle: str, ask: FakeRequest) -> Answer:
-        """What a source has of an account.
+    def _served(self, source: str, handle: str, request: FakeRequest) -> Answer:
+        """The response of a source for an account.
 
         Raises:
-            KeyError: there is no such account.
+            KeyError: the account does not exist.
         """
         sources = {"page": self._page, "embed": self._embed, "user": self._user, "timeline": self._timeline}
-        return sources[source](self.account(handle), ask)
+        return sources[source](self.account(handle), request)
 
-    def _page(self, account: Account, ask: FakeRequest) -> Answer:
+    def _page(self, account: Account, request: FakeRequest) -> Answer:
         return 200, {}, microblog_page.profile_page(account.user, account.newest, flat=account.plan.flat)
 
-    def _embed(self, account: Account, ask: FakeRequest) -> Answer:
+    def _embed(self, account: Account, request: FakeRequest) -> Answer:
         entries = [
             {
                 "type": "tweet",
-                "entry_id": f"tweet-{it.id}",
-                "sort_index": it.id,
-                "content": {"tweet": microblog_old.embedded(it, STALE)},
+                "entry_id": f"tweet-{post.id}",
+                "sort_index": post.id,
+                "content": {"tweet": microblog_old.embedded(post, STALE)},
             }
-            for it in account.embedded
+            for post in account.embedded
         ]
         entries[2:2] = [{"type": "advert", "entry_id": "advert-1", "sort_index": "1", "content": {}}] if entries else []
         return 200, {}, microblog_page.embed_page(account.user.handle, entries)
 
-    def _user(self, account: Account, ask: FakeRequest) -> Answer:
+    def _user(self, account: Account, request: FakeRequest) -> Answer:
         shape = "C" if account.plan.shape == "D" else account.plan.shape
-        return as_json({"data": {"user": {"result": microblog_user.user(account.user, shape)}}})
+        return as_json({"data": {"user": {"result": microblog_user.user_payload(account.user, shape)}}})
 
-    def _timeline(self, account: Account, ask: FakeRequest) -> Answer:
-        sent = str(orjson.loads(ask.args["variables"]).get("cursor") or "")
+    def _timeline(self, account: Account, request: FakeRequest) -> Answer:
+        sent = str(orjson.loads(request.args["variables"]).get("cursor") or "")
         number = page_of(sent)
         if account.plan.protected:
             return as_json({"data": {"user": {"result": {}}}})
@@ -224,12 +224,12 @@ class Site:
         if account.plan.shape == "D":
             return as_json(microblog_new.call_timeline(posts, pinned, following, end=last))
         shape = account.plan.shape
-        entries = [self._entry(account, it) for it in posts]
+        entries = [self._entry(account, post) for post in posts]
         if posts:
             advert = microblog_old.entry(
                 Inventor(f"advert{self.seed}").post(account.others[0], NEWEST), shape, promoted=True
             )
-            if shape == "A":  # the older ones say it twice
+            if shape == "A":  # the oldest shape marks advertisements twice
                 advert["entryId"] = f"promoted-{advert['entryId']}"
             entries[3:3] = [advert]
             entries[5:5] = [microblog_old.who_to_follow(list(account.others), shape)]
@@ -238,43 +238,43 @@ class Site:
         first = microblog_old.entry(pinned, shape, pinned=True) if pinned else None
         return as_json(microblog_old.timeline(shape, entries, first, end=last))
 
-    def _entry(self, account: Account, it: Post) -> dict[str, Any]:
-        """A post's entry; an answer to somebody stands below what it answers."""
+    def _entry(self, account: Account, post: Post) -> dict[str, Any]:
+        """The entry of a post; of a reply the entry of its conversation."""
         shape = account.plan.shape
-        if not it.reply_id:
-            return microblog_old.entry(it, shape)
-        asked = Inventor(it.reply_id).post(account.others[1], it.time - 60)
-        return microblog_old.conversation([replace(asked, id=it.reply_id), it], shape)
+        if not post.reply_id:
+            return microblog_old.entry(post, shape)
+        parent = Inventor(post.reply_id).post(account.others[1], post.time - 60)
+        return microblog_old.conversation([replace(parent, id=post.reply_id), post], shape)
 
     def _slice(self, account: Account, number: int) -> list[Post]:
         return account.timeline[(number - 1) * self.size : number * self.size]
 
     @staticmethod
     def cursor(number: int) -> str:
-        """The platform's cursor to a page."""
+        """The platform's cursor of a page."""
         return cursor_to(number)
 
-    def damaged(self, name: str, ask: FakeRequest) -> Answer:
-        """The microblog's own faults."""
-        source, handle = self.source_of(ask)
-        mistaken = name in microblog_faults.MISTAKEN
+    def damaged(self, name: str, request: FakeRequest) -> Answer:
+        """The response of one of the microblog's own faults."""
+        source, handle = self.source_of(request)
+        wrong = name in microblog_faults.WRONG_PROFILE_FAULTS
         other = microblog_faults.OTHER_HANDLE
         call = microblog_faults.Call(
-            ask=ask,
+            request=request,
             source=source,
             handle=handle,
-            honest=lambda: self._served(source, other, ask) if mistaken else self.page(ask),
-            first_id=self._has_first_id(handle, ask),
+            honest=lambda: self._served(source, other, request) if wrong else self.page(request),
+            first_id=self._has_first_id(handle, request),
         )
         return microblog_faults.damaged(name, call)
 
-    def _has_first_id(self, handle: str, ask: FakeRequest) -> bool:
-        """Whether a call has the query id that it was first made with for this account."""
-        *_, query_id, call = "", *ask.path.strip("/").split("/")
-        return self.asked_ids.setdefault(f"{handle} {call}", query_id) == query_id
+    def _has_first_id(self, handle: str, request: FakeRequest) -> bool:
+        """Whether a request has the same query id as the first one for this account and query."""
+        *_, query_id, call = "", *request.path.strip("/").split("/")
+        return self.first_query_ids.setdefault(f"{handle} {call}", query_id) == query_id
 
     def catalogue(self) -> dict[str, Any]:
-        """What there is to ask for."""
+        """The targets that exist."""
         return {
             "accounts": {h: {"posts": len(self.account(h).posts), "shape": PLANS[h].shape} for h in PLANS},
             "faults": {handle: {"name": name, "code": FAULTS[name].code} for handle, name in self.faults.items()},
@@ -283,25 +283,25 @@ class Site:
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The exact record of a target. ``page`` counts from 1. ``nextCursor`` is left "": it is not the platform's.
+        """The exact record of a target. ``page`` counts from 1. ``nextCursor`` stays "", since the spider makes it.
 
         Raises:
-            KeyError: no such account.
-            ValueError: no such page.
+            KeyError: the account does not exist.
+            ValueError: the page number is below 1.
         """
         handle = str(params["username"]).removeprefix("@").lower()
         number = int(params.get("page") or 1)
         if number < 1:
             raise ValueError(number)
         account = self.account(handle)
-        silent = microblog_faults.silent(self.faults.get(handle, ""))
+        failing = microblog_faults.failing_sources(self.faults.get(handle, ""))
         served = [] if account.plan.protected else self._slice(account, number)
         last = account.plan.terminated and not self._slice(account, number + 1)
         return record(
             Exposed(
                 user=account.user,
                 shape=account.plan.shape,
-                sources=frozenset({"page", "embed", "user", "timeline"} - silent),
+                sources=frozenset({"page", "embed", "user", "timeline"} - failing),
                 newest=account.newest,
                 embedded=account.embedded,
                 served=served,
@@ -309,6 +309,6 @@ class Site:
                 pinned=account.pinned,
                 number=number,
                 stale=STALE,
-                more=bool(served) and not last and not microblog_faults.ends(self.faults.get(handle, ""), number),
+                more=bool(served) and not last and not microblog_faults.ends_early(self.faults.get(handle, ""), number),
             )
         )

@@ -1,4 +1,4 @@
-"""The simulated microblog's users, in the shapes of three generations of its calls."""
+"""The simulated microblog's users in the shapes of three API generations."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ OLDEST, OLD, NEW = "A", "B", "C"
 
 
 def b64(text: str) -> str:
-    """A record's id."""
+    """Encode a record's id."""
     return b64encode(text.encode()).decode()
 
 
-def user(who: User, shape: str) -> dict[str, Any]:
-    """A user as the calls of a generation give it."""
+def user_payload(user: User, shape: str) -> dict[str, Any]:
+    """Build a user in the shape of an API generation."""
     common = {
         "__typename": "User",
-        "affiliates_highlighted_label": _label() if who.kind else {},
-        "business_account": {"affiliates_count": 100} if who.kind else {},
+        "affiliates_highlighted_label": _label() if user.kind else {},
+        "business_account": {"affiliates_count": 100} if user.kind else {},
         "creator_subscriptions_count": 0,
         "has_graduated_access": True,
         "has_hidden_subscriptions_on_profile": False,
         "highlights_info": {"can_highlight_tweets": True, "highlighted_tweets": "4"},
-        "id": b64(f"User:{who.id}"),
-        "is_blue_verified": who.blue,
+        "id": b64(f"User:{user.id}"),
+        "is_blue_verified": user.blue,
         "is_profile_translatable": False,
         "legacy_extended_profile": {},
         "professional": {
@@ -35,8 +35,8 @@ def user(who: User, shape: str) -> dict[str, Any]:
             "professional_type": "Business",
             "rest_id": "1516891231749517312",
         },
-        "profile_image_shape": "Square" if who.kind else "Circle",
-        "rest_id": who.id,
+        "profile_image_shape": "Square" if user.kind else "Circle",
+        "rest_id": user.id,
         "tipjar_settings": {},
         "verification_info": {
             "is_identity_verified": False,
@@ -52,16 +52,16 @@ def user(who: User, shape: str) -> dict[str, Any]:
         },
     }
     if shape == OLDEST:
-        return common | {"legacy": oldest_user(who), "parody_commentary_fan_label": "None", "user_seed_tweet_count": 0}
+        return common | {"legacy": oldest_user(user), "parody_commentary_fan_label": "None", "user_seed_tweet_count": 0}
     newer = common | {
-        "avatar": {"image_url": who.picture},
-        "core": {"created_at": date_text(who.created), "name": html.escape(who.name), "screen_name": who.handle},
+        "avatar": {"image_url": user.picture},
+        "core": {"created_at": date_text(user.created), "name": html.escape(user.name), "screen_name": user.handle},
         "dm_permissions": {"can_dm": True},
         "follow_request_sent": False,
-        "location": {"location": who.location},
+        "location": {"location": user.location},
         "media_permissions": {"can_media_tag": True},
-        "privacy": {"protected": who.protected},
-        "profile_bio": {"description": html.escape(who.about, quote=False), "entities": _bio_entities(who)},
+        "privacy": {"protected": user.protected},
+        "profile_bio": {"description": html.escape(user.about, quote=False), "entities": _bio_entities(user)},
         "profile_description_language": "en",
         "profile_sort_enabled": True,
         "relationship_perspectives": dict.fromkeys(
@@ -70,59 +70,59 @@ def user(who: User, shape: str) -> dict[str, Any]:
         "super_follow_eligible": False,
         "super_followed_by": False,
         "super_following": False,
-        "verification": {"verified": False, **({"verified_type": who.kind} if who.kind else {})},
+        "verification": {"verified": False, **({"verified_type": user.kind} if user.kind else {})},
     }
     if shape == OLD:
-        legacy = oldest_user(who)
+        legacy = oldest_user(user)
         for moved in ("created_at", "location", "name", "profile_image_url_https", "screen_name", "verified"):
             del legacy[moved]
         legacy = {"time_zone": "", "utc_offset": 0, "notifications": False, "withheld_scope": ""} | legacy
-        return newer | {"legacy": legacy | {"url": who.link, "profile_banner_url": who.banner}}
+        return newer | {"legacy": legacy | {"url": user.link, "profile_banner_url": user.banner}}
     return newer | {
-        "action_counts": {"favorites_count": who.likes},
-        "banner": {"image_url": who.banner},
+        "action_counts": {"favorites_count": user.likes},
+        "banner": {"image_url": user.banner},
         "notifications_settings": {"notifications_enabled": False},
         "pinned_items": {"tweet_ids_str": []},
         "possibly_sensitive": False,
         "profile_metadata": {"profile_interstitial_type": ""},
         "profile_translation": {"translator_type": "regular"},
-        "relationship_counts": {"followers": who.followers, "following": who.following},
-        "tweet_counts": {"media_tweets": who.media, "tweets": who.posts},
-        "website": {"url": who.link},
+        "relationship_counts": {"followers": user.followers, "following": user.following},
+        "tweet_counts": {"media_tweets": user.media, "tweets": user.posts},
+        "website": {"url": user.link},
     }
 
 
-def oldest_user(who: User, *, stale: int = 0) -> dict[str, Any]:
-    """A user as the oldest calls, and still the embeds, have it. ``stale`` followers are not yet counted."""
-    optional = {"profile_banner_url": who.banner, "url": who.link, "verified_type": who.kind}
+def oldest_user(user: User, *, stale: int = 0) -> dict[str, Any]:
+    """Build a user in the oldest shape, which embeds still have. ``stale``: followers that are not counted yet."""
+    optional = {"profile_banner_url": user.banner, "url": user.link, "verified_type": user.kind}
     return {
-        "created_at": date_text(who.created),
+        "created_at": date_text(user.created),
         "default_profile": False,
         "default_profile_image": False,
-        "description": html.escape(who.about, quote=False),
-        "entities": _bio_entities(who),
+        "description": html.escape(user.about, quote=False),
+        "entities": _bio_entities(user),
         "fast_followers_count": 0,
-        "favourites_count": who.likes,
-        "followers_count": who.followers - stale,
-        "friends_count": who.following,
+        "favourites_count": user.likes,
+        "followers_count": user.followers - stale,
+        "friends_count": user.following,
         "has_custom_timelines": True,
         "is_translator": False,
-        "listed_count": who.lists,
-        "location": who.location,
-        "media_count": who.media,
-        "name": html.escape(who.name),
-        "normal_followers_count": who.followers,
+        "listed_count": user.lists,
+        "location": user.location,
+        "media_count": user.media,
+        "name": html.escape(user.name),
+        "normal_followers_count": user.followers,
         "pinned_tweet_ids_str": [],
         "possibly_sensitive": False,
-        "profile_image_url_https": who.picture,
+        "profile_image_url_https": user.picture,
         "profile_interstitial_type": "",
-        "screen_name": who.handle,
-        "statuses_count": who.posts,
+        "screen_name": user.handle,
+        "statuses_count": user.posts,
         "translator_type": "regular",
         "verified": False,
         "want_retweets": False,
         "withheld_in_countries": [],
-        **({"protected": True} if who.protected else {}),
+        **({"protected": True} if user.protected else {}),
         **{name: value for name, value in optional.items() if value},
     }
 
@@ -139,8 +139,8 @@ def _label() -> dict[str, Any]:
     }
 
 
-def _bio_entities(who: User) -> dict[str, Any]:
-    if not who.link:
+def _bio_entities(user: User) -> dict[str, Any]:
+    if not user.link:
         return {"description": {}}
-    link = {"display_url": "example.org", "expanded_url": "https://example.org/", "indices": [0, 23], "url": who.link}
+    link = {"display_url": "example.org", "expanded_url": "https://example.org/", "indices": [0, 23], "url": user.link}
     return {"description": {}, "url": {"urls": [link]}}

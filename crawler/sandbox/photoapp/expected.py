@@ -1,4 +1,4 @@
-"""The simulated photo app's truth: the contract's record of a post, by what each form of the payload can tell."""
+"""The simulated photo app's expected records, by the form of the payload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPES = {PHOTO: "XDTGraphImage", VIDEO: "XDTGraphVideo", CAROUSEL: "XDTGraphSid
 
 
 def record(post: Post, form: str, timeline: Sequence[Post]) -> dict[str, Any]:
-    """The post as a form tells it: ``page`` (the logged-out page), ``item``, ``graph`` or ``embed``."""
+    """Build the record of a form: ``page`` (the logged-out page), ``item``, ``graph`` or ``embed``."""
     current, older = form in {"page", "item"}, form == "graph"
     height, width = (post.height, post.width) if current else shown_size(post)
     licensed = post.sound is not None and not post.sound.original
@@ -119,17 +119,17 @@ def _tags(post: Post) -> list[dict[str, Any]]:
         {
             "node": {
                 "user": {
-                    "full_name": who.full_name,
-                    "id": who.pk,
-                    "is_verified": who.verified,
-                    "profile_pic_url": who.picture,
-                    "username": who.username,
+                    "full_name": account.full_name,
+                    "id": account.pk,
+                    "is_verified": account.verified,
+                    "profile_pic_url": account.picture,
+                    "username": account.username,
                 },
                 "x": x,
                 "y": y,
             }
         }
-        for who, x, y in post.tags
+        for account, x, y in post.tags
     ]
 
 

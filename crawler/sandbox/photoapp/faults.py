@@ -1,4 +1,4 @@
-"""What the simulated photo app can do wrong. It says nearly everything with status 200."""
+"""The simulated photo app's faults. Nearly all have status 200, as on the platform."""
 
 from __future__ import annotations
 
@@ -15,66 +15,66 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import Answer, HonestAnswer
 
 SHARE_FAULTS = {
-    "share-gone": Fault("TARGET_NOT_FOUND", "a share link to nothing: the error page"),
+    "share-gone": Fault("TARGET_NOT_FOUND", "a share link that leads to the error page"),
     "share-profile": Fault("TARGET_NOT_FOUND", "a share link to a profile"),
     "share-loop": Fault("TARGET_NOT_FOUND", "a share link to a share link"),
-    "share-login": Fault("UPSTREAM_BLOCKED", "a share link answered by a redirect to the login page"),
-    "share-home": Fault("UPSTREAM_BLOCKED", "a share link answered by a redirect to the home page"),
-    "share-foreign": Fault("UPSTREAM_BLOCKED", "a share link answered by a redirect to another host"),
-    "share-nowhere": Fault("UPSTREAM_ERROR", "a redirect that does not say where to"),
-    "share-shell": Fault("EXTRACTION_FAILED", "a page instead of a redirect"),
+    "share-login": Fault("UPSTREAM_BLOCKED", "a share link that redirects to the login page"),
+    "share-home": Fault("UPSTREAM_BLOCKED", "a share link that redirects to the home page"),
+    "share-foreign": Fault("UPSTREAM_BLOCKED", "a share link that redirects to another host"),
+    "share-nowhere": Fault("UPSTREAM_ERROR", "a share link that redirects without a Location"),
+    "share-shell": Fault("EXTRACTION_FAILED", "a share link with a page instead of a redirect"),
 }
-"""Faults of share links; their tokens are in ``Site.faults`` too."""
+"""Faults of share links. ``Site.faults`` has their tokens."""
 
 FAULTS = (
     COMMON
     | SHARE_FAULTS
     | {
         "soft-gone": Fault("TARGET_NOT_FOUND", "200 with the error page"),
-        "null-post": Fault("TARGET_NOT_FOUND", "the data block says null"),
-        "private": Fault("TARGET_NOT_FOUND", "the post is withheld, and no ruling says why"),
-        "field-exception": Fault("TARGET_NOT_FOUND", "no data, and the query's error for what does not exist"),
+        "null-post": Fault("TARGET_NOT_FOUND", "the data block contains null"),
+        "private": Fault("TARGET_NOT_FOUND", "the post is withheld without a ruling"),
+        "field-exception": Fault("TARGET_NOT_FOUND", "no data, and the query's error for missing posts"),
         "age-gate": Fault("TARGET_RESTRICTED", "withheld by age"),
         "region-gate": Fault("TARGET_RESTRICTED", "withheld by region"),
         "other-gate": Fault("TARGET_RESTRICTED", "withheld by a ruling of another kind"),
-        "sensitive": Fault("TARGET_RESTRICTED", "a JSON refusal: not for everyone"),
+        "sensitive": Fault("TARGET_RESTRICTED", "400 with a JSON refusal: sensitive content"),
         "ruling": Fault("TARGET_RESTRICTED", "a ruling as JSON, without the post"),
         "login-redirect": Fault("UPSTREAM_BLOCKED", "a redirect to the login page"),
         "login-route": Fault("UPSTREAM_BLOCKED", "200 with the login page"),
         "home": Fault("UPSTREAM_BLOCKED", "a redirect to the home page"),
         "challenge": Fault("UPSTREAM_BLOCKED", "a redirect to the challenge"),
-        "checkpoint": Fault("UPSTREAM_BLOCKED", "400 that asks for a proof"),
-        "require-login": Fault("UPSTREAM_BLOCKED", "401 that asks for a login"),
-        "bad-client": Fault("UPSTREAM_BLOCKED", "400 that dislikes the client"),
+        "checkpoint": Fault("UPSTREAM_BLOCKED", "400 that requires a checkpoint"),
+        "require-login": Fault("UPSTREAM_BLOCKED", "401 that requires a login"),
+        "bad-client": Fault("UPSTREAM_BLOCKED", "400 that rejects the client's headers"),
         "shell": Fault("UPSTREAM_RATE_LIMITED", "the right page without its data"),
-        "shell-to-plain": Fault("UPSTREAM_RATE_LIMITED", "the same to all but a browser"),
-        "og-only": Fault("UPSTREAM_RATE_LIMITED", "nothing but the tags for link previews"),
-        "please-wait": Fault("UPSTREAM_RATE_LIMITED", "401 that asks to wait"),
-        "not-found-403": Fault("UPSTREAM_RATE_LIMITED", "403 with a page that says not found"),
-        "limit-code": Fault("UPSTREAM_RATE_LIMITED", "a JSON error behind the guard against inclusion"),
-        "gated-query": Fault("EXTRACTION_FAILED", "400: the query is not for visitors"),
-        "stale-query": Fault("EXTRACTION_FAILED", "no data, and an error of the query's execution"),
-        "partial-error": Fault("OK", "errors beside the whole data"),
+        "shell-to-plain": Fault("UPSTREAM_RATE_LIMITED", "the same, except for browsers"),
+        "og-only": Fault("UPSTREAM_RATE_LIMITED", "a page with only the link-preview tags"),
+        "please-wait": Fault("UPSTREAM_RATE_LIMITED", "401 with a message to wait"),
+        "not-found-403": Fault("UPSTREAM_RATE_LIMITED", "403 with a Page Not Found page"),
+        "limit-code": Fault("UPSTREAM_RATE_LIMITED", "200 with a JSON rate-limit error"),
+        "gated-query": Fault("EXTRACTION_FAILED", "400: the query requires a login"),
+        "stale-query": Fault("EXTRACTION_FAILED", "no data, and an execution error of the query"),
+        "partial-error": Fault("OK", "errors beside complete data"),
         "wrong-post": Fault("EXTRACTION_FAILED", "another post's page"),
-        "wrong-post-once": Fault("OK", "the same, the first time"),
+        "wrong-post-once": Fault("OK", "another post's page on the first request"),
         "wrong-shell": Fault("EXTRACTION_FAILED", "another post's page without its data"),
-        "no-data": Fault("EXTRACTION_FAILED", "no data block, and no word why"),
-        "broken-json": Fault("EXTRACTION_FAILED", "the data block ends in the middle"),
+        "no-data": Fault("EXTRACTION_FAILED", "a page without a data block"),
+        "broken-json": Fault("EXTRACTION_FAILED", "a truncated data block"),
         "deep-json": Fault("EXTRACTION_FAILED", "a data block of ten thousand nested lists"),
-        "blind": Fault("EXTRACTION_FAILED", "keys with new names"),
+        "blind": Fault("EXTRACTION_FAILED", "renamed keys"),
         "missing-owner": Fault("EXTRACTION_FAILED", "a post without its owner"),
         "missing-time": Fault("EXTRACTION_FAILED", "a post without its time"),
         "no-picture": Fault("EXTRACTION_FAILED", "a post without a picture"),
-        "embed-down": Fault("OK", "the page that would tell the duration fails"),
-        "embed-forbidden": Fault("OK", "the page that would tell the duration is refused"),
-        "embed-null": Fault("OK", "the page that would tell the duration holds nothing"),
+        "embed-down": Fault("OK", "500 for the embed page of a video"),
+        "embed-forbidden": Fault("OK", "403 for the embed page of a video"),
+        "embed-null": Fault("OK", "an embed page without data"),
     }
 )
-"""What the app can do wrong, by target name; the shortcodes are in ``Site.faults``."""
+"""The app's faults by name. ``Site.faults`` has their shortcodes."""
 
 
 def damaged(name: str, honest: HonestAnswer, wrong: HonestAnswer) -> Answer:
-    """The answer of a fault of the app's own. ``wrong`` renders another post's page."""
+    """The response of one of the app's own faults. ``wrong`` renders another post's page."""
     if name in _ANSWERS:
         return _ANSWERS[name]
     if name in _WRONG_POST:
@@ -86,8 +86,8 @@ def damaged(name: str, honest: HonestAnswer, wrong: HonestAnswer) -> Answer:
     return status, headers, photoapp_page.with_result(page, _RESULTS[name])
 
 
-def other(path: str, *, light: bool) -> Answer:
-    """The answer to everything that is no post: walls, the home page, and the error page for the rest."""
+def other_page(path: str, *, light: bool) -> Answer:
+    """The response to other paths: login and challenge pages, the home page, else the error page."""
     if path == "/robots.txt":
         return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"
     if path == "/" or path.startswith("/accounts/login"):
@@ -105,7 +105,7 @@ def _redirect(where: str) -> Answer:
     return 302, {"Location": where}, b""
 
 
-# Answers that are no post's page
+# Responses other than a post's page
 
 _RULING = {"title": "Restricted Photo", "description": "You must be 18 years old or over to see this.", "status": "ok"}
 
@@ -149,7 +149,7 @@ _ANSWERS: dict[str, Answer] = {
 }
 
 
-# Pages of a post without what they should hold
+# Pages of a post with damaged or missing data
 
 
 def _only_previews(page: bytes) -> bytes:
@@ -177,20 +177,20 @@ _WRONG_POST: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-# Posts that say something else
+# Posts with changed data
 
 _Damage = Callable[[dict[str, Any]], None]
-"""Changes a query's result in place."""
+"""A function that changes a query's result in place."""
 
 
 def _gated(kind: int, title: str) -> _Damage:
-    def gate(result: dict[str, Any]) -> None:
+    def withhold(result: dict[str, Any]) -> None:
         ruling = {"gating_type": kind, "title": title, "description": "It is withheld from you."}
         wrapper = result["data"]["xig_polaris_media"] | {"if_not_gated_logged_out": None, "gating_ruling": ruling}
         wrapper |= {"comments_connection": {"edges": [], "page_info": None}}
         result["data"] = {"xig_polaris_media": wrapper}
 
-    return gate
+    return withhold
 
 
 def _without(*keys: str) -> _Damage:

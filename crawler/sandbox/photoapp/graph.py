@@ -1,4 +1,4 @@
-"""The simulated photo app's older payloads: the query of before 2026-06, and what the embed page carries."""
+"""The simulated photo app's older payloads: the query from before 2026-06, and the data of the embed page."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SHOWN_WIDTH = 1080
 
 
 def shown_size(post: Post) -> tuple[int, int]:
-    """Height and width of the picture as it is shown, which is not the upload's size."""
+    """Height and width of the shown picture, as opposed to the upload."""
     return round(post.height * SHOWN_WIDTH / post.width), SHOWN_WIDTH
 
 
 def node(post: Post, related: Sequence[Post]) -> dict[str, Any]:
-    """``xdt_shortcode_media``."""
+    """Build ``xdt_shortcode_media``."""
     kind = f"XDT{_TYPES[post.kind]}"
     height, width = shown_size(post)
     comments = [{"node": _comment(each)} for each in post.comments]
@@ -32,8 +32,8 @@ def node(post: Post, related: Sequence[Post]) -> dict[str, Any]:
         "shortcode": post.code,
         "thumbnail_src": post.image("c0.0.640.640a_e35_s640x640"),
         "dimensions": {"height": height, "width": width},
-        **dict.fromkeys(_UNTOLD),
-        **dict.fromkeys(_NEVER, False),
+        **dict.fromkeys(_NULL_KEYS),
+        **dict.fromkeys(_FALSE_KEYS, False),
         "sharing_friction_info": {"should_have_sharing_friction": False, "bloks_app_url": None},
         "media_preview": hash_of(post.code),
         "display_url": post.image("e35_s1080x1080"),
@@ -67,10 +67,10 @@ def node(post: Post, related: Sequence[Post]) -> dict[str, Any]:
 
 
 def embedded(post: Post) -> dict[str, Any]:
-    """``gql_data.shortcode_media`` of the embed page: a subset, under the older names."""
+    """Build ``gql_data.shortcode_media`` of the embed page: a subset under the older names."""
     height, width = shown_size(post)
     licensed = post.sound is not None and not post.sound.original
-    told = post.is_video and post.timing != "nowhere"
+    has_duration = post.is_video and post.timing != "nowhere"
     return {
         "__typename": _TYPES[post.kind],
         "id": post.pk,
@@ -85,15 +85,15 @@ def embedded(post: Post) -> dict[str, Any]:
         "edge_liked_by": {"count": -1 if post.hidden else post.likes},
         "owner": {"id": post.owner.pk, "username": post.owner.username, "is_verified": post.owner.verified},
         **({"video_url": video_url(post)} if post.is_video and not licensed else {}),
-        **({"video_duration": post.duration} if told else {}),
+        **({"video_duration": post.duration} if has_duration else {}),
     }
 
 
-_UNTOLD = (
+_NULL_KEYS = (
     *("gating_info", "fact_check_overall_rating", "fact_check_information", "sensitivity_friction_info"),
     *("media_overlay_info", "accessibility_caption", "upcoming_event", "nft_asset_info"),
 )
-_NEVER = (
+_FALSE_KEYS = (
     *("can_see_insights_as_brand", "caption_is_edited", "has_ranked_comments", "commenting_disabled_for_viewer"),
     *("is_affiliate", "is_ad", "viewer_has_liked", "viewer_has_saved", "viewer_has_saved_to_collection"),
     "viewer_in_photo_of_you",
@@ -146,9 +146,9 @@ def _comment(comment: Comment) -> dict[str, Any]:
     }
 
 
-def _tag(post: Post, who: Account, x: float, y: float) -> dict[str, Any]:
-    user = _named(who) | {"full_name": who.full_name, "followed_by_viewer": False}
-    return {"node": {"user": user, "x": x, "y": y, "id": f"{post.pk}@{who.pk}"}}
+def _tag(post: Post, account: Account, x: float, y: float) -> dict[str, Any]:
+    user = _named(account) | {"full_name": account.full_name, "followed_by_viewer": False}
+    return {"node": {"user": user, "x": x, "y": y, "id": f"{post.pk}@{account.pk}"}}
 
 
 def _place(post: Post) -> dict[str, Any] | None:

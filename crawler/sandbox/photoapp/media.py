@@ -1,4 +1,4 @@
-"""The simulated photo app's payloads of today: a post as the logged-out page has it, and the web query's item."""
+"""The simulated photo app's current payloads: a post of the logged-out page, and the web-info query's item."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SIZES = (
     *("c0.0.1080.1080a_e35_s1080x1080", "c0.0.1080.1080a_e35_s750x750", "c0.0.1080.1080a_e35_s640x640"),
     *("c0.0.1080.1080a_e35_s480x480", "c0.0.1080.1080a_e35_s320x320", "c0.0.1080.1080a_e35_s240x240"),
 )
-"""The pictures that are offered: uncropped ones first, the largest of them first."""
+"""Sizes of the pictures: uncropped ones first, the largest of them first."""
 
 
 def video_url(post: Post) -> str:
-    """URL of the video's file; where the platform tells the duration in it, in whole seconds."""
+    """URL of the video's file. For some videos its label has the duration in whole seconds."""
     label: dict[str, Any] = {"vencode_tag": "xpv_progressive.CLIPS.C3.720.dash_baseline_1_v1", "asset_id": 1}
     if post.timing in {"manifest", "label"}:
         label["duration_s"] = int(post.duration)
@@ -32,12 +32,12 @@ def video_url(post: Post) -> str:
 
 
 def typename(post: Post) -> str:
-    """The current page's word for the kind."""
+    """The current page's type name of the post's kind."""
     return _TYPES[post.kind]
 
 
 def wrapper(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
-    """``xig_polaris_media``: the post, the ruling that would withhold it, and the comments."""
+    """Build ``xig_polaris_media``: the post, its ruling, and the comments."""
     outer = "XDTMediaDict" if post.layout == "dict" else typename(post)
     return {
         "__typename": outer,
@@ -54,7 +54,7 @@ def wrapper(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
 
 
 def media(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
-    """``if_not_gated_logged_out``. Keys are absent, not null, by the kind of post."""
+    """Build ``if_not_gated_logged_out``. Keys of other kinds of posts are absent, not null."""
     kind = typename(post)
     owner = _user(post.owner) | {
         "seo_canonical_url": None,
@@ -77,14 +77,14 @@ def media(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
         "image_versions2": _images(post),
         **(_video(post) if post.is_video else {}),
         **({"carousel_media": _slides(post)} if post.kind == CAROUSEL else {}),
-        "usertags": {"in": [_tag(who, x, y) for who, x, y in post.tags]},
+        "usertags": {"in": [_tag(account, x, y) for account, x, y in post.tags]},
         "related_topic_pills": [{"seo_canonical_url": None, "topic_id": "quiet-light", "topic_name": "quiet light"}],
         "if_is_crawler": None,
     }
 
 
 def timeline_item(post: Post) -> dict[str, Any]:
-    """A post as its owner's timeline lists it."""
+    """Build a post of its owner's timeline."""
     kind = typename(post)
     item = {
         "__typename": kind,
@@ -104,7 +104,7 @@ def timeline_item(post: Post) -> dict[str, Any]:
 
 
 def clip(post: Post) -> dict[str, Any]:
-    """A reel as its owner's tab of reels lists it, with how often it was played."""
+    """Build a reel of its owner's reels page, with its play count."""
     kind = typename(post)
     return {
         "node": {
@@ -128,7 +128,7 @@ def clip(post: Post) -> dict[str, Any]:
 
 
 def item(post: Post) -> dict[str, Any]:
-    """The web query's item: the same keys, and many that only a signed-in visitor has values for."""
+    """Build the web-info query's item: the same keys, and many that have values for signed-in visitors only."""
     owner = post.owner
     user = {
         **{key: value for key, value in _user(owner).items() if key != "id"},
@@ -144,8 +144,8 @@ def item(post: Post) -> dict[str, Any]:
         "hd_profile_pic_url_info": {"url": owner.picture.replace("150x150", "320x320")},
     }
     return {
-        **dict.fromkeys(_UNTOLD),
-        **dict.fromkeys(_NEVER, False),
+        **dict.fromkeys(_NULL_KEYS),
+        **dict.fromkeys(_FALSE_KEYS, False),
         **_common(post),
         "id": f"{post.pk}_{owner.pk}",
         "user": user,
@@ -155,7 +155,7 @@ def item(post: Post) -> dict[str, Any]:
         "carousel_media_count": post.slides or None,
         "is_paid_partnership": post.paid,
         "comments_disabled": True if post.closed else None,
-        "usertags": {"in": [_tag(who, x, y, pk=True) for who, x, y in post.tags]} if post.tags else None,
+        "usertags": {"in": [_tag(account, x, y, pk=True) for account, x, y in post.tags]} if post.tags else None,
         "clips_metadata": _clips(post) if post.is_video else None,
         "display_uri": post.image("c0.0.1080.1080a_e35_s1080x1080"),
         "accessibility_caption": None,
@@ -171,7 +171,7 @@ def item(post: Post) -> dict[str, Any]:
     }
 
 
-_UNTOLD = (
+_NULL_KEYS = (
     *("group", "link", "can_reshare", "follow_hashtag_info", "ad_id", "inventory_source", "facepile_top_likers"),
     *("sponsor_tags", "media_overlay_info", "floating_context_items", "clips_attribution_info", "ai_label_info"),
     *("ai_interactive_embodiment_attachment_style_info", "longform_clip_metadata", "open_carousel_submission_state"),
@@ -182,7 +182,7 @@ _UNTOLD = (
     *("feed_recs_demotion_control", "main_feed_carousel_starting_media_id", "is_shared_from_basel"),
     *("fb_comment_count", "all_previous_submitters", "longform_title", "is_dash_eligible", "number_of_qualities"),
 )
-_NEVER = (
+_FALSE_KEYS = (
     *("has_liked", "enable_media_notes_production", "can_see_insights_as_brand", "ig_media_sharing_disabled"),
     *("is_in_profile_grid", "profile_grid_control_enabled"),
 )
@@ -222,15 +222,15 @@ def _user(account: Account) -> dict[str, Any]:
     }
 
 
-def _tag(who: Account, x: float, y: float, *, pk: bool = False) -> dict[str, Any]:
+def _tag(account: Account, x: float, y: float, *, pk: bool = False) -> dict[str, Any]:
     user = {
-        "id": who.pk,
-        "full_name": who.full_name,
-        "is_verified": who.verified,
-        "profile_pic_url": who.picture,
-        "username": who.username,
+        "id": account.pk,
+        "full_name": account.full_name,
+        "is_verified": account.verified,
+        "profile_pic_url": account.picture,
+        "username": account.username,
     }
-    return {"position": [x, y], "user": user | ({"pk": who.pk, "aigm_account_label_info": None} if pk else {})}
+    return {"position": [x, y], "user": user | ({"pk": account.pk, "aigm_account_label_info": None} if pk else {})}
 
 
 def _comment(comment: Comment) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def _images(post: Post) -> dict[str, Any]:
 
 
 def _slides(post: Post) -> list[dict[str, Any]]:
-    """What a carousel shows: with stubs in the place of counts, and ids of their own."""
+    """Build a carousel's slides: with ids of their own, and placeholders for counts."""
     return [
         {
             "__typename": _TYPES[VIDEO if n % 3 == 2 else PHOTO],

@@ -1,4 +1,4 @@
-"""The simulated photo app's pages: data in scripts, among all that such pages weigh."""
+"""The simulated photo app's pages: data in scripts, with the size of real pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS = ("feed", "media", "clip", "pill", "overlay", "player", "caption", "shee
 def document(
     route: str, blocks: Sequence[bytes], *, light: bool, meta: str = "", attributes: str = ' data-content-len="1"'
 ) -> bytes:
-    """A page of a route: its preview tags, the data blocks, and the program around them."""
+    """Render a page of a route: preview tags, data blocks, and the scripts around them."""
     name = orjson.dumps({"canonicalRouteName": f"comet.igweb.{route}"})
     scripts = b"".join(_script(block, attributes) for block in (name, *blocks))
     weight = b"" if light else _styles() + b"".join(_script(each, attributes) for each in _bootstrap())
@@ -40,22 +40,22 @@ def document(
 
 
 def preview(post: Post) -> str:
-    """The tags for link previews: rounded counts, a cropped picture."""
+    """Render the link-preview tags: rounded counts, a cropped picture."""
     likes = f"{post.likes // 1000}K" if post.likes > 10_000 else str(post.likes)
     owner = post.owner
     words = f"{likes} likes, {post.comment_count} comments - {owner.username} on October 2, 2026: "
-    said = f"{words}&quot;{html.escape(post.caption or '')}&quot;"
+    description = f"{words}&quot;{html.escape(post.caption or '')}&quot;"
     return (
         '<meta property="og:type" content="article" />'
         f'<meta property="og:title" content="{html.escape(owner.full_name)} on the photo app" />'
         f'<meta property="og:image" content="{html.escape(post.image("c0.0.1_e35_s640x640"))}" />'
         f'<meta property="og:url" content="{PUBLIC}/{owner.username}/p/{post.code}/" />'
-        f'<meta property="og:description" content="{said}. " />'
+        f'<meta property="og:description" content="{description}. " />'
     )
 
 
 def prefetched(query: str, data: dict[str, Any], **beside: Any) -> bytes:
-    """The data block of a page: the answer that its first query will get, deep in the program's own calls."""
+    """Build the data block of a page: the response to its first query, nested in the page's script calls."""
     adapter = f"adp_{query}RelayPreloader_{hash_of(query)[:22]}"
     result = {"data": data, "extensions": {"is_final": True}, **beside}
     content = {"__bbox": {"complete": True, "result": result, "sequence_number": 0}}
@@ -67,7 +67,7 @@ def prefetched(query: str, data: dict[str, Any], **beside: Any) -> bytes:
 
 
 def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
-    """The page that other sites embed: its data is JSON in a text in JSON."""
+    """Render the embed page: its data is JSON within a JSON string."""
     inner = None if context is None else orjson.dumps(context).decode()
     call = orjson.dumps(["PolarisEmbedSimple", "init", [], [{"contextJSON": inner}]])
     init = b's.handle({"require":[' + call.replace(b"</", b"<\\/") + b"]});"
@@ -76,22 +76,22 @@ def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
 
 
 def plain(title: str) -> bytes:
-    """A page that is nothing but words."""
+    """Render a page with a title and without data."""
     return f"<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>".encode()
 
 
 def previews_of(page: bytes) -> bytes:
-    """The tags for link previews of a page that ``document`` made."""
+    """Extract the link-preview tags of a page from ``document``."""
     return page[page.index(b"</title>") + len(b"</title>") : page.index(b"</head>")]
 
 
 def without_block(page: bytes) -> bytes:
-    """A page that ``document`` made with one data block, without it."""
+    """Remove the data block of a page from ``document``."""
     return page[: page.rindex(b"<script ")] + _END
 
 
 def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """The same page with another data block in place of its own."""
+    """Replace the data block of a page."""
     start = page.index(b">", page.rindex(b"<script ")) + 1
     end = page.rindex(b"</script>")
     block = change(page[start:end].replace(b"<\\/", b"</"))
@@ -99,7 +99,7 @@ def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
 
 
 def with_result(page: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """The same page with another result in the data block that ``prefetched`` made."""
+    """Change the result in the data block of a page, which ``prefetched`` built."""
 
     def changed(block: bytes) -> bytes:
         data = orjson.loads(block)
@@ -117,7 +117,7 @@ def _script(block: bytes, attributes: str) -> bytes:
 
 @cache
 def _styles() -> bytes:
-    rng = random.Random(7)  # noqa: S311  # an invented stylesheet, no secret
+    rng = random.Random(7)  # noqa: S311  # an invented stylesheet, not a secret
     rules = [
         f".x{rng.getrandbits(28):07x}{{{rng.choice(_WORDS)}:{rng.randint(0, 40)}px;color:#{rng.getrandbits(24):06x};"
         f"transform:translate({rng.uniform(-9, 9):.3f}px)}}"
@@ -128,8 +128,8 @@ def _styles() -> bytes:
 
 @cache
 def _bootstrap() -> list[bytes]:
-    """What else stands in such scripts: tables of modules, of their files, of texts."""
-    rng = random.Random(8)  # noqa: S311  # invented modules, no secret
+    """Build the page's other data scripts: tables of modules and their files."""
+    rng = random.Random(8)  # noqa: S311  # invented modules, not a secret
     blocks = []
     for _ in range(14):
         modules = {

@@ -1,4 +1,4 @@
-"""The simulated photo app's people: accounts and what they posted, all invented."""
+"""The simulated photo app's invented accounts and posts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 EPOCH_MS = 1_314_220_021_721
-"""Moment from which the platform's numeric ids count."""
+"""Epoch of the time stamps in the platform's numeric ids."""
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 PHOTO, VIDEO, CAROUSEL = 1, 2, 8
@@ -42,7 +42,7 @@ _SONGS = (("The Paper Kites Quartet", "Slow Tuesday", "442245453190058"), ("Ñan
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Somebody with a profile."""
+    """An account."""
 
     pk: str
     app_id: str
@@ -55,7 +55,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """What somebody wrote below a post."""
+    """A comment on a post."""
 
     pk: str
     author: Account
@@ -66,7 +66,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """What a reel plays: the owner's own recording, or licensed music."""
+    """The sound of a reel: original audio or licensed music."""
 
     artist: str
     title: str
@@ -77,7 +77,7 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What the platform knows of a post; pages and truth are both made from it."""
+    """A post: the source of its pages and of the expected record."""
 
     pk: str
     owner: Account
@@ -99,7 +99,7 @@ class Post:
     audio: bool
     duration: float
     timing: str
-    """Where a video's duration is told: manifest, label (of the file), embed, nowhere."""
+    """Where a video's duration is stated: manifest, label (of the file), embed, nowhere."""
     plays: int
     views: int
     slides: int
@@ -108,11 +108,11 @@ class Post:
     closed: bool
     """Whether comments are switched off."""
     layout: str = field(default="wrapped")
-    """Form of the post in its page: wrapped, dict (the same under another type's name), item (an older page)."""
+    """Form of the post in its page: wrapped, dict (the same with another type name), item (an older page)."""
 
     @property
     def code(self) -> str:
-        """The shortcode: the id in other digits."""
+        """The shortcode: the id in base 64."""
         return code_of(int(self.pk))
 
     @property
@@ -121,7 +121,7 @@ class Post:
         return self.kind == VIDEO
 
     def image(self, size: str, host: str = "scontent.cdninstagram.com") -> str:
-        """URL of the picture, of a video its cover; as long as the real ones, of which the data mostly consists."""
+        """URL of the picture or a video's cover. It is as long as real ones, which make up most of a page's size."""
         key = hash_of(self.pk + size)
         return (
             f"https://{host}/v/t51.82787-15/{self.pk[-9:]}_{self.pk[:17]}_n.jpg?stp=dst-jpg_{size}&_nc_cat=1&ccb=7-5"
@@ -131,7 +131,7 @@ class Post:
 
 
 def code_of(number: int) -> str:
-    """A numeric id as a shortcode."""
+    """Encode a numeric id as a shortcode."""
     code = ""
     while number:
         number, digit = divmod(number, 64)
@@ -140,7 +140,7 @@ def code_of(number: int) -> str:
 
 
 def id_of(code: str) -> int:
-    """The numeric id of a shortcode."""
+    """Decode a shortcode to its numeric id."""
     number = 0
     for letter in code:
         number = number * 64 + _DIGITS.index(letter)
@@ -148,12 +148,12 @@ def id_of(code: str) -> int:
 
 
 def hash_of(text: str) -> str:
-    """Something like a signature, the same for the same text."""
-    return f"{random.Random(text).getrandbits(160):040x}"  # noqa: S311  # an invented signature, no secret
+    """An invented signature, the same for the same text."""
+    return f"{random.Random(text).getrandbits(160):040x}"  # noqa: S311  # an invented signature, not a secret
 
 
 def account(rng: random.Random, username: str, full_name: str, *, verified: bool) -> Account:
-    """An account with ids of its own."""
+    """Invent an account."""
     pk = str(rng.randrange(10**6, 6 * 10**10))
     base = f"https://scontent.cdninstagram.com/v/t51.82787-19/{pk}_n.jpg?stp=dst-jpg_s"
     return Account(
@@ -168,17 +168,17 @@ def account(rng: random.Random, username: str, full_name: str, *, verified: bool
 
 
 def people(rng: random.Random) -> list[Account]:
-    """Those who post."""
+    """The accounts with posts."""
     return [account(rng, name, shown, verified=verified) for name, shown, verified in _PEOPLE]
 
 
 def crowd(rng: random.Random) -> list[Account]:
-    """Those who only write comments."""
+    """The accounts that only write comments."""
     return [account(rng, name, "", verified=False) for name in _COMMENTERS]
 
 
 class Author:
-    """Invents posts, from one source of chance."""
+    """Invents posts from one random generator."""
 
     def __init__(self, rng: random.Random, accounts: list[Account]) -> None:
         self.rng = rng
@@ -186,13 +186,13 @@ class Author:
         self.crowd = crowd(rng)
 
     def moment(self) -> tuple[int, int]:
-        """A numeric id of the last two years, and when its post was published: soon after, or planned for later."""
+        """Invent a numeric id of the last two years, and the time of publication: soon after it, or scheduled."""
         milliseconds = self.rng.randrange(1_728_000_000_000, 1_791_000_000_000)
         pk = ((milliseconds - EPOCH_MS) << 23) | self.rng.getrandbits(23)
         return pk, milliseconds // 1000 + self.rng.choice((-1, 3, 196, 479, 75_600))
 
     def post(self, owner: Account, kind: int, *, pk: int | None = None, **fixed: object) -> Post:
-        """A post of a kind; what is not fixed is chance."""
+        """Invent a post of a kind. Fields that are not fixed are random."""
         rng = self.rng
         own, taken_at = self.moment()
         product = {
@@ -217,8 +217,8 @@ class Author:
             "comment_count": written + rng.choice((0, rng.randrange(9_000))),
             "comments": tuple(self._comment(taken_at) for _ in range(written)),
             "tags": tuple(
-                (who, rng.choice((0.0, 0.5, 0.25)), round(rng.random(), 6))
-                for who in rng.sample(others, rng.choice((0, 0, 1, 3)))
+                (tagged, rng.choice((0.0, 0.5, 0.25)), round(rng.random(), 6))
+                for tagged in rng.sample(others, rng.choice((0, 0, 1, 3)))
             ),
             "coauthors": tuple(rng.sample(others, rng.choice((0, 0, 0, 1, 2)))),
             "place": rng.choice((None, None, None, *_PLACES)),

@@ -1,4 +1,4 @@
-"""The simulated photo app: invented people and posts, the pages that it serves, and their truth."""
+"""The simulated photo app: invented accounts and posts, their pages, and the expected records."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Site"]
 
 EXAMPLE = "DaSandbox01"
-"""The post that every world has."""
+"""Shortcode of a post that exists for every seed."""
 TIMELINE = 12
-"""Posts that a page lists of its owner."""
-LONELY = "one.post.only"
+"""Number of the owner's posts on a page."""
+SINGLE_POST_ACCOUNT = "one.post.only"
 
 _POST = re.compile(r"/(?:[\w.]+/)?(?:p|reel|reels|tv)/(?P<code>[\w-]+)/(?P<embed>embed/captioned/)?", re.ASCII)
 _SHARE = re.compile(r"/share/(?:(?:p|reel|reels|tv)/)?(?P<token>[\w-]+)/?", re.ASCII)
@@ -36,33 +36,35 @@ _REELS = re.compile(r"/(?P<username>[\w.]+)/reels/", re.ASCII)
 
 
 class Site:
-    """The app. The same seed gives the same app everywhere."""
+    """The app. The same seed gives the same app in every process."""
 
     faults: ClassVar[dict[str, str]] = {f"FAULT{n:06d}": name for n, name in enumerate(sorted(FAULTS), 1)}
-    """Fault by the shortcode of the post, or the token of the share link, that it befalls."""
+    """Faults by the shortcode of the post, or the token of the share link, that they affect."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         self.seed = seed
         self.light = light
-        rng = random.Random(seed)  # noqa: S311  # an invented world, no secret
+        rng = random.Random(seed)  # noqa: S311  # invented data, not a secret
         self.accounts = people(rng)
         author = Author(rng, self.accounts)
         first = self.accounts[0]
         made = [author.post(first, PHOTO, pk=id_of(EXAMPLE), layout="wrapped")]
         for account in self.accounts:
             kinds = [PHOTO, VIDEO, CAROUSEL, *(rng.choice((PHOTO, VIDEO, CAROUSEL)) for _ in range(11))]
-            made += [author.post(account, kind) for kind in (kinds[:1] if account.username == LONELY else kinds)]
+            made += [
+                author.post(account, kind) for kind in (kinds[:1] if account.username == SINGLE_POST_ACCOUNT else kinds)
+            ]
         for place in rng.sample(range(len(made)), 6):
             made[place] = replace(made[place], pinned=True)
         self.posts: dict[str, Post] = {post.code: post for post in made}
         self.listed: tuple[str, ...] = tuple(self.posts)
-        """Shortcodes of the posts, without those for faults, which no timeline lists."""
+        """Shortcodes of the posts without a fault. Timelines list no others."""
         for code, name in self.faults.items():
             kind, timing = (VIDEO, "embed") if name.startswith("embed-") else (PHOTO, "nowhere")
             fixed = {"taken_at": 1_790_000_000, "timing": timing, "layout": "wrapped", "coauthors": ()}
             self.posts[code] = author.post(first, kind, pk=id_of(code), **fixed)
         self.shares = {f"BA{code[2:]}": code for code in self.listed}
-        """The post of each share link's token."""
+        """Shortcodes by the token of the share link."""
 
     def timeline(self, account: Account) -> list[Post]:
         """The account's newest posts, pinned ones first."""
@@ -76,25 +78,25 @@ class Site:
 
     # The site
 
-    def fault(self, ask: FakeRequest) -> str | None:
-        """The fault of the post or share link that a path names. Some befall only what comes after the post's page."""
-        share, post = _SHARE.fullmatch(ask.path), _POST.fullmatch(ask.path)
+    def fault(self, request: FakeRequest) -> str | None:
+        """The fault of a path's post or share link. Faults of the embed page do not affect the post's page."""
+        share, post = _SHARE.fullmatch(request.path), _POST.fullmatch(request.path)
         found = share["token"] if share else post["code"] if post else ""
         name = self.faults.get(found)
         if name is None or (name in SHARE_FAULTS) != bool(share):
             return None
-        if name == "shell-to-plain" and "sec-ch-ua" in ask.headers:  # no plain request has it
+        if name == "shell-to-plain" and "sec-ch-ua" in request.headers:  # only browsers send it
             return None
-        later = name.startswith("embed-")
-        if post and later != bool(post["embed"]):
+        of_embed = name.startswith("embed-")
+        if post and of_embed != bool(post["embed"]):
             return None
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
-    def page(self, ask: FakeRequest) -> Answer:
-        """A post, its embed page, an account's reels, a share link's redirect, a query's answer, or the error page."""
-        if ask.method == "POST":
-            return self._query(ask)
-        post, share, reels = (form.fullmatch(ask.path) for form in (_POST, _SHARE, _REELS))
+    def page(self, request: FakeRequest) -> Answer:
+        """A post, its embed page, an account's reels, a share link's redirect, a query's data, or the error page."""
+        if request.method == "POST":
+            return self._query(request)
+        post, share, reels = (form.fullmatch(request.path) for form in (_POST, _SHARE, _REELS))
         if share and share["token"] in self.shares:
             found = self.posts[self.shares[share["token"]]]
             where = f"/{found.owner.username}/{'reel' if found.is_video else 'p'}/{found.code}/?igsh=invented"
@@ -102,35 +104,35 @@ class Site:
         if share and share["token"] in self.faults:
             return 302, {"Location": f"/p/{EXAMPLE}/"}, b""
         if post and post["code"] in self.posts:
-            return 200, {}, self._post_page(self.posts[post["code"]], ask, embedded=bool(post["embed"]))
+            return 200, {}, self._post_page(self.posts[post["code"]], request, embedded=bool(post["embed"]))
         named = [each for each in self.accounts if reels and each.username == reels["username"]]
         if named:
             return 200, {}, self.reels_page(named[0])
-        return photoapp_faults.other(ask.path, light=self.light)
+        return photoapp_faults.other_page(request.path, light=self.light)
 
-    def _post_page(self, post: Post, ask: FakeRequest, *, embedded: bool) -> bytes:
+    def _post_page(self, post: Post, request: FakeRequest, *, embedded: bool) -> bytes:
         if embedded:
             context = {"gql_data": {"shortcode_media": photoapp_graph.embedded(post)}, "media": None}
             return photoapp_page.embed(context, light=self.light)
-        if ask.headers and ask.headers.get("sec-fetch-mode") != "navigate":  # no browser opened a link
+        if request.headers and request.headers.get("sec-fetch-mode") != "navigate":  # not a browser's navigation
             return self.document(post)
         return self.document(post, self.block(post))
 
     def document(self, post: Post, *blocks: bytes) -> bytes:
-        """A post's page with data blocks."""
+        """Render a post's page with data blocks."""
         route, meta = photoapp_page.POST_ROUTE, photoapp_page.preview(post)
-        # Pages differ in the attributes of their scripts.
+        # Attributes of scripts differ between pages.
         attributes = ' data-content-len="4711"' if int(post.pk) % 2 else ""
         return photoapp_page.document(route, blocks, light=self.light, meta=meta, attributes=attributes)
 
     def block(self, post: Post) -> bytes:
-        """The data block of a post's page."""
+        """Build the data block of a post's page."""
         if post.layout == "item":
             return photoapp_page.prefetched("PolarisPostRootQuery", self.data(post, "item"))
         return photoapp_page.prefetched(photoapp_page.POST_QUERY, self.data(post, "page"))
 
     def data(self, post: Post, form: str) -> dict[str, Any]:
-        """A query's data, in one of the platform's forms: page, item, graph."""
+        """Build a query's data in one of the platform's forms: page, item, graph."""
         if form == "item":
             return {"xdt_api__v1__media__shortcode__web_info": {"items": [photoapp_media.item(post)]}}
         if form == "graph":
@@ -139,33 +141,33 @@ class Site:
         return {"xig_polaris_media": photoapp_media.wrapper(post, self.timeline(post.owner))}
 
     def reels_page(self, account: Account) -> bytes:
-        """An account's tab of reels."""
+        """Render an account's page of reels."""
         edges = [photoapp_media.clip(post) for post in self.reels(account)]
         data = {"xig_user_by_username": {"pk": account.pk, "polaris_clips_connection": {"edges": edges}}}
         block = photoapp_page.prefetched("PolarisLoggedOutDesktopWWWProfileReelsTabContentQuery", data)
         return photoapp_page.document(photoapp_page.REELS_ROUTE, (block,), light=self.light)
 
-    def _query(self, ask: FakeRequest) -> Answer:
-        """The answers of the queries that the pages' own scripts send, each at its own address."""
-        asked = orjson.loads(ask.body)
-        form = {"/api/graphql": "page", "/graphql/query": str(asked.get("form", "item"))}[ask.path]
-        post = self.posts.get(asked.get("shortcode") or code_of(int(asked["media_id"])))
+    def _query(self, request: FakeRequest) -> Answer:
+        """The responses to the queries of the pages' scripts, each with its own path."""
+        query = orjson.loads(request.body)
+        form = {"/api/graphql": "page", "/graphql/query": str(query.get("form", "item"))}[request.path]
+        post = self.posts.get(query.get("shortcode") or code_of(int(query["media_id"])))
         keys = {"page": "xig_polaris_media", "graph": "xdt_shortcode_media"}
         found = self.data(post, form) if post else {keys.get(form, "xdt_api__v1__media__shortcode__web_info"): None}
         return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
 
-    def damaged(self, name: str, ask: FakeRequest) -> Answer:
-        """The app's own faults. They damage the page that a browser gets, whatever sent the request."""
-        return photoapp_faults.damaged(name, lambda: self.page(FakeRequest(ask.path)), self._other_page)
+    def damaged(self, name: str, request: FakeRequest) -> Answer:
+        """The response of one of the app's own faults. It damages the page for browsers, for any client."""
+        return photoapp_faults.damaged(name, lambda: self.page(FakeRequest(request.path)), self._other_page)
 
     def _other_page(self) -> Answer:
-        """Another post's page."""
+        """Render another post's page."""
         post = self.posts[self.listed[1]]
         data = {"xig_polaris_media": photoapp_media.wrapper(post, ())}
         return 200, {}, self.document(post, photoapp_page.prefetched(photoapp_page.POST_QUERY, data))
 
     def catalogue(self) -> dict[str, Any]:
-        """What there is to ask for."""
+        """The targets that exist."""
         return {
             "posts": {code: {"owner": self.posts[code].owner.username} for code in self.listed},
             "shares": self.shares,
@@ -173,30 +175,30 @@ class Site:
         }
 
     def url_of_fault(self, name: str) -> str:
-        """The URL that a caller gives to meet a fault."""
+        """The target URL with a fault."""
         (code,) = (code for code, fault in self.faults.items() if fault == name)
         return f"{photoapp_page.PUBLIC}/{'share/p' if name in SHARE_FAULTS else 'p'}/{code}/"
 
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The exact record of a target: ``url``, and ``plays`` where a crawl asks for those too.
+        """The exact record of a target: ``url``, and ``plays`` for a crawl with play counts.
 
-        With ``form`` what one answer tells of it, without a crawl's further pages: page, item, graph or embed.
+        ``form`` (page, item, graph or embed) selects the record of one response, without a crawl's further pages.
 
         Raises:
-            KeyError: no URL, or none of a post.
+            KeyError: the URL is missing, or the post does not exist.
         """
         path = urlsplit(params["url"]).path
         share, found = _SHARE.fullmatch(path), _POST.fullmatch(path.rstrip("/") + "/")
         code = self.shares[share["token"]] if share else found["code"] if found else path
         post = self.posts[code]
-        told = record(
+        expected = record(
             post, params.get("form") or ("item" if post.layout == "item" else "page"), self.timeline(post.owner)
         )
         if post.is_video and "form" not in params:
             if post.timing == "embed" and code not in self.faults:
-                told["video_duration"] = post.duration
+                expected["video_duration"] = post.duration
             if params.get("plays") and post in self.reels(post.owner) and not post.hidden:
-                told["video_play_count"] = post.plays
-        return {"data": {"xdt_shortcode_media": told}, "success": True}
+                expected["video_play_count"] = post.plays
+        return {"data": {"xdt_shortcode_media": expected}, "success": True}

@@ -1,4 +1,4 @@
-"""Recorded answers of the microblog platform, read with the values that the notes give. They are not ours to ship."""
+"""Recorded responses of the microblog, with the values in their notes. They are other people's data: not shipped."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pytest
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
 from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import post_record, unread
+from crawler.platforms.microblog.post import missing_parts, post_record
 from crawler.platforms.microblog.text import id_seconds
 from crawler.registry import scrapers
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "microblog"
-pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded answers (../shared/captures) are not here")
+pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing")
 
 SCRAPER = scrapers()["microblog-profile"]
 PAGE = "ssr_profile_page_excerpt__logged_out__geekbb__2026-09-12.html"
@@ -31,18 +31,18 @@ def body(name: str) -> bytes:
     return gzip.decompress(packed) if name.endswith(".gz") else packed
 
 
-def read(*names: str, **asked: Any) -> dict[str, Any]:
-    """The data of a target's saved answers."""
-    return asyncio.run(extract(SCRAPER, [body(name) for name in names], asked, url="https://x.com/"))
+def read(*names: str, **params: Any) -> dict[str, Any]:
+    """The data of a target's saved responses."""
+    return asyncio.run(extract(SCRAPER, [body(name) for name in names], params, url="https://x.com/"))
 
 
-def posts_of(*names: str, **asked: Any) -> list[dict[str, Any]]:
-    posts: list[dict[str, Any]] = read(*names, **asked)["data"]["main"]
+def posts_of(*names: str, **params: Any) -> list[dict[str, Any]]:
+    posts: list[dict[str, Any]] = read(*names, **params)["data"]["main"]
     return posts
 
 
-def profile_of(*names: str, **asked: Any) -> dict[str, Any]:
-    profile: dict[str, Any] = read(*names, **asked)["data"]["additional"]["profile_demographics"]
+def profile_of(*names: str, **params: Any) -> dict[str, Any]:
+    profile: dict[str, Any] = read(*names, **params)["data"]["additional"]["profile_demographics"]
     return profile
 
 
@@ -62,13 +62,13 @@ def raw_posts() -> Iterator[dict[str, Any]]:
                 waiting += value
 
 
-def test_every_post_of_every_capture_is_understood() -> None:
+def test_every_post_of_every_capture_is_complete() -> None:
     total = wrappers = 0
     for raw in raw_posts():
         post = Node(raw)
-        assert unread(post) == []
+        assert missing_parts(post) == []
         record = post_record(post)
-        assert record["upload_timestamp"] == id_seconds(record["post_id"]), "the id tells the time of created_at"
+        assert record["upload_timestamp"] == id_seconds(record["post_id"]), "the id has the time stamp of created_at"
         assert not record["caption"].startswith("RT @")
         assert "&amp;" not in record["caption"] or "note_tweet" in raw
         if record["is_repost"]:
@@ -111,7 +111,7 @@ OLD = {
         ("user_by_screen_name__shapeC_no_legacy__2026-08.json", (2642, 695695, 762, None, 829, 4319)),
     ],
 )
-def test_one_user_in_three_generations(name: str, counts: tuple[int | None, ...]) -> None:
+def test_a_user_is_the_same_in_three_generations(name: str, counts: tuple[int | None, ...]) -> None:
     names = ("favourites", "followers", "friends", "listed", "media", "statuses")
     assert profile_of(name) == OLD | {f"{n}_count": value for n, value in zip(names, counts, strict=True)}
     assert read(name, username="xdevelopers")["data"]["main"] == []
@@ -136,7 +136,7 @@ def test_one_user_in_three_generations(name: str, counts: tuple[int | None, ...]
         ("search__shapeC_notes_place_photos__2026-08.json", 20, {"is_quote": 5}),
     ],
 )
-def test_timelines(name: str, total: int, kinds: dict[str, int]) -> None:
+def test_timelines_have_the_expected_posts(name: str, total: int, kinds: dict[str, int]) -> None:
     data = read(name)
     posts = data["data"]["main"]
     assert len(posts) == len({post["post_id"] for post in posts}) == total
@@ -152,7 +152,7 @@ def test_a_pinned_post_comes_first_and_once() -> None:
         assert [p["post_id"] for p in posts].count(posts[0]["post_id"]) == 1
 
 
-def test_videos_by_bitrate() -> None:
+def test_video_files_are_sorted_by_bitrate() -> None:
     (post,) = posts_of("tweet_detail__shapeA_video_unsorted_variants_promoted_visibility__2023-06.json")
     files = post["video_urls_by_quality"]
     assert post["video_url"] == files["high"]
@@ -166,7 +166,7 @@ def test_videos_by_bitrate() -> None:
     assert all(p["video_urls_by_quality"]["low"] is None for p in animations)
 
 
-def test_the_rendered_page() -> None:
+def test_the_rendered_page_gives_profile_and_posts() -> None:
     profile, posts = profile_of(PAGE, username="geekbb"), posts_of(PAGE, username="GeekBB")
     assert {name: profile[name] for name in ("screen_name", "name", "followers_count", "friends_count")} == {
         "screen_name": "geekbb",
@@ -190,7 +190,7 @@ def test_the_rendered_page() -> None:
         (6954, 16, 16, 36, 3),
         (7391, 8, 1, 55, 0),
     ]  # fmt: skip
-    assert posts[0]["caption"].endswith("Gemini / OpenAI"), "the long text, not the cut one"
+    assert posts[0]["caption"].endswith("Gemini / OpenAI"), "the long text, not the truncated one"
     assert posts[1]["caption"].endswith("https://github.com/obsidianmd/knap"), "expanded, without the photo's link"
     assert posts[3]["video_url"].endswith("1920x1080/nSlgRXL2a3DiUB9m.mp4?tag=29")
     assert [p["is_quote"] for p in posts] == [False, False, False, False, True]
@@ -200,7 +200,7 @@ def test_the_rendered_page() -> None:
     assert (read(PAGE)["hasMore"], read(PAGE)["nextCursor"]) == (False, "")
 
 
-def test_decoded_records_are_the_page() -> None:
+def test_decoded_records_give_the_same_data_as_the_page() -> None:
     assert read("ssr_profile_page_excerpt__decoded_records__DERIVED.json") == read(PAGE)
 
 
@@ -221,14 +221,14 @@ def test_sources_are_joined() -> None:
         ("tweet_detail__tombstone__SYNTHETIC.json", "TARGET_RESTRICTED", "tombstone"),
     ],
 )
-def test_failures(name: str, code: str, reason: str) -> None:
-    with pytest.raises(ScrapeError) as refused:
+def test_failures_have_their_code_and_reason(name: str, code: str, reason: str) -> None:
+    with pytest.raises(ScrapeError) as raised:
         read(name)
-    assert (refused.value.code, refused.value.reason) == (code, reason)
+    assert (raised.value.code, raised.value.reason) == (code, reason)
 
 
 @pytest.mark.parametrize("name", [PAGE, "user_by_screen_name__shapeA__x__2025-03.json"])
-def test_another_profile_than_asked_for(name: str) -> None:
-    with pytest.raises(ScrapeError) as refused:
+def test_another_profile_is_refused(name: str) -> None:
+    with pytest.raises(ScrapeError) as raised:
         read(name, username="someone_else")
-    assert refused.value.code == "EXTRACTION_FAILED"
+    assert raised.value.code == "EXTRACTION_FAILED"

@@ -1,4 +1,4 @@
-"""Script literals: values out of scripts, whatever stands in their texts; nothing is evaluated, nothing breaks."""
+"""The parser of script literals: values, slots, code around them, and malformed input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def first(script: str) -> Any:
         ("$R[0]={self:$R[0],a:1}", None),
     ],
 )
-def test_values(script: str, value: Any) -> None:
+def test_literals_become_values(script: str, value: Any) -> None:
     found = first(script)
     if value is None:
         assert found["self"] is found
@@ -47,33 +47,33 @@ def test_values(script: str, value: Any) -> None:
         assert found == value
 
 
-def test_named_values_are_shared_by_all_scripts_of_a_page() -> None:
+def test_slots_are_shared_by_all_scripts_of_a_page() -> None:
     found = read('($R=>$R[0]={a:$R[1]={n:1}})($R["tsr"])', "$R[2]={again:$R[1],later:$R[9]}")
     assert found.containers[-1] == {"again": {"n": 1}, "later": None}
-    assert found.whole
+    assert found.complete
 
 
-def test_code_around_the_values_says_nothing() -> None:
+def test_code_around_the_values_is_ignored() -> None:
     script = 'self.$R=self.$R||{};function f(a,b){return a==b?{x:1}:[2]}($R=>$R[3]={ok:!0})($R["tsr"]);e(/x/,()=>{})'
     assert {"ok": True} in read(script).dicts
 
 
 @pytest.mark.parametrize("script", ['$R[0]={a:{b:1},c:"never ends', "$R[0]={a:{b:1},c:[1", "$R[0]={a:{b:1},c:'"])
-def test_a_text_that_ends_within_a_value(script: str) -> None:
+def test_a_script_that_ends_within_a_value_is_incomplete(script: str) -> None:
     found = read(script)
-    assert not found.whole
-    assert found.containers[:1] == [{"b": 1}], "what is complete is kept"
+    assert not found.complete
+    assert found.containers[:1] == [{"b": 1}], "complete values are kept"
 
 
 @pytest.mark.parametrize(
     "script", ["[" * 100_000 + "]" * 100_000, "}" * 50_000, "((((" * 30_000, '"\\' * 50_000, "$R[" * 9_999]
 )
-def test_depth_and_noise(script: str) -> None:
+def test_deep_and_malformed_scripts_do_not_raise(script: str) -> None:
     read(script)
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     read(text)
 
 
@@ -85,7 +85,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=6), VALUES, max_size=4))
-def test_what_was_written_is_read(value: dict[str, Any]) -> None:
+def test_written_values_are_read_back(value: dict[str, Any]) -> None:
     script = _Literal().write(value)
     found = first(f'($R=>{script})($R["tsr"])')
     assert found == value

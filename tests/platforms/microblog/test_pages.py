@@ -1,4 +1,4 @@
-"""The microblog page objects on the sandbox's answers: equal to the truth; damaged, data or a typed error."""
+"""The microblog's page objects on the sandbox's responses: the expected records; for damaged ones a typed error."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from crawler.platforms.microblog.api import GuestTokenPage
 from crawler.sandbox.microblog.site import PLANS, Site
 from tests.microblog_pages import answer, joined, page_of, read, same
 
-WORLD = Site(light=True)
+SITE = Site(light=True)
 ALL = ("page", "embed", "user", "timeline")
 
 
 def sources_of(handle: str) -> tuple[str, ...]:
-    """The sources that a spider asks for an account's first page."""
+    """The sources of an account's first page, as the spider requests them."""
     if PLANS[handle].protected:
         return ("page", "embed", "user")
     return ALL if not PLANS[handle].posts else ("page", "embed", "timeline")
 
 
-def equal_the_truth(seed: int) -> None:
+def check_expected_records(seed: int) -> None:
     site = Site(seed, light=True)
     for handle in PLANS:
         same(read(site, handle, *sources_of(handle)), site.expected_record({"username": handle}))
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_equals_the_truth_over_seeds(seed: int) -> None:
-    equal_the_truth(seed)
+def test_records_are_as_expected_for_seeds(seed: int) -> None:
+    check_expected_records(seed)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(8, 220))
-def test_equals_the_truth_over_many_seeds(seed: int) -> None:
-    equal_the_truth(seed)
+def test_records_are_as_expected_for_many_seeds(seed: int) -> None:
+    check_expected_records(seed)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_equals_the_truth_over_many_seeds(seed: int) -> None:
         ("only-calls", ("user", "timeline")),
     ],
 )
-def test_what_the_other_sources_expose(fault: str, sources: tuple[str, ...]) -> None:
-    handle = next(handle for handle, name in WORLD.faults.items() if name == fault)
-    data = read(WORLD, handle, *sources)
-    same(data, WORLD.expected_record({"username": handle}))
+def test_remaining_sources_give_the_record(fault: str, sources: tuple[str, ...]) -> None:
+    handle = next(handle for handle, name in SITE.faults.items() if name == fault)
+    data = read(SITE, handle, *sources)
+    same(data, SITE.expected_record({"username": handle}))
     profile, posts = data["data"]["additional"]["profile_demographics"], data["data"]["main"]
     assert posts
     if sources == ("page",):
@@ -72,26 +72,26 @@ def test_what_the_other_sources_expose(fault: str, sources: tuple[str, ...]) -> 
         assert {(post["view_count"], post["save_count"]) for post in posts} == {(None, None)}
 
 
-def test_further_pages() -> None:
+def test_further_pages_continue_without_repetitions() -> None:
     for handle in ("quiet_harbor", "relay_station", "popular_tide"):
-        early: list[str] = [post["post_id"] for post in WORLD.expected_record({"username": handle})["data"]["main"]]
+        early: list[str] = [post["post_id"] for post in SITE.expected_record({"username": handle})["data"]["main"]]
         for number in range(2, 5):
-            cursor = WORLD.cursor(number)
-            body = answer(WORLD, "timeline", handle, cursor)[2]
+            cursor = SITE.cursor(number)
+            body = answer(SITE, "timeline", handle, cursor)[2]
             page = page_of("timeline", body, username=handle, cursor=cursor)
-            truth = WORLD.expected_record({"username": handle, "page": number})
+            expected = SITE.expected_record({"username": handle, "page": number})
             fresh = [post for post in joined(page)["data"]["main"] if post["post_id"] not in early]
-            assert fresh == truth["data"]["main"]
-            assert asyncio.run(page.to_item())["next_cursor"] == WORLD.cursor(number + 1)
+            assert fresh == expected["data"]["main"]
+            assert asyncio.run(page.to_item())["next_cursor"] == SITE.cursor(number + 1)
 
 
-def test_a_cursor_that_leads_to_itself_leads_nowhere() -> None:
-    cursor = WORLD.cursor(3)
-    body = answer(WORLD, "timeline", "quiet_harbor", WORLD.cursor(2))[2]
+def test_a_repeated_cursor_ends_the_timeline() -> None:
+    cursor = SITE.cursor(3)
+    body = answer(SITE, "timeline", "quiet_harbor", SITE.cursor(2))[2]
     assert asyncio.run(page_of("timeline", body, cursor=cursor).to_item())["next_cursor"] == ""
 
 
-# Failures by status and by words
+# Failures by status and by message
 
 
 @pytest.mark.parametrize("source", ALL)
@@ -107,10 +107,10 @@ def test_a_cursor_that_leads_to_itself_leads_nowhere() -> None:
         (200, b"", "UPSTREAM_BLOCKED", "empty_body"),
     ],
 )
-def test_statuses(source: str, status: int, body: bytes, code: str, reason: str) -> None:
-    with pytest.raises(ScrapeError) as refused:
+def test_failures_by_status(source: str, status: int, body: bytes, code: str, reason: str) -> None:
+    with pytest.raises(ScrapeError) as raised:
         asyncio.run(page_of(source, body, status=status).to_item())
-    assert (refused.value.code, refused.value.reason) == (code, reason)
+    assert (raised.value.code, raised.value.reason) == (code, reason)
 
 
 @pytest.mark.parametrize(
@@ -150,25 +150,25 @@ def test_statuses(source: str, status: int, body: bytes, code: str, reason: str)
         ("calls-as-pages", "timeline", "UPSTREAM_BLOCKED", "challenge"),
     ],
 )
-def test_faults_of_one_source(fault: str, source: str, code: str, reason: str) -> None:
-    handle = next(handle for handle, name in WORLD.faults.items() if name == fault)
-    status, _, body = answer(WORLD, source, handle)
-    with pytest.raises(ScrapeError) as refused:
+def test_faults_of_one_source_have_their_reason(fault: str, source: str, code: str, reason: str) -> None:
+    handle = next(handle for handle, name in SITE.faults.items() if name == fault)
+    status, _, body = answer(SITE, source, handle)
+    with pytest.raises(ScrapeError) as raised:
         asyncio.run(page_of(source, body, status=status, username=handle).to_item())
-    assert (refused.value.code, refused.value.reason) == (code, reason)
+    assert (raised.value.code, raised.value.reason) == (code, reason)
     if reason == "missing_flags":
-        assert [detail["loc"] for detail in refused.value.details] == [["features", "a_brand_new_flag_enabled"]]
+        assert [detail["loc"] for detail in raised.value.details] == [["features", "a_brand_new_flag_enabled"]]
 
 
-def test_a_login_that_the_page_was_redirected_to() -> None:
+def test_a_login_page_is_a_login_wall() -> None:
     body = b"<html><title>Log in to X / X</title></html>"
-    with pytest.raises(ScrapeError) as refused:
+    with pytest.raises(ScrapeError) as raised:
         asyncio.run(page_of("page", body, username="x").to_item())
-    assert refused.value.reason == "login_wall"
+    assert raised.value.reason == "login_wall"
 
 
-def test_words_of_a_failure_in_a_post_are_a_post() -> None:
-    body = answer(WORLD, "page", "quiet_harbor")[2]
+def test_failure_messages_in_a_post_are_ignored() -> None:
+    body = answer(SITE, "page", "quiet_harbor")[2]
     marked = body.replace(b'name:"', b'name:"Account suspended; looking for could not be found; ')
     posts = asyncio.run(page_of("page", marked).to_item())["posts"]
     assert posts
@@ -186,50 +186,50 @@ def test_words_of_a_failure_in_a_post_are_a_post() -> None:
         (503, b"", "UPSTREAM_ERROR"),
     ],
 )
-def test_guest_tokens(status: int, body: bytes, code: str) -> None:
+def test_guest_token_responses(status: int, body: bytes, code: str) -> None:
     page = GuestTokenPage(response=HttpResponse("https://x.com/", body, status=status), page_params=PageParams({}))
     if code == "OK":
         assert asyncio.run(page.to_item()) == {"token": "12"}
         return
-    with pytest.raises(ScrapeError) as refused:
+    with pytest.raises(ScrapeError) as raised:
         asyncio.run(page.to_item())
-    assert refused.value.code == code
+    assert raised.value.code == code
 
 
 # Damage
 
 
 def timeline_payload() -> Any:
-    data = orjson.loads(answer(WORLD, "timeline", "quiet_harbor")[2])
+    data = orjson.loads(answer(SITE, "timeline", "quiet_harbor")[2])
     added = data["data"]["user"]["result"]["timeline"]["timeline"]["instructions"][-1]
-    added["entries"] = [*added["entries"][:3], *added["entries"][-1:]]  # small: it is copied for each example
+    added["entries"] = [*added["entries"][:3], *added["entries"][-1:]]  # small, since it is copied for each example
     return data
 
 
 def embed_payload() -> Any:
-    body = answer(WORLD, "embed", "quiet_harbor")[2]
+    body = answer(SITE, "embed", "quiet_harbor")[2]
     data = orjson.loads(body.split(b'type="application/json">')[1].split(b"</script>")[0])
     del data["props"]["pageProps"]["timeline"]["entries"][5:]
     return data
 
 
 def user_payload() -> Any:
-    return orjson.loads(answer(WORLD, "user", "iron_meadow")[2])
+    return orjson.loads(answer(SITE, "user", "iron_meadow")[2])
 
 
 PAYLOADS = {"timeline": timeline_payload(), "embed": embed_payload(), "user": user_payload()}
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every path of the payload, of lists the first two entries."""
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every path of the payload; the first two entries of lists."""
     if path:
         yield path
     children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
     for key, child in children:
-        yield from places(child, (*path, key))
+        yield from paths(child, (*path, key))
 
 
-PLACES = [(source, path) for source, payload in PAYLOADS.items() for path in places(payload)]
+PATHS = [(source, path) for source, payload in PAYLOADS.items() for path in paths(payload)]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=8), children, max_size=3),
@@ -249,7 +249,7 @@ def damage(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
     data = copy.deepcopy(PAYLOADS[source])
     for (_, path), value in damages:
         holder: Any = data
-        with suppress(KeyError, IndexError, TypeError):  # an earlier damage, or another payload's place
+        with suppress(KeyError, IndexError, TypeError):  # removed by an earlier damage, or another payload's path
             for key in path[:-1]:
                 holder = holder[key]
             if value == "<remove>":
@@ -260,7 +260,7 @@ def damage(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
         read_payload(source, data)
 
 
-DAMAGES = st.lists(st.tuples(st.sampled_from(PLACES), JSON | st.just("<remove>")), min_size=1, max_size=6)
+DAMAGES = st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just("<remove>")), min_size=1, max_size=6)
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
@@ -277,7 +277,7 @@ def test_more_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[str, 
     damage(damages)
 
 
-PAGE = {handle: answer(WORLD, "page", handle)[2] for handle in ("quiet_harbor", "old_lantern")}
+PAGE = {handle: answer(SITE, "page", handle)[2] for handle in ("quiet_harbor", "old_lantern")}
 CUTS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40), st.binary(max_size=6)), min_size=1, max_size=4)
 
 
@@ -305,7 +305,7 @@ def test_more_damaged_pages_give_data_or_a_typed_error(handle: str, cuts: list[t
 
 @given(JSON)
 @settings(derandomize=True, max_examples=150, deadline=None)
-def test_any_json_is_a_typed_error(data: Any) -> None:
+def test_arbitrary_json_is_a_typed_error(data: Any) -> None:
     for source in PAYLOADS:
         with pytest.raises(ScrapeError):
             read_payload(source, data)
@@ -315,13 +315,13 @@ def test_any_json_is_a_typed_error(data: Any) -> None:
 @pytest.mark.parametrize(
     "body", [b"{", b"[" * 10_000 + b"]" * 10_000, b"\xff\xfe", bytes(range(256)), b'<script>$R[0]={a:"', b"{}", b"null"]
 )
-def test_what_is_no_answer(source: str, body: bytes) -> None:
+def test_malformed_responses_are_a_typed_error(source: str, body: bytes) -> None:
     with pytest.raises(ScrapeError):
         asyncio.run(page_of(source, body).to_item())
 
 
 def first_post(data: Any) -> Any:
-    """The first post of the timeline that is nobody else's."""
+    """The first original post of the timeline."""
     for entry in data["data"]["user"]["result"]["timeline"]["timeline"]["instructions"][-1]["entries"]:
         post = entry["content"].get("itemContent", {}).get("tweet_results", {}).get("result", {})
         if "legacy" in post and "retweeted_status_result" not in post["legacy"]:
@@ -330,29 +330,30 @@ def first_post(data: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("key", "field", "left"),
+    ("key", "field", "expected"),
     [
         ("favorite_count", "like_count", None),
         ("reply_count", "comment_count", None),
         ("bookmark_count", "save_count", None),
         ("retweet_count", "share_count", None),
-        ("created_at", "upload_timestamp", "the same"),
+        ("created_at", "upload_timestamp", "unchanged"),
         ("views", "view_count", None),
     ],
 )
-def test_an_optional_key_changes_its_field_only(key: str, field: str, left: Any) -> None:
+def test_an_optional_key_changes_its_field_only(key: str, field: str, expected: Any) -> None:
     data = copy.deepcopy(PAYLOADS["timeline"])
     post = first_post(data)
     (post if key == "views" else post["legacy"]).pop(key)
     whole = {p["post_id"]: p for p in read_payload("timeline", PAYLOADS["timeline"])["data"]["main"]}
     without = {p["post_id"]: p for p in read_payload("timeline", data)["data"]["main"]}
-    changed = without[post["rest_id"]]
-    expected = whole[post["rest_id"]]
-    assert changed == (expected if left == "the same" else expected | {field: left}), "the id tells the time, too"
+    changed, original = without[post["rest_id"]], whole[post["rest_id"]]
+    assert changed == (original if expected == "unchanged" else original | {field: expected}), (
+        "the id has the time, too"
+    )
 
 
 @pytest.mark.parametrize("part", ["full_text", "id", "author"])
-def test_a_post_without_a_mandatory_part_is_blindness(part: str) -> None:
+def test_a_post_without_a_mandatory_part_is_refused(part: str) -> None:
     data = copy.deepcopy(PAYLOADS["timeline"])
     post = first_post(data)
     if part == "full_text":
@@ -362,7 +363,7 @@ def test_a_post_without_a_mandatory_part_is_blindness(part: str) -> None:
         del post["legacy"]["id_str"], post["rest_id"]
     else:
         post["core"]["user_results"]["result"]["core"] = {}
-    with pytest.raises(ExtractionFailed) as refused:
+    with pytest.raises(ExtractionFailed) as raised:
         read_payload("timeline", data)
-    assert refused.value.reason == "blind"
-    assert refused.value.details
+    assert raised.value.reason == "blind"
+    assert raised.value.details

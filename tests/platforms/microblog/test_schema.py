@@ -1,4 +1,4 @@
-"""The microblog scraper's params: what is refused before any request is made."""
+"""The microblog scraper's params: validation before any request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def own_cursor(**changes: Any) -> str:
 
 
 @pytest.mark.parametrize(("username", "handle"), [("X", "X"), ("@X", "X"), ("a_1", "a_1"), ("A" * 15, "A" * 15)])
-def test_handles(username: str, handle: str) -> None:
+def test_handles_are_accepted(username: str, handle: str) -> None:
     assert ProfileParams(username=username).handle == handle
 
 
@@ -52,19 +52,19 @@ def test_handles(username: str, handle: str) -> None:
         ["x"],
     ],
 )
-def test_what_is_no_handle(username: Any) -> None:
+def test_malformed_handles_are_refused(username: Any) -> None:
     with pytest.raises(InvalidRequest):
         check_params(SCRAPER, {"username": username})
 
 
-def test_unknown_and_missing_params() -> None:
+def test_unknown_and_missing_params_are_refused() -> None:
     for params in ({}, {"username": "x", "page": 2}, {"handle": "x"}):
         with pytest.raises(InvalidRequest):
             check_params(SCRAPER, params)
 
 
 @pytest.mark.parametrize("username", ["quiet_harbor", "Quiet_Harbor", "@quiet_harbor"])
-def test_its_own_cursor(username: str) -> None:
+def test_a_cursor_of_the_profile_is_accepted(username: str) -> None:
     params = check_params(SCRAPER, {"username": username, "cursor": own_cursor()})
     assert isinstance(params, ProfileParams)
     assert params.continuation["user_id"] == "1"
@@ -85,10 +85,10 @@ def test_its_own_cursor(username: str) -> None:
         "x" * 9_000,
     ],
 )
-def test_what_is_no_cursor_of_this_profile(cursor: str) -> None:
+def test_malformed_and_foreign_cursors_are_refused(cursor: str) -> None:
     with pytest.raises(InvalidRequest):
         check_params(SCRAPER, {"username": "quiet_harbor", "cursor": cursor})
 
 
-def test_both_names_are_one_scraper() -> None:
+def test_both_names_give_the_same_scraper() -> None:
     assert scrapers()["microblog-profile-v4"] is SCRAPER

@@ -1,4 +1,4 @@
-"""The microblog page objects on small payloads, each with the one thing that is different from the usual."""
+"""The microblog's page objects on small payloads, each with one unusual part."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ POST = {
 }
 
 
-def read(body: Any, **asked: str) -> dict[str, Any]:
-    """What ``scrapy extract`` prints for a saved body."""
+def read(body: Any, **params: str) -> dict[str, Any]:
+    """The data that ``scrapy extract`` prints for a saved body."""
     raw = body.encode() if isinstance(body, str) else orjson.dumps(body)
-    return asyncio.run(extract(SCRAPER, [raw], asked, url="https://x.com/"))
+    return asyncio.run(extract(SCRAPER, [raw], params, url="https://x.com/"))
 
 
-def outcome(body: Any, **asked: str) -> tuple[str, str | None]:
-    """Code and reason of a body that is a failure."""
-    with pytest.raises(ScrapeError) as refused:
-        read(body, **asked)
-    return refused.value.code, refused.value.reason
+def outcome(body: Any, **params: str) -> tuple[str, str | None]:
+    """Code and reason of the error for a body."""
+    with pytest.raises(ScrapeError) as raised:
+        read(body, **params)
+    return raised.value.code, raised.value.reason
 
 
 def post(**parts: Any) -> dict[str, Any]:
-    """The record of a post with some parts beside the usual ones, or in their place."""
+    """The record of a post with additional or replaced parts."""
     legacy = POST["legacy"] | parts.pop("legacy", {})
     return post_record(Node(POST | {"legacy": legacy} | parts))
 
 
 def literals(*objects: dict[str, Any], head: str = "") -> str:
-    """A rendered page that holds some records."""
+    """A rendered page with records."""
     store = orjson.dumps({each.get("__id", str(n)): each for n, each in enumerate(objects)}).decode()
     return f'<html><head>{head}</head><script class="$tsr">($R=>$R[0]={{relayRecords:$R[1]={store}}})()</script></html>'
 
@@ -62,7 +62,7 @@ def literals(*objects: dict[str, Any], head: str = "") -> str:
         ("repostedStatusResults",),
     ],
 )
-def test_a_repost_of_whatever_is_left(place: tuple[str, ...], inner: dict[str, Any]) -> None:
+def test_reposts_of_present_and_deleted_posts(place: tuple[str, ...], inner: dict[str, Any]) -> None:
     found = post(**({"legacy": {place[1]: inner}} if len(place) > 1 else {place[0]: inner}))
     assert (found["is_repost"], found["reposted_post"] is None) == (True, inner.get("result") is not POST)
     assert (found["like_count"], found["comment_count"], found["save_count"], found["share_count"]) == (
@@ -75,14 +75,14 @@ def test_a_repost_of_whatever_is_left(place: tuple[str, ...], inner: dict[str, A
 
 @pytest.mark.parametrize("inner", [{}, {"result": {}}, {"result": {"__typename": "TweetTombstone"}}, {"result": POST}])
 @pytest.mark.parametrize("key", ["quoted_status_result", "quoted_tweet_results", "quotedPostResults"])
-def test_a_quote_of_whatever_is_left(key: str, inner: dict[str, Any]) -> None:
+def test_quotes_of_present_and_deleted_posts(key: str, inner: dict[str, Any]) -> None:
     found = post(**{key: inner})
     assert (found["is_quote"], found["quoted_post"] is None) == (True, inner.get("result") is not POST)
     assert (found["is_repost"], found["like_count"]) == (False, 0)
 
 
-def test_a_repost_of_a_quote_is_no_quote() -> None:
-    """Whatever its wrapper says of a quote."""
+def test_a_repost_of_a_quote_is_not_a_quote() -> None:
+    """The quote marks of its own payload are ignored."""
     marks = {"is_quote_status": True, "quoted_status_id_str": "1", "retweeted_status_result": {"result": POST}}
     found = post(quoted_status_result={"result": POST}, legacy=marks)
     assert (found["is_repost"], found["is_quote"], found["quoted_post"]) == (True, False, None)
@@ -90,7 +90,7 @@ def test_a_repost_of_a_quote_is_no_quote() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "answered", "is_reply"),
+    ("parts", "parent", "is_reply"),
     [
         ({"legacy": {"in_reply_to_status_id_str": "5"}}, "5", True),
         ({"reply_to_results": {"rest_id": "5"}}, "5", True),
@@ -100,20 +100,20 @@ def test_a_repost_of_a_quote_is_no_quote() -> None:
         ({"reply_to_results": None, "legacy": {"in_reply_to_screen_name": "x"}}, None, False),
     ],
 )
-def test_replies(parts: dict[str, Any], answered: str | None, *, is_reply: bool) -> None:
+def test_replies(parts: dict[str, Any], parent: str | None, *, is_reply: bool) -> None:
     found = post(**parts)
-    assert (found["in_reply_to_post_id"], found["is_reply"]) == (answered, is_reply)
+    assert (found["in_reply_to_post_id"], found["is_reply"]) == (parent, is_reply)
 
 
 # Users
 
 
-def test_a_user_without_verification_says_nothing_of_its_kind() -> None:
-    silent, embed = (
+def test_a_user_without_verification_does_not_expose_its_kind() -> None:
+    without_kind, embed = (
         profile(Node(AUTHOR)),
         profile(Node({"legacy": {"followers_count": 1, "verified_type": "Business"}})),
     )
-    assert merged([silent, embed])["verified_type"] == "Business"
+    assert merged([without_kind, embed])["verified_type"] == "Business"
     assert profile(Node(AUTHOR | {"verification": {"verified_type": None}}))["verified_type"] == ""
 
 
@@ -129,18 +129,18 @@ OTHER = {**FULL, "rest_id": "8", "core": {"screen_name": "other", "name": "Other
 
 
 @pytest.mark.parametrize("order", [(FULL, SCRAP, OTHER), (OTHER, SCRAP, FULL), (SCRAP, OTHER, FULL)])
-def test_the_fullest_record_of_the_user_asked_for(order: tuple[dict[str, Any], ...]) -> None:
+def test_the_fullest_record_of_the_requested_user_wins(order: tuple[dict[str, Any], ...]) -> None:
     shown = read(literals(*order), username="QUIET_HARBOR")["data"]["additional"]["profile_demographics"]
     assert (shown["screen_name"], shown["followers_count"]) == ("Quiet_Harbor", 5)
 
 
-def test_what_only_a_lesser_record_of_the_user_tells() -> None:
+def test_a_lesser_record_completes_the_user() -> None:
     lesser = SCRAP | {"relationship_counts": {"followers": 4}, "avatar": {"image_url": "https://p/x_normal.jpg"}}
     shown = read(literals(lesser, FULL | {"privacy": {}}))["data"]["additional"]["profile_demographics"]
     assert (shown["followers_count"], shown["profile_image_url_https"]) == (5, "https://p/x_normal.jpg")
 
 
-def test_the_profile_of_a_page_that_does_not_say_whose_it_is() -> None:
+def test_the_owner_is_found_without_a_requested_handle() -> None:
     shown = read(literals(FULL, SCRAP))["data"]["additional"]["profile_demographics"]
     assert shown["screen_name"] == "Quiet_Harbor"
     by_name = literals(FULL, OTHER, head='<meta property="profile:username" content="other"/>')
@@ -151,7 +151,7 @@ def test_the_profile_of_a_page_that_does_not_say_whose_it_is() -> None:
 
 
 def rendered(*timeline: dict[str, Any], numbers: range = range(1, 4)) -> list[str]:
-    """The ids of the posts of a page with some entries, whose references do not end in their ids."""
+    """The post ids of a page with entries whose references do not end in the entry ids."""
     entries = [
         {
             "__id": f"client:entries:{n}",
@@ -174,20 +174,20 @@ def timeline(*numbers: int, **parts: Any) -> dict[str, Any]:
     }
 
 
-def test_entries_in_the_order_of_their_timeline() -> None:
+def test_entries_are_in_the_order_of_their_timeline() -> None:
     assert rendered(timeline(2, 1)) == ["2", "1"]
-    assert rendered(timeline()) == [], "an empty one is one"
+    assert rendered(timeline()) == [], "an empty timeline counts"
     assert rendered() == ["1", "2", "3"]
     assert rendered(timeline(2, 1, 3, pinned_entry_ids=["tweet-3"])) == ["3", "2", "1"]
     pin = {"__typename": "TimelinePinEntry", "entry": {"entry_id": "tweet-2"}}
     assert rendered(pin) == ["2", "1", "3"]
 
 
-# One call with profile and posts
+# One response with profile and posts
 
 
 def answer(*entries: dict[str, Any], **user: Any) -> dict[str, Any]:
-    """The newest client's answer."""
+    """The newest client's response."""
     timeline = {"timeline": {"instructions": [{"__typename": "TimelineAddEntries", "entries": entries}]}}
     return {"data": {"user_result_by_screen_name": {"result": {**user, "profile_timeline_v2": timeline}}}}
 
@@ -195,7 +195,7 @@ def answer(*entries: dict[str, Any], **user: Any) -> dict[str, Any]:
 ENTRY = {"entry_id": "tweet-1", "content": {"content": {"tweet_results": {"result": POST}}}}
 
 
-def test_a_profile_that_comes_with_its_posts() -> None:
+def test_a_response_with_profile_and_posts() -> None:
     data = read(answer(ENTRY, **FULL))
     assert data["data"]["additional"]["profile_demographics"]["followers_count"] == 5
     assert len(data["data"]["main"]) == 1
@@ -227,7 +227,7 @@ TROUBLE = {"errors": [{"code": 29, "message": "Timeout"}]}
         ('<html><title data-x="1">Log in to X / X</title></html>', "UPSTREAM_BLOCKED", "login_wall"),
         ("Rate limit exceeded\n", "UPSTREAM_RATE_LIMITED", "rate_limited"),
         ("429 Too Many Requests", "UPSTREAM_RATE_LIMITED", "rate_limited"),
-        ("Told of __NEXT_DATA__, in words", "EXTRACTION_FAILED", "unknown_response"),
+        ("A text that mentions __NEXT_DATA__", "EXTRACTION_FAILED", "unknown_response"),
         (TROUBLE | answer(), "EXTRACTION_FAILED", "no_user"),
         (
             TROUBLE | {"data": {"user": {"result": {"timeline": {"timeline": {"instructions": []}}}}}},
@@ -248,5 +248,5 @@ TROUBLE = {"errors": [{"code": 29, "message": "Timeout"}]}
         ),
     ],
 )
-def test_failures(body: Any, code: str, reason: str) -> None:
+def test_failures_have_their_code_and_reason(body: Any, code: str, reason: str) -> None:
     assert outcome(body) == (code, reason)

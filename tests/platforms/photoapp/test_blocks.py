@@ -1,4 +1,4 @@
-"""Which answers of the photo app are the post that was asked for, and what is said of the others."""
+"""The photo app's responses without the requested post: blocks and failures with their reasons."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import pytest
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
-from crawler.platforms.photoapp.blocks import witnessed_shortcode
+from crawler.platforms.photoapp.blocks import preview_shortcode
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage
 from crawler.sandbox.photoapp.page import document, embed
 from crawler.sandbox.photoapp.site import FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
 
-WORLD = Site(light=True)
+SITE = Site(light=True)
 CODE = "DaSandbox01"
 ORIGIN = "https://www.instagram.com"
 
 
-def refusal(page: type[PostPage | ReelsPage | SharePage], response: HttpResponse, code: str = CODE) -> ScrapeError:
-    with pytest.raises(ScrapeError) as refused:
+def error_of(page: type[PostPage | ReelsPage | SharePage], response: HttpResponse, code: str = CODE) -> ScrapeError:
+    with pytest.raises(ScrapeError) as raised:
         asyncio.run(page(response=response, page_params=PageParams({"shortcode": code})).to_item())
-    return refused.value
+    return raised.value
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,19 @@ def refusal(page: type[PostPage | ReelsPage | SharePage], response: HttpResponse
     ],
 )
 def test_each_failure_has_its_reason(fault: str, reason: str) -> None:
-    (code,) = (code for code, name in WORLD.faults.items() if name == fault)
-    status, headers, body = WORLD.damaged(fault, FakeRequest(f"/p/{code}/"))
+    (code,) = (code for code, name in SITE.faults.items() if name == fault)
+    status, headers, body = SITE.damaged(fault, FakeRequest(f"/p/{code}/"))
     response = HttpResponse(f"{ORIGIN}/p/{code}/", body, status=status, headers=headers)
-    error = refusal(PostPage, response, code)
+    error = error_of(PostPage, response, code)
     assert (error.code, error.reason) == (FAULTS[fault].code, reason)
     assert error.code != "EXTRACTION_FAILED" or error.details or reason == "gated_query"
 
 
 @pytest.mark.parametrize("kind", ["age-gate", "region-gate", "other-gate"])
-def test_a_gate_has_the_platforms_words(kind: str) -> None:
-    (code,) = (code for code, name in WORLD.faults.items() if name == kind)
-    body = WORLD.damaged(kind, FakeRequest(f"/p/{code}/"))[2]
-    assert "It is withheld from you." in refusal(PostPage, HttpResponse(ORIGIN, body), code).message
+def test_a_restriction_has_the_platforms_message(kind: str) -> None:
+    (code,) = (code for code, name in SITE.faults.items() if name == kind)
+    body = SITE.damaged(kind, FakeRequest(f"/p/{code}/"))[2]
+    assert "It is withheld from you." in error_of(PostPage, HttpResponse(ORIGIN, body), code).message
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_gate_has_the_platforms_words(kind: str) -> None:
         ("/", "login_wall"),
     ],
 )
-def test_a_wall_is_known_by_where_it_is(path: str, reason: str) -> None:
-    error = refusal(PostPage, HttpResponse(ORIGIN + path, b"<html>hello</html>", status=200))
+def test_a_block_is_recognised_by_its_path(path: str, reason: str) -> None:
+    error = error_of(PostPage, HttpResponse(ORIGIN + path, b"<html>hello</html>", status=200))
     assert (error.code, error.reason) == ("UPSTREAM_BLOCKED", reason)
 
 
@@ -104,8 +104,8 @@ def test_a_wall_is_known_by_where_it_is(path: str, reason: str) -> None:
     ],
 )
 @pytest.mark.parametrize("body", [b"<html>sorry</html>", b'{"sorry": true}', b"{broken"])
-def test_statuses(status: int, code: str, body: bytes) -> None:
-    error = refusal(PostPage, HttpResponse(f"{ORIGIN}/p/x/", body, status=status))
+def test_failures_by_status(status: int, code: str, body: bytes) -> None:
+    error = error_of(PostPage, HttpResponse(f"{ORIGIN}/p/x/", body, status=status))
     assert (error.code, error.upstream_status) == (code, status)
 
 
@@ -122,8 +122,8 @@ def test_statuses(status: int, code: str, body: bytes) -> None:
         (b"", None),
     ],
 )
-def test_the_witness_of_the_preview_tags(tag: bytes, code: str | None) -> None:
-    assert witnessed_shortcode(b"<html>" + tag) == code
+def test_the_shortcode_of_the_preview_tags(tag: bytes, code: str | None) -> None:
+    assert preview_shortcode(b"<html>" + tag) == code
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_the_witness_of_the_preview_tags(tag: bytes, code: str | None) -> None:
         ),
     ],
 )
-def test_what_short_answers_say(body: bytes, status: int, code: str, reason: str) -> None:
+def test_failures_by_message(body: bytes, status: int, code: str, reason: str) -> None:
     assert PostPage.recognise(body.decode())
-    error = refusal(PostPage, HttpResponse(f"{ORIGIN}/p/x/", body, status=status))
+    error = error_of(PostPage, HttpResponse(f"{ORIGIN}/p/x/", body, status=status))
     assert (error.code, error.reason) == (code, reason)
 
 
@@ -189,41 +189,41 @@ def test_what_short_answers_say(body: bytes, status: int, code: str, reason: str
         ("PolarisLoggedOutDesktopWWWProfileRoute", "EXTRACTION_FAILED", "no_data_block"),
     ],
 )
-def test_a_page_without_data_is_told_by_its_route(route: str, code: str, reason: str) -> None:
-    error = refusal(PostPage, HttpResponse(ORIGIN, document(route, (), light=True)))
+def test_a_page_without_data_is_classified_by_its_route(route: str, code: str, reason: str) -> None:
+    error = error_of(PostPage, HttpResponse(ORIGIN, document(route, (), light=True)))
     assert (error.code, error.reason) == (code, reason)
 
 
-def test_words_in_a_post_are_no_refusal() -> None:
+def test_refusal_messages_in_a_post_are_ignored() -> None:
     post = {"title": "restricted area", "description": "login_required", "items": [{"code": CODE, "pk": "1"}]}
-    assert refusal(PostPage, HttpResponse(f"{ORIGIN}/p/x/", orjson.dumps(post))).reason == "missing_field"
+    assert error_of(PostPage, HttpResponse(f"{ORIGIN}/p/x/", orjson.dumps(post))).reason == "missing_field"
 
 
-def test_another_post_than_asked_for_is_never_returned() -> None:
-    other = WORLD.listed[1]
-    body = WORLD.page(FakeRequest(f"/p/{other}/"))[2]
-    error = refusal(PostPage, HttpResponse(f"{ORIGIN}/p/{CODE}/", body))
+def test_another_post_is_never_returned() -> None:
+    other = SITE.listed[1]
+    body = SITE.page(FakeRequest(f"/p/{other}/"))[2]
+    error = error_of(PostPage, HttpResponse(f"{ORIGIN}/p/{CODE}/", body))
     assert error.reason == "wrong_post"
     assert (other in error.message, CODE in error.message) == (True, True)
 
 
-def test_a_post_of_the_owners_timeline_is_not_the_post() -> None:
-    listed = WORLD.timeline(WORLD.posts[CODE].owner)
+def test_a_post_of_the_owners_timeline_is_not_returned() -> None:
+    listed = SITE.timeline(SITE.posts[CODE].owner)
     other = next(post.code for post in listed if post.code != CODE)
-    body = WORLD.page(FakeRequest(f"/p/{CODE}/"))[2]
-    assert refusal(PostPage, HttpResponse(f"{ORIGIN}/p/{other}/", body), other).reason == "wrong_post"
+    body = SITE.page(FakeRequest(f"/p/{CODE}/"))[2]
+    assert error_of(PostPage, HttpResponse(f"{ORIGIN}/p/{other}/", body), other).reason == "wrong_post"
 
 
 @pytest.mark.parametrize("context", [None, {}, {"gql_data": None}, {"gql_data": {}}, {"gql_data": {"x": 1}}])
-def test_an_embed_page_without_a_post(context: dict[str, Any] | None) -> None:
+def test_an_embed_page_without_a_post_is_missing_or_private(context: dict[str, Any] | None) -> None:
     body = embed(context, light=True)
     assert EmbedPage.recognise(body.decode())
-    assert refusal(EmbedPage, HttpResponse(f"{ORIGIN}/p/x/embed/captioned/", body)).reason == "missing_or_private"
+    assert error_of(EmbedPage, HttpResponse(f"{ORIGIN}/p/x/embed/captioned/", body)).reason == "missing_or_private"
 
 
 @pytest.mark.parametrize(("body", "reason"), [(b"<html></html>", "no_data_block"), (b"", "empty_body")])
-def test_a_page_without_reels(body: bytes, reason: str) -> None:
-    assert refusal(ReelsPage, HttpResponse(f"{ORIGIN}/a/reels/", body, status=200)).reason == reason
+def test_a_page_without_reels_is_refused(body: bytes, reason: str) -> None:
+    assert error_of(ReelsPage, HttpResponse(f"{ORIGIN}/a/reels/", body, status=200)).reason == reason
 
 
 def share(location: str | None, *, status: int = 302, body: bytes = b"") -> HttpResponse:
@@ -246,13 +246,13 @@ def test_a_share_link_leads_to_a_post(location: str) -> None:
     assert asyncio.run(page.to_item()) == {"shortcode": CODE}
 
 
-def test_a_share_link_that_was_followed() -> None:
+def test_a_followed_share_link_gives_its_post() -> None:
     answer = HttpResponse(f"{ORIGIN}/a.b/reel/{CODE}/?igsh=x", b"<html></html>", status=200)
     page = SharePage(response=answer, page_params=PageParams({}))
     assert asyncio.run(page.to_item()) == {"shortcode": CODE}
 
 
-def test_a_share_link_that_shows_its_post_at_once() -> None:
+def test_a_share_link_without_a_redirect_gives_its_post() -> None:
     tag = f'<meta property="og:url" content="{ORIGIN}/a/p/{CODE}/">'.encode()
     page = SharePage(response=share(None, status=200, body=tag), page_params=PageParams({}))
     assert asyncio.run(page.to_item()) == {"shortcode": CODE}
@@ -276,6 +276,6 @@ def test_a_share_link_that_shows_its_post_at_once() -> None:
         (None, "UPSTREAM_ERROR", "status"),
     ],
 )
-def test_a_share_link_that_leads_elsewhere(location: str | None, code: str, reason: str) -> None:
-    error = refusal(SharePage, share(location))
+def test_a_share_link_to_another_page_is_refused(location: str | None, code: str, reason: str) -> None:
+    error = error_of(SharePage, share(location))
     assert (error.code, error.reason) == (code, reason)

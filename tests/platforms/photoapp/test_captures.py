@@ -1,4 +1,4 @@
-"""The recorded answers of the platform, and what the notes say of them. They are not shipped: other people's data."""
+"""Recorded responses of the photo app, with the values in their notes. They are other people's data: not shipped."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ITEM = "xdt_postroot_reel_instagram_20260923.json"
 def body_of(name: str) -> bytes:
     file = CAPTURES / name
     if not file.exists():
-        pytest.skip(f"the captures are not on this machine ({file})")
+        pytest.skip(f"the recorded response {file} is missing")
     return file.read_bytes()
 
 
 def read(name: str) -> dict[str, Any]:
-    """The post as ``scrapy extract`` gives it."""
+    """The post from ``scrapy extract``."""
     scraper = scrapers()["photoapp-post-v4"]
     data = asyncio.run(extract(scraper, [body_of(name)], {}, url="https://www.instagram.com"))
     assert data["success"] is True
@@ -171,7 +171,7 @@ VALUES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values(name: str) -> None:
+def test_posts_have_the_noted_values(name: str) -> None:
     post = read(name)
     assert {path: at(post, path) for path in VALUES[name]} == VALUES[name]
 
@@ -189,7 +189,7 @@ def test_values(name: str) -> None:
         (ITEM, 0, 0, 1, 1),
     ],
 )
-def test_counts(name: str, timeline: int, comments: int, captions: int, tags: int) -> None:
+def test_lists_have_the_noted_lengths(name: str, timeline: int, comments: int, captions: int, tags: int) -> None:
     post = read(name)
     assert len(post["owner"]["polaris_ordered_timeline_connection"]["edges"]) == timeline
     assert len(post["edge_media_to_comment"]["edges"]) == comments
@@ -197,7 +197,7 @@ def test_counts(name: str, timeline: int, comments: int, captions: int, tags: in
     assert len(post["edge_media_to_tagged_user"]["edges"]) == tags
 
 
-def test_the_timeline_is_as_the_platform_has_it() -> None:
+def test_the_timeline_has_the_platforms_ids_and_types() -> None:
     nodes = [edge["node"] for edge in read(REEL)["owner"]["polaris_ordered_timeline_connection"]["edges"]]
     assert {node["__typename"] for node in nodes} >= {"XIGPolarisVideoMedia", "XIGPolarisCarouselMedia"}
     assert all(node["id"] == f"POLARIS_{node['pk']}" for node in nodes)
@@ -207,7 +207,7 @@ def test_the_timeline_is_as_the_platform_has_it() -> None:
 
 
 @pytest.mark.parametrize("name", [PHOTO, REEL, ITEM])
-def test_media_come_from_the_platforms_hosts(name: str) -> None:
+def test_media_urls_have_the_platforms_hosts(name: str) -> None:
     post = read(name)
     for url in (post["display_url"], post["thumbnail_src"], post["owner"]["profile_pic_url"]):
         assert url.split("/")[2].endswith((".fbcdn.net", ".cdninstagram.com"))
@@ -227,13 +227,13 @@ def test_media_come_from_the_platforms_hosts(name: str) -> None:
         ("xig_gql_reels_tab_nike_20260923.json", "EXTRACTION_FAILED", "no_post"),
     ],
 )
-def test_failures(name: str, code: str, reason: str) -> None:
-    with pytest.raises(ScrapeError) as refused:
+def test_failures_have_their_code_and_reason(name: str, code: str, reason: str) -> None:
+    with pytest.raises(ScrapeError) as raised:
         read(name)
-    assert (refused.value.code, refused.value.reason) == (code, reason)
+    assert (raised.value.code, raised.value.reason) == (code, reason)
 
 
-def test_the_gate_passes_the_platforms_words_on() -> None:
+def test_a_restriction_has_the_platforms_message() -> None:
     with pytest.raises(ScrapeError, match="Age-restricted content"):
         read("xig_gql_gated_age_202608.json")
 
@@ -242,9 +242,9 @@ def test_another_post_is_never_returned() -> None:
     page = PostPage(
         response=HttpResponse("https://x/", body_of(PHOTO)), page_params=PageParams({"shortcode": "DdG4RIxIPyf"})
     )
-    with pytest.raises(ScrapeError) as refused:
+    with pytest.raises(ScrapeError) as raised:
         asyncio.run(page.to_item())
-    assert refused.value.reason == "wrong_post"
+    assert raised.value.reason == "wrong_post"
 
 
 def test_play_counts_of_the_reels_tab() -> None:

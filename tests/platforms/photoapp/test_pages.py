@@ -1,4 +1,4 @@
-"""The photo app's page objects on the sandbox's pages: every form over seeds, and damaged in every way."""
+"""The photo app's page objects on the sandbox's pages: every form over seeds, and damaged pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crawler.sandbox.photoapp.page import embed
 from crawler.sandbox.photoapp.site import Site
 from crawler.sandbox.protocol import FakeRequest
 
-WORLD = Site(light=True)
+SITE = Site(light=True)
 FORMS: dict[str, type[PostPage]] = {"page": PostPage, "item": WebInfoPage, "graph": GraphPage, "embed": EmbedPage}
 
 
@@ -37,56 +37,56 @@ def answer(site: Site, code: str, form: str) -> bytes:
         return site.page(FakeRequest(f"/p/{code}/"))[2]
     if form == "embed":
         return site.page(FakeRequest(f"/p/{code}/embed/captioned/"))[2]
-    asked = orjson.dumps({"shortcode": code, "form": form})
-    return site.page(FakeRequest("/graphql/query", method="POST", body=asked))[2]
+    query = orjson.dumps({"shortcode": code, "form": form})
+    return site.page(FakeRequest("/graphql/query", method="POST", body=query))[2]
 
 
-def assert_truth(site: Site, code: str, form: str) -> None:
-    told = "item" if form == "page" and site.posts[code].layout == "item" else form
-    truth = site.expected_record({"url": f"https://www.instagram.com/p/{code}/", "form": told})
-    assert read(FORMS[form], answer(site, code, form), code) == truth["data"]["xdt_shortcode_media"], (code, form)
+def check_expected_record(site: Site, code: str, form: str) -> None:
+    served = "item" if form == "page" and site.posts[code].layout == "item" else form
+    expected = site.expected_record({"url": f"https://www.instagram.com/p/{code}/", "form": served})
+    assert read(FORMS[form], answer(site, code, form), code) == expected["data"]["xdt_shortcode_media"], (code, form)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_equals_the_truth_over_seeds(seed: int) -> None:
+def test_posts_are_as_expected_for_seeds(seed: int) -> None:
     site = Site(seed, light=True)
     for number, code in enumerate(site.listed[seed % 3 :: 3]):
-        assert_truth(site, code, list(FORMS)[number % 4])
+        check_expected_record(site, code, list(FORMS)[number % 4])
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(200))
-def test_every_post_in_every_form_equals_the_truth(seed: int) -> None:
+def test_every_post_in_every_form_is_as_expected(seed: int) -> None:
     site = Site(seed, light=True)
     for code in site.listed:
         for form in FORMS:
-            assert_truth(site, code, form)
+            check_expected_record(site, code, form)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_recognised_as_itself(form: str) -> None:
-    body = answer(WORLD, "DaSandbox01", form).decode()
+def test_every_form_is_recognised(form: str) -> None:
+    body = answer(SITE, "DaSandbox01", form).decode()
     kinds = (ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage)  # the order of the scraper
     assert next(kind for kind in kinds if kind.recognise(body)) is FORMS[form]
 
 
 def test_reels_are_recognised_and_counted() -> None:
-    owner = WORLD.accounts[0]
-    body = WORLD.reels_page(owner)
+    owner = SITE.accounts[0]
+    body = SITE.reels_page(owner)
     assert ReelsPage.recognise(body.decode())
     page = ReelsPage(response=HttpResponse("https://x/a/reels/", body, status=200), page_params=PageParams({}))
-    shown = {post.pk: post.plays for post in WORLD.reels(owner) if not post.hidden}
+    shown = {post.pk: post.plays for post in SITE.reels(owner) if not post.hidden}
     assert asyncio.run(page.to_item()) == {"plays": shown}
 
 
 def wrapped(code: str = "DaSandbox01", kind: int | None = None) -> dict[str, Any]:
-    """A query's data, of a post of a kind."""
+    """A query's data for a post of a kind."""
     found = next(
         post
-        for post in (WORLD.posts[each] for each in (code, *WORLD.listed))
+        for post in (SITE.posts[each] for each in (code, *SITE.listed))
         if kind is None or (post.kind == kind and post.layout == "wrapped" and post.timing == "manifest")
     )
-    return WORLD.data(found, "page")
+    return SITE.data(found, "page")
 
 
 def post_of(data: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +97,7 @@ VIDEO = wrapped(kind=2)
 
 
 @pytest.mark.parametrize(
-    ("key", "left"),
+    ("key", "expected"),
     [
         ("accessibility_caption", {"accessibility_caption": ""}),
         ("clips_metadata", {"clips_music_attribution_info": None}),
@@ -115,7 +115,7 @@ VIDEO = wrapped(kind=2)
         ("image_versions2", {}),
     ],
 )
-def test_an_optional_key_changes_its_field_only(key: str, left: dict[str, Any]) -> None:
+def test_an_optional_key_changes_its_field_only(key: str, expected: dict[str, Any]) -> None:
     data = copy.deepcopy(VIDEO)
     media = data["xig_polaris_media"]["if_not_gated_logged_out"]
     media["like_and_view_counts_disabled"] = False
@@ -124,8 +124,8 @@ def test_an_optional_key_changes_its_field_only(key: str, left: dict[str, Any]) 
         del media[each]
     without = post_of(data)
     changed = {field for field in whole if whole[field] != without[field]}
-    assert changed <= (left.keys() or {"display_url"})
-    assert {field: without[field] for field in left} == left
+    assert changed <= (expected.keys() or {"display_url"})
+    assert {field: without[field] for field in expected} == expected
     assert without["display_url"]
 
 
@@ -137,19 +137,19 @@ def test_an_optional_key_changes_its_field_only(key: str, left: dict[str, Any]) 
         (("taken_at",), {"taken_at"}),
     ],
 )
-def test_a_mandatory_key_that_is_missing_is_named(path: tuple[str, ...], fields: set[str]) -> None:
+def test_a_missing_mandatory_key_is_named(path: tuple[str, ...], fields: set[str]) -> None:
     data = copy.deepcopy(VIDEO)
     holder = data["xig_polaris_media"]["if_not_gated_logged_out"]
     for key in path[:-1]:
         holder = holder[key]
     del holder[path[-1]]
-    with pytest.raises(ExtractionFailed) as refused:
+    with pytest.raises(ExtractionFailed) as raised:
         post_of(data)
-    assert refused.value.reason == "missing_field"
-    assert {".".join(map(str, detail["loc"][1:])) for detail in refused.value.details} == fields
+    assert raised.value.reason == "missing_field"
+    assert {".".join(map(str, detail["loc"][1:])) for detail in raised.value.details} == fields
 
 
-def test_the_kind_is_known_without_its_number() -> None:
+def test_the_kind_is_recognised_without_its_number() -> None:
     data = copy.deepcopy(VIDEO)
     del data["xig_polaris_media"]["if_not_gated_logged_out"]["media_type"]
     assert post_of(data)["__typename"] == "XDTGraphVideo"
@@ -171,7 +171,7 @@ def test_ids_of_another_convention_give_the_classic_ones() -> None:
     assert post_of(data)["id"] == pk
 
 
-def test_the_older_forms_manifest_knows_the_duration_too() -> None:
+def test_the_older_form_has_the_duration_in_its_manifest() -> None:
     data = copy.deepcopy(FORMS_DATA["graph"])
     video = data["xdt_shortcode_media"]
     del video["video_duration"]
@@ -182,13 +182,13 @@ def test_the_older_forms_manifest_knows_the_duration_too() -> None:
 
 
 @pytest.mark.parametrize("form", ["page", "graph"])
-def test_a_tag_of_nobody_is_none(form: str) -> None:
+def test_a_tag_without_a_user_is_ignored(form: str) -> None:
     (data,) = copy.deepcopy(FORMS_DATA[form]).values()
-    nobody = [{"user": None, "position": [0.5, 0.5]}, {"position": [0.5, 0.5]}]
+    without_user = [{"user": None, "position": [0.5, 0.5]}, {"position": [0.5, 0.5]}]
     if form == "page":
-        data["if_not_gated_logged_out"]["usertags"] = {"in": nobody}
+        data["if_not_gated_logged_out"]["usertags"] = {"in": without_user}
     else:
-        data["edge_media_to_tagged_user"] = {"edges": [{"node": each} for each in nobody]}
+        data["edge_media_to_tagged_user"] = {"edges": [{"node": each} for each in without_user]}
     assert read(PostPage, orjson.dumps(data))["edge_media_to_tagged_user"] == {"edges": []}
 
 
@@ -208,7 +208,7 @@ def test_a_carousel_without_a_picture_of_its_own_shows_its_first_slide() -> None
 
 
 @pytest.mark.parametrize("kept", [("code",), ("pk",)])
-def test_a_post_is_known_by_its_code_or_its_id(kept: tuple[str, ...]) -> None:
+def test_a_post_is_identified_by_its_code_or_its_id(kept: tuple[str, ...]) -> None:
     data = copy.deepcopy(VIDEO)
     wrapper = data["xig_polaris_media"]
     code = wrapper["code"]
@@ -216,14 +216,14 @@ def test_a_post_is_known_by_its_code_or_its_id(kept: tuple[str, ...]) -> None:
         del wrapper[key]
     del wrapper["if_not_gated_logged_out"]["code" if "pk" in kept else "pk"]
     body = orjson.dumps({"data": data})
-    with pytest.raises(ExtractionFailed) as refused:
+    with pytest.raises(ExtractionFailed) as raised:
         read(PostPage, body, "AnotherCode")
-    assert refused.value.reason == "wrong_post"
+    assert raised.value.reason == "wrong_post"
     if "code" in kept:
         assert read(PostPage, body, code)["shortcode"] == code
 
 
-def test_the_key_of_a_private_post_is_no_part_of_its_code() -> None:
+def test_the_key_of_a_private_post_is_not_part_of_its_code() -> None:
     data = copy.deepcopy(VIDEO)
     code = data["xig_polaris_media"]["code"]
     for each in (data["xig_polaris_media"], data["xig_polaris_media"]["if_not_gated_logged_out"]):
@@ -232,10 +232,10 @@ def test_the_key_of_a_private_post_is_no_part_of_its_code() -> None:
 
 
 @pytest.mark.parametrize("form", ["page", "item", "graph"])
-def test_a_post_that_was_saved_alone(form: str) -> None:
+def test_a_post_that_was_saved_without_its_outer_keys(form: str) -> None:
     (data,) = copy.deepcopy(FORMS_DATA[form]).values()
-    alone = [data, data["if_not_gated_logged_out"]] if form == "page" else [data, *data.get("items", [])]
-    for each in alone:
+    standalone = [data, data["if_not_gated_logged_out"]] if form == "page" else [data, *data.get("items", [])]
+    for each in standalone:
         body = orjson.dumps(each)
         kinds = (ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage)
         assert next(kind for kind in kinds if kind.recognise(body.decode())) is PostPage
@@ -256,25 +256,25 @@ JSON = st.recursive(
 )
 FORMS_DATA: dict[str, Any] = {
     "page": VIDEO,
-    "item": WORLD.data(WORLD.posts[VIDEO["xig_polaris_media"]["code"]], "item"),
-    "graph": WORLD.data(WORLD.posts[VIDEO["xig_polaris_media"]["code"]], "graph"),
+    "item": SITE.data(SITE.posts[VIDEO["xig_polaris_media"]["code"]], "item"),
+    "graph": SITE.data(SITE.posts[VIDEO["xig_polaris_media"]["code"]], "graph"),
 }
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every path of a payload, of lists the first two entries."""
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every path of a payload; the first two entries of lists."""
     if path:
         yield path
     children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
     for key, child in children:
-        yield from places(child, (*path, key))
+        yield from paths(child, (*path, key))
 
 
-PLACES = [(form, path) for form, data in FORMS_DATA.items() for path in places(data)]
+PATHS = [(form, path) for form, data in FORMS_DATA.items() for path in paths(data)]
 
 
 def damage(data: Any, path: tuple[Any, ...], value: Any) -> None:
-    with suppress(KeyError, IndexError, TypeError):  # an earlier damage took the place away
+    with suppress(KeyError, IndexError, TypeError):  # removed by an earlier damage
         for key in path[:-1]:
             data = data[key]
         if value == "<remove>":
@@ -291,12 +291,12 @@ def check_damage(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None
         try:
             body = orjson.dumps({"data": data[form]})
         except (TypeError, orjson.JSONEncodeError):
-            continue  # what no JSON can hold
+            continue  # not representable as JSON
         with suppress(ScrapeError):
             read(FORMS[form], body)
 
 
-DAMAGES = st.lists(st.tuples(st.sampled_from(PLACES), JSON | st.just("<remove>")), min_size=1, max_size=6)
+DAMAGES = st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just("<remove>")), min_size=1, max_size=6)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
@@ -315,7 +315,7 @@ def test_much_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[str, 
 
 @given(JSON, st.sampled_from(list(FORMS.values())))
 @settings(derandomize=True, max_examples=100, deadline=None)
-def test_any_json_gives_a_typed_error(data: Any, page: type[PostPage]) -> None:
+def test_arbitrary_json_gives_a_typed_error(data: Any, page: type[PostPage]) -> None:
     try:
         body = orjson.dumps(data)
     except (TypeError, orjson.JSONEncodeError):
@@ -326,8 +326,8 @@ def test_any_json_gives_a_typed_error(data: Any, page: type[PostPage]) -> None:
 
 @pytest.mark.parametrize("cut", [0.01, 0.1, 0.3, 0.5, 0.7, 0.9])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_page_that_breaks_off(form: str, cut: float) -> None:
-    body = answer(WORLD, "DaSandbox01", form)
+def test_a_truncated_page_is_a_typed_error(form: str, cut: float) -> None:
+    body = answer(SITE, "DaSandbox01", form)
     with pytest.raises(ScrapeError):
         read(FORMS[form], body[: int(len(body) * cut)])
 
@@ -352,6 +352,6 @@ def test_a_page_that_breaks_off(form: str, cut: float) -> None:
     ],
 )
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_no_post(form: str, body: bytes) -> None:
+def test_malformed_responses_are_a_typed_error(form: str, body: bytes) -> None:
     with pytest.raises(ScrapeError):
         read(FORMS[form], body)

@@ -1,4 +1,4 @@
-"""Requests of the photo app: what is asked for reaches the path, and nothing else does."""
+"""Requests of the photo app: their paths contain the params and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ORIGIN = "https://photos.example"
 
 
 @pytest.mark.parametrize(
-    ("request_", "path", "asked"),
+    ("request_", "path", "params"),
     [
         (post_request(ORIGIN, "DeAZ0uAgNuA"), "/p/DeAZ0uAgNuA/", {"shortcode": "DeAZ0uAgNuA"}),
         (embed_request(ORIGIN, "De_-0uAgNuA"), "/p/De_-0uAgNuA/embed/captioned/", {"shortcode": "De_-0uAgNuA"}),
@@ -20,18 +20,18 @@ ORIGIN = "https://photos.example"
         (share_request(ORIGIN, "share/p/BAx"), "/share/p/BAx/", {"share": "share/p/BAx"}),
     ],
 )
-def test_requests(request_: Request, path: str, asked: dict[str, str]) -> None:
+def test_requests_have_their_path_and_params(request_: Request, path: str, params: dict[str, str]) -> None:
     assert (request_.method, request_.url) == ("GET", ORIGIN + path)
-    assert request_.meta["page_params"] == asked
+    assert request_.meta["page_params"] == params
 
 
-def test_a_page_is_asked_for_as_a_browser_opens_a_link() -> None:
+def test_requests_have_a_browsers_navigation_headers() -> None:
     headers = post_request(ORIGIN, "x").headers
     assert headers["Sec-Fetch-Mode"] == b"navigate"
     assert headers["Sec-Fetch-Dest"] == b"document"
-    assert headers["Accept-Language"].startswith(b"en-US")  # type: ignore[union-attr]  # it has one
+    assert headers["Accept-Language"].startswith(b"en-US")  # type: ignore[union-attr]  # the header is set
 
 
-def test_only_the_redirect_of_a_share_link_is_not_followed() -> None:
+def test_only_share_links_disable_redirects() -> None:
     assert share_request(ORIGIN, "share/x").meta["dont_redirect"]
     assert "dont_redirect" not in post_request(ORIGIN, "x").meta

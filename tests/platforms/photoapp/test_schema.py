@@ -1,4 +1,4 @@
-"""Which URLs are links to a post, and what they are reduced to."""
+"""The photo app's params: accepted URLs and their shortcodes, and refused URLs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOME = "https://www.instagram.com"
         f"{HOME}/p/{CODE}xx/",
     ],
 )
-def test_links_to_a_post(url: str) -> None:
+def test_links_to_a_post_give_its_shortcode(url: str) -> None:
     assert PostParams(url=url).link.shortcode == CODE
 
 
@@ -99,7 +99,7 @@ def test_share_links(path: str, share: str) -> None:
         f"{HOME}/share/p/",
         f"{HOME}/share/p/a/b/",
         f"{HOME}/share/p/../x/",
-        # codes that are none
+        # malformed codes
         f"{HOME}/p/../accounts/login/",
         f"{HOME}/p/%2e%2e/{CODE}/",
         f"{HOME}/p/{CODE}%2F..%2Fx/",
@@ -113,16 +113,16 @@ def test_share_links(path: str, share: str) -> None:
         f"{HOME}/p/{65 * 'a'}/",
     ],
 )
-def test_everything_else_is_refused_with_what_is_accepted(url: str) -> None:
-    with pytest.raises(ValidationError) as refused:
+def test_other_urls_are_refused_with_the_accepted_forms(url: str) -> None:
+    with pytest.raises(ValidationError) as raised:
         PostParams(url=url)
-    assert ACCEPTED in str(refused.value)
+    assert ACCEPTED in str(raised.value)
 
 
 @pytest.mark.parametrize("url", [None, 12, ["https://www.instagram.com/p/x/"], b"x", f"{HOME}/p/{CODE}/?{2000 * 'x'}"])
-def test_what_is_no_url_or_too_long(url: object) -> None:
+def test_other_types_and_long_urls_are_refused(url: object) -> None:
     with pytest.raises(ValidationError):
-        PostParams(url=url)  # type: ignore[arg-type]  # that is what is tested
+        PostParams(url=url)  # type: ignore[arg-type]  # the point of the test
 
 
 def test_unknown_keys_are_refused() -> None:
@@ -130,7 +130,7 @@ def test_unknown_keys_are_refused() -> None:
         PostParams.model_validate({"url": f"{HOME}/p/{CODE}/", "shortcode": CODE})
 
 
-def test_a_path_of_another_kind_is_no_link() -> None:
+def test_a_path_of_another_kind_is_not_a_link() -> None:
     assert link_of_path("/natgeo/") is None
 
 
