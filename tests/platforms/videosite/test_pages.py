@@ -23,7 +23,7 @@ from crawler.platforms.videosite.item import node_text, post, read_row, rows_of,
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.profile import joined_day, unwrapped
-from crawler.platforms.videosite.record import joined
+from crawler.platforms.videosite.record import joined_record
 from crawler.platforms.videosite.schema import ChannelRecord
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite import extra
@@ -283,7 +283,7 @@ def test_comments() -> None:
 def test_files_of_two_channels_are_not_mixed() -> None:
     other = read(AboutPage, call("browse", continuation=f"about-{site().named('saltmill').id}"))
     with pytest.raises(ExtractionFailed, match="different channels"):
-        joined({"channel": read(ChannelPage, BODIES[ChannelPage]), "about": other}, {})
+        joined_record({"channel": read(ChannelPage, BODIES[ChannelPage]), "about": other}, {})
 
 
 # Damage
@@ -310,7 +310,7 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
 
 def record_of(data: Any) -> dict[str, Any]:
     item = read(ChannelPage, json.dumps(data), channel=HARBOR.id, tab="videos")
-    return validated(ChannelRecord, joined({"channel": item}, {"username": "harborlights", "tab": "videos"}))
+    return validated(ChannelRecord, joined_record({"channel": item}, {"username": "harborlights", "tab": "videos"}))
 
 
 def damage(data: Any, place: tuple[str | int, ...], value: Any) -> Any:

@@ -97,7 +97,7 @@ def test_a_newer_version_of_the_client_is_taken() -> None:
         (upstream.channel_request(ORIGIN, f"channel/{CHANNEL}", "videos"), {"channel": CHANNEL, "tab": "videos"}),
         (upstream.channel_request(ORIGIN, "c/name", "videos"), {"tab": "videos"}),
         (
-            upstream.browse_request(ORIGIN, CHANNEL, "shorts", asked="@a"),
+            upstream.browse_request(ORIGIN, CHANNEL, "shorts", address="@a"),
             {"handle": "a", "channel": CHANNEL, "tab": "shorts"},
         ),
         (upstream.video_request(ORIGIN, "-abcdefghij"), {"video": "-abcdefghij"}),
