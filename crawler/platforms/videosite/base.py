@@ -56,7 +56,7 @@ class VideositePage(PlatformPage):
         self._raise_for_reported_errors()
 
     def _bad_request_error(self) -> ScrapeError:
-        """The error that status 400 stands for at this kind of request."""
+        """The error of a response with status 400."""
         return TargetNotFound(
             "The platform rejected the target's id as invalid.", upstream_status=400, reason="invalid_id"
         )
@@ -153,7 +153,7 @@ class ListPage(VideositePage):
         """Raise if rows could not be read: the list would look empty or shorter than it is."""
         if self.kind and self.kind not in TABS.values():
             return  # albums, posts: tabs without videos
-        unread = [(*path, *place) for path, _, _, place in self.parsed_rows if place]
+        unread = [(*path, *id_path) for path, _, _, id_path in self.parsed_rows if id_path]
         if unread:
             raise missing("List items of a known type have no valid id.", *unread[:10], reason="blind")
         rich = [

@@ -56,7 +56,7 @@ class ProfileParams(Params):
     ] = False
     """Whether to add the parts of the about panel: links, location, joining date, total views."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
-    """``pagination.cursor`` of the previous answer, for the same channel and type."""
+    """``pagination.cursor`` of the previous record, for the same channel and type."""
 
     @field_validator("cursor")
     @classmethod
