@@ -37,7 +37,7 @@ logger = structlog.get_logger(__name__)
 Item = dict[str, Any]
 
 MAX_REDIRECTS = 3
-"""How often a channel or an address may lead to another one."""
+"""Maximum number of redirects of a channel or an address."""
 MAX_CONCURRENT_ENRICHMENTS = 2
 """Concurrent enrichment requests of one target."""
 
@@ -109,8 +109,7 @@ class ChannelReader:
                 return page
             address = f"channel/{page['moved_to']}"
             page = await self._item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
-        message = f"The channel redirected to another one more than {MAX_REDIRECTS - 1} times."
-        raise ExtractionFailed(message, reason="moved_in_circles")
+        raise ExtractionFailed(f"The channel redirected {MAX_REDIRECTS} times.", reason="moved_in_circles")
 
     async def _by_api_calls(self, failed: ScrapeError) -> Item:
         """The channel, by the API calls that its page makes.
@@ -132,7 +131,7 @@ class ChannelReader:
         return page
 
     async def _resolved(self) -> tuple[str, str]:
-        """The channel's id, and the address under which it was found."""
+        """The channel's id, and the address that led to it."""
         if self.continuation:
             return self.continuation.channel, ""
         addresses = upstream.addresses(self.params.username)

@@ -146,7 +146,7 @@ def _url_in(endpoint: Any) -> Any:
 
 
 def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
-    """The format of video and live tabs since 2026. Only their words tell the parts of its rows apart."""
+    """The format of video and live tabs since 2026. The parts of its rows differ in their texts only."""
     about = dig(shape, "metadata", "lockupMetadataViewModel")
     rows = dicts(dig(about, "metadata", "contentMetadataViewModel", "metadataRows"))
     parts = [node_text(part.get("text")) for row in reversed(rows) for part in dicts(row.get("metadataParts"))]

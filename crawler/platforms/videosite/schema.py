@@ -41,7 +41,7 @@ class Continuation(Model):
     token: str
     """The platform's token of the next page; "" at the start of a tab."""
     seen: list[int]
-    """Checksums of the tokens used in this tab: the platform is known to repeat tokens in a loop."""
+    """Checksums of the tokens used in this tab: the platform sometimes repeats tokens in a loop."""
 
 
 class ProfileParams(Params):

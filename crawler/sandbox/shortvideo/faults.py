@@ -74,7 +74,7 @@ AFTER_FIRST_RESPONSE = frozenset(
 ON_PAGE = frozenset({"login-redirect", "waiting-room", "waiting-room-closed"})
 """The site's own faults of the page; all others are faults of its API call."""
 REPEATS_FIRST = frozenset({"repeated-page"})
-"""Faults that always damage the first response, whatever its offset."""
+"""Faults that return the damaged first response at every offset."""
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 _PAGE_FAULTS = COMMON.keys() | ON_PAGE

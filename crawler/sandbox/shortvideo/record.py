@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from crawler.sandbox.shortvideo.world import Person, Post, Sound
 
 PUBLIC = "https://www.tiktok.com"
-"""The origin in records, whatever origin served the pages."""
+"""The origin in records, also for pages of the sandbox."""
 
 
 def picture(addresses: list[str], width: int | None = None, height: int | None = None) -> dict[str, Any]:

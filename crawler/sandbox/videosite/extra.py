@@ -81,7 +81,7 @@ def player(channel: Channel, item: Item) -> Node:
     """A video's metadata, as in the player's API call."""
     moment = datetime.fromtimestamp(item.published, PACIFIC).isoformat()
     short = item.tab == "shorts"
-    micro: Node = {
+    microformat: Node = {
         "thumbnail": {
             "thumbnails": [{"url": f"https://i.ytimg.com/vi/{item.id}/maxresdefault.jpg", "width": 1280, "height": 720}]
         },
@@ -104,36 +104,36 @@ def player(channel: Channel, item: Item) -> Node:
         "canonicalUrl": f"{PUBLIC}/shorts/{item.id}" if short else f"{PUBLIC}/watch?v={item.id}",
     }
     if item.state not in {"live", "upcoming"}:
-        micro["lengthSeconds"] = str(item.seconds)
+        microformat["lengthSeconds"] = str(item.seconds)
     if item.likes is not None:
-        micro["likeCount"] = str(item.likes)
+        microformat["likeCount"] = str(item.likes)
     if item.state in {"live", "upcoming"}:
-        micro["liveBroadcastDetails"] = {"isLiveNow": item.state == "live", "startTimestamp": moment}
+        microformat["liveBroadcastDetails"] = {"isLiveNow": item.state == "live", "startTimestamp": moment}
     elif item.tab == "streams":
         ended = datetime.fromtimestamp(item.published + item.seconds, UTC).isoformat()
-        micro["liveBroadcastDetails"] = {"isLiveNow": False, "startTimestamp": moment, "endTimestamp": ended}
+        microformat["liveBroadcastDetails"] = {"isLiveNow": False, "startTimestamp": moment, "endTimestamp": ended}
     return {
         "playabilityStatus": {"status": "UNPLAYABLE" if item.state == "members" else "OK"},
         "videoDetails": {"videoId": item.id},
-        "microformat": {"playerMicroformatRenderer": micro},
+        "microformat": {"playerMicroformatRenderer": microformat},
     }
 
 
 def bot_check() -> Node:
-    """What the player is told where the site takes it for a bot."""
+    """The player's response with a bot check."""
     reason = "Sign in to confirm you’re not a bot"
     return {"responseContext": {}, "playabilityStatus": {"status": "LOGIN_REQUIRED", "reason": reason}}
 
 
 def resolved(channel: Channel, url: str) -> Node:
-    """Which channel an address leads to."""
+    """The channel that an address leads to."""
     web = linked(url, "CHANNEL") | {"apiUrl": "/youtubei/v1/browse"}
     endpoint = command("resolve", web=web, browseEndpoint={"browseId": channel.id, "params": "EgC4AQDyBgQKAjIA"})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
     return {"responseContext": answer_context("", heavy=False), "endpoint": endpoint}
 
 
-def sent_on(url: str) -> Node:
+def redirected(url: str) -> Node:
     """The other address that an address leads to."""
     endpoint = command("resolve", web=linked(url, "UNKNOWN", 83_769, api=False), urlEndpoint={"url": url})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}

@@ -115,7 +115,7 @@ class Site(Channels):
     def _resolve(self, channel: Channel, request: FakeRequest) -> Answer:
         url = urlsplit(str(_body(request)["url"]))
         if url.path.startswith("/user/") and channel.handle:
-            return _json(extra.sent_on(f"{url.scheme}://{url.netloc}{channel.path}"))
+            return _json(extra.redirected(f"{url.scheme}://{url.netloc}{channel.path}"))
         return _json(extra.resolved(channel, url.path))
 
     def _about(self, channel: Channel, _: FakeRequest) -> Answer:

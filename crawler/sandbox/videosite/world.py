@@ -1,4 +1,4 @@
-"""The simulated video site's data: invented channels and their items, equal for equal seeds."""
+"""The simulated video site's data: invented channels and their items, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -138,12 +138,12 @@ class Channel:
 
 
 def new_id(rng: random.Random, size: int) -> str:
-    """An id of so many characters."""
+    """A random id of ``size`` characters."""
     return "".join(rng.choices(_IDS, k=size))
 
 
 def items(rng: random.Random, tab: str, number: int) -> list[Item]:
-    """So many items of a tab, the newest first."""
+    """``number`` random items of a tab, the newest first."""
     moment = NOW - 7_200
     made: list[Item] = []
     for index in range(number):
