@@ -1,4 +1,4 @@
-"""Visits of the simulated video site without a network: the spider's own way, answered by a world in this process."""
+"""Runs targets of the video site without a network: the spider's own code, with a simulated site in this process."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from crawler.spiders.base import First
 from crawler.spiders.videosite import VideositeSpider
 from crawler.targets.target import Target, check_params
 
-__all__ = ["ORIGIN", "SCRAPER", "Stub", "ask_of", "comparable", "first_of", "visit"]
+__all__ = ["ORIGIN", "SCRAPER", "Stub", "comparable", "fake_request", "first_of", "scrape"]
 
 SCRAPER = scrapers()["videosite-profile-v3"]
 ORIGIN = "https://www.youtube.com"
 
 
-def ask_of(request: Request) -> FakeRequest:
-    """A request as the world sees it."""
+def fake_request(request: Request) -> FakeRequest:
+    """A request as the simulated site receives it."""
     url = urlsplit(request.url)
     args = {name: values[-1] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
     return FakeRequest(url.path, args, request.method, {}, request.body)
 
 
 class Stub(VideositeSpider):
-    """The spider, with a world in place of the network. ``asked``: requests made; ``change`` damages answers."""
+    """The spider with a simulated site as the network. ``requests``: all requests; ``change`` damages responses."""
 
     def __init__(
         self, site: Site, change: Callable[[FakeRequest, Answer], Answer] | None = None, **settings: Any
@@ -50,62 +50,62 @@ class Stub(VideositeSpider):
         self.change = change
         self.settings = Settings({name: value for name, value in vars(crawler.settings).items() if name.isupper()})
         self.settings.update(settings)
-        self.asked: list[FakeRequest] = []
-        self._hits: dict[str, int] = {}
+        self.requests: list[FakeRequest] = []
+        self._request_counts: dict[str, int] = {}
 
     def origin(self, role: str = "page") -> str:
         return ORIGIN
 
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """There is no outcome that it could belong to."""
+        """Ignored: these targets have no outcome."""
 
     async def fetch(self, request: Request, target: Target) -> Response:
         request.meta["target"] = target
-        ask = ask_of(request)
-        self.asked.append(ask)
-        status, headers, body = self._answer(ask)
+        received = fake_request(request)
+        self.requests.append(received)
+        status, headers, body = self._answer(received)
         response = Response(request.url, status=status, headers=headers, body=body, request=request)
         kind = request.callback.__annotations__["page"]
         page = kind(response=http_response(response), page_params=PageParams(request.meta["page_params"]))
         return response.replace(request=request.replace(cb_kwargs={"page": page}))
 
-    def _answer(self, ask: FakeRequest) -> Answer:
-        fault = self.site.fault(ask)
+    def _answer(self, request: FakeRequest) -> Answer:
+        fault = self.site.fault(request)
         if fault is not None and fault.endswith("-once"):
-            key = f"{ask.method} {ask.path} {ask.args}"
-            self._hits[key] = self._hits.get(key, 0) + 1
-            fault = fault.removesuffix("-once") if self._hits[key] == 1 else None
+            key = f"{request.method} {request.path} {request.args}"
+            self._request_counts[key] = self._request_counts.get(key, 0) + 1
+            fault = fault.removesuffix("-once") if self._request_counts[key] == 1 else None
         if fault == "browser-only":
-            fault = "forbidden"  # all that a plain request sees of it
+            fault = "forbidden"  # the response to plain requests
         if fault in _ANSWERS:
             return _ANSWERS[fault]
-        answer = self.site.page(ask) if fault is None else self.site.damaged(fault, ask)
-        return self.change(ask, answer) if self.change else answer
+        answer = self.site.page(request) if fault is None else self.site.damaged(fault, request)
+        return self.change(request, answer) if self.change else answer
 
     def kinds(self) -> list[str]:
-        """What was asked for, by kind."""
-        return [self.site.kind(ask) for ask in self.asked]
+        """The kinds of all requests."""
+        return [self.site.kind(request) for request in self.requests]
 
 
 async def first_of(stub: Stub, target: Target) -> First:
-    """The answer to a target's scheduled request."""
+    """The response to a target's scheduled request."""
     response = await stub.fetch(stub.request(target), target)
     assert response.request is not None
     return First(stub, response.request, page=response.request.cb_kwargs["page"])
 
 
-def visit(stub: Stub, **asked: Any) -> dict[str, Any]:
-    """The validated record of a target, as the spider makes it."""
+def scrape(stub: Stub, **params: Any) -> dict[str, Any]:
+    """The validated record of a target, by the spider's code."""
 
-    async def made() -> dict[str, Any]:
-        target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, asked))
+    async def run() -> dict[str, Any]:
+        target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, params))
         return await ChannelReader(stub, target).record(await first_of(stub, target))
 
-    return validated(SCRAPER.data, asyncio.run(made()))
+    return validated(SCRAPER.data, asyncio.run(run()))
 
 
 def comparable(record: dict[str, Any]) -> dict[str, Any]:
-    """A record with the platform's own token in place of our cursor, as the world's truth has it."""
+    """A record with the platform's token instead of our cursor, as in the site's expected records."""
     cursor = record["pagination"]["cursor"]
     token = continuation_of(cursor).token if cursor else ""
     return {**record, "pagination": {**record["pagination"], "cursor": token}}

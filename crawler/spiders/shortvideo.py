@@ -1,4 +1,4 @@
-"""Short-video: the photo tab of the search, in a browser. The page signs its own calls; we read what it receives."""
+"""Short-video: the photo tab of the search, in a browser. The page signs its API calls; its responses are read."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from crawler.browser.sessions import CapturedResponse, ResponseListener, in_brow
 from crawler.errors import ScrapeError, UpstreamRateLimited
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
-from crawler.platforms.shortvideo.requests import RESULTS_PATH, SIGNS, search_request
+from crawler.platforms.shortvideo.requests import RESULTS_PATH, STOP_SELECTORS, search_request
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 
 logger = structlog.get_logger(__name__)
 
-SAME_AGAIN = 2
-"""Answers in a row without a new row after which the platform is taken to repeat itself."""
+MAX_REPEATED_RESPONSES = 2
+"""Consecutive responses without a new row that end the session with a rate limit."""
 
 
 class ShortvideoArguments(CrawlArguments):
     """The params, as text."""
 
     keywords: str | None = None
-    """What to search for."""
+    """The search text."""
     cursor: str | None = None
-    """Where to go on: the ``cursor`` of the answer before."""
+    """The position to continue from: the ``cursor`` of the previous record."""
     count: str | None = None
-    """How many rows at most."""
+    """The maximum number of rows."""
 
 
 class SearchSession(ResponseListener):
-    """A stay on the search page: the rows of its results, each once, until those that were asked for are there.
+    """A session on the search page: collects the rows of its results, each once, until it has the requested ones.
 
-    The platform's own cursor means nothing to another visitor, so ours counts rows: a visit reads from the start,
-    and what was delivered before is left out.
+    The platform's cursor is valid for one visitor only, so our cursor counts rows: each session reads from the start
+    and skips the rows that were delivered before.
     """
 
     def __init__(self, params: PhotoSearchParams, *, quiet: float, pause: float) -> None:
-        super().__init__(RESULTS_PATH, SIGNS, quiet=quiet, pause=pause)
+        super().__init__(RESULTS_PATH, STOP_SELECTORS, quiet=quiet, pause=pause)
         self.keywords = params.keywords
         self.start = int(params.cursor)
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
         self.more = True
-        """Whether the platform has further rows, as it last said."""
+        """Whether more rows follow, by the last response."""
         self.error: ScrapeError | None = None
-        """What ended the reading before its time."""
-        self._same = 0
+        """The error that ended the session early."""
+        self._repeated = 0
 
-    async def take(self, answer: CapturedResponse) -> bool:
-        """Adds an answer's rows. One that is a wall, or not understood, is the last."""
-        response = HttpResponse(answer.url, answer.body, status=answer.status, headers=dict(answer.headers))
+    async def take(self, captured: CapturedResponse) -> bool:
+        """Add the rows of a response. Return whether the session is complete, also after an error."""
+        response = HttpResponse(captured.url, captured.body, status=captured.status, headers=dict(captured.headers))
         kind = AppResultsPage if AppResultsPage.recognise(response.text) else ResultsPage
         page = kind(response=response, page_params=PageParams(keywords=self.keywords))
         before = len(self.rows)
@@ -68,16 +68,16 @@ class SearchSession(ResponseListener):
         for row in found["search_item_list"]:
             self.rows.setdefault(row["aweme_id"], row)
         self.more = found["has_more"]
-        self._same = self._same + 1 if len(self.rows) == before else 0
-        if self._same == SAME_AGAIN and self.more:
-            self.error = UpstreamRateLimited("The platform repeats its results.", reason="repeated_results")
+        self._repeated = self._repeated + 1 if len(self.rows) == before else 0
+        if self._repeated == MAX_REPEATED_RESPONSES and self.more:
+            self.error = UpstreamRateLimited("The platform repeated its results.", reason="repeated_results")
         return len(self.rows) >= self.end or not self.more or self.error is not None
 
     def data(self) -> dict[str, Any] | None:
-        """The rows that were asked for, as many as there are; None where nothing says that there are none.
+        """The requested rows, as far as they exist; None if no response arrived that could end the list.
 
         Raises:
-            ScrapeError: what ended the reading before the first of them.
+            ScrapeError: the error that ended the session before the first requested row.
         """
         rows = list(self.rows.values())[self.start : self.end]
         if not rows and self.error:
@@ -95,7 +95,7 @@ class SearchSession(ResponseListener):
 
 
 class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
-    """Photo posts that a search finds."""
+    """Photo posts in the results of a keyword search."""
 
     name = "shortvideo"
     metadata = {"title": "Short video", "description": "Photo posts by keyword search."}  # noqa: RUF012
@@ -104,7 +104,7 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         Scraper(
             name="shortvideo-photo-search-v4",
             platform="shortvideo",
-            summary="Photo (slide show) posts that a keyword search finds.",
+            summary="Photo (slide show) posts in the results of a keyword search.",
             params=PhotoSearchParams,
             data=PhotoSearch,
             example={"keywords": "whales"},
@@ -121,15 +121,15 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         return in_browser(request, lambda: SearchSession(params, quiet=quiet, pause=pause))
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """The rows that the search page received, as many as were asked for."""
+        """The requested rows that the search page received."""
         page = await first.page(SearchPage)
         assert page.received is not None
         return page.received
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
-        """Read what the page received in the browser; where it received no results, the page says why."""
-        visit: SearchSession = request.meta["page_session"]
+        """Read the responses that the page received in the browser; without results, raise the page's reason."""
+        session: SearchSession = request.meta["page_session"]
         search = cast("SearchPage", page)
-        search.received = visit.data()
+        search.received = session.data()
         if search.received is None:
             await search.to_item()

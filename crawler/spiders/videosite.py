@@ -1,4 +1,4 @@
-"""Video site: a channel with a page of its items, from as many answers as it takes."""
+"""Video site: a channel with a page of its items, built from several responses."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from crawler.platforms.videosite.channel import ChannelReader
 from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.record import joined
+from crawler.platforms.videosite.record import joined_record
 from crawler.platforms.videosite.schema import TABS, ChannelRecord, ProfileParams, switch
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
 
 
 class VideositeArguments(CrawlArguments):
-    """The params of the scraper, as text, and what only a crawl can do."""
+    """The params of the scraper, as text, and the arguments of crawls."""
 
     username: str | None = None
     """Handle (with or without "@"), channel id, or legacy name."""
     type: str | None = None
-    """Which items: video, short, live or all."""
+    """The kind of items: video, short, live or all."""
     include_about: str | None = None
     """Whether to add the parts of the about panel."""
     cursor: str | None = None
-    """Where to go on: ``pagination.cursor`` of an earlier record."""
+    """The position to continue from: ``pagination.cursor`` of an earlier record."""
 
 
 class VideositeSpider(Args[VideositeArguments], PlatformSpider):
@@ -66,18 +66,18 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        asked = super().page_params(scraper, arguments)
-        known = upstream.asked_for(upstream.addresses(asked["username"])[0]) if "username" in asked else {}
-        tab = {"tab": TABS[asked["type"]]} if asked.get("type") in TABS else {}
-        about = {"include_about": switch(asked["include_about"])} if "include_about" in asked else {}
-        return asked | known | tab | about
+        params = super().page_params(scraper, arguments)
+        expected = upstream.expected_echo(upstream.addresses(params["username"])[0]) if "username" in params else {}
+        tab = {"tab": TABS[params["type"]]} if params.get("type") in TABS else {}
+        about = {"include_about": switch(params["include_about"])} if "include_about" in params else {}
+        return params | expected | tab | about
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
-        return joined({page.source: await page.to_item() for page in pages}, pages[0].page_params)
+        return joined_record({page.source: await page.to_item() for page in pages}, pages[0].page_params)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """The channel with a page of its items; where a crawl follows pages, the next one is a target of its own."""
+        """The channel with a page of its items. In a crawl that follows pages, the next page is a separate target."""
         data = await ChannelReader(self, target).record(first)
         cursor = data["pagination"]["cursor"]
         if cursor:

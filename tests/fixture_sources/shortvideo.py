@@ -1,4 +1,4 @@
-"""Short-video: answers in both shapes, and every failure that an answer or the page can show."""
+"""Short-video: responses in both formats, and every error of a response or of the page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CALL_FAULTS = (
 def cases() -> Iterator[Case]:
     """The platform's fixtures."""
     site = Site(light=True)
-    yield _answer("web-results", orjson.dumps(site.answer("whales", 0)), "whales")
+    yield _response("web-results", orjson.dumps(site.answer("whales", 0)), "whales")
     yield Case(
         AppResultsPage,
         "app-results",
@@ -49,9 +49,9 @@ def cases() -> Iterator[Case]:
     )
     for fault in CALL_FAULTS:
         _, _, body = site.damaged(fault, FakeRequest("/", {"keyword": fault, "offset": "0"}))
-        yield _answer(fault, body, fault)
-    yield _answer("empty-body", b"", "x")
-    yield _answer("rate-limited", b"slow down", "x", status=429)
+        yield _response(fault, body, fault)
+    yield _response("empty-body", b"", "x")
+    yield _response("rate-limited", b"slow down", "x", status=429)
     for name, body, path in (
         ("captcha", b'<html><body><div id="tiktok-verify-ele"></div></body></html>', "/search/photo"),
         ("login", shortvideo_page.login(), "/login"),
@@ -62,5 +62,5 @@ def cases() -> Iterator[Case]:
         yield Case(SearchPage, name, f"{ORIGIN}{path}?q=whales", 200, body, {"keywords": "whales"})
 
 
-def _answer(name: str, body: bytes, words: str, *, status: int = 200) -> Case:
-    return Case(ResultsPage, name, CALL + words, status, body, {"keywords": words})
+def _response(name: str, body: bytes, keywords: str, *, status: int = 200) -> Case:
+    return Case(ResultsPage, name, CALL + keywords, status, body, {"keywords": keywords})

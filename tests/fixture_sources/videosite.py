@@ -1,4 +1,4 @@
-"""Video site: channels in each shape, every further answer, and every failure that an answer can show."""
+"""Video site: channels in every format, the smaller responses, and every error of a response."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crawler.sandbox.videosite.site import Site
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.youtube.com"
-SHOWN = (
+CHANNEL_TABS = (
     ("north.pier", "videos"),
     ("ropeworks", "shorts"),
     ("onlyshorts", "shorts"),
@@ -35,7 +35,7 @@ PAGE_FAULTS = (
 def cases() -> Iterator[Case]:
     """The platform's fixtures."""
     site = Site(light=True)
-    for name, tab in SHOWN:
+    for name, tab in CHANNEL_TABS:
         yield _case(site, ChannelPage, f"{name}-{tab}", upstream.channel_request(ORIGIN, f"@{name}", tab))
     for channel in site.channels:
         if channel.kind in {"gated", "game", "sport"} and not channel.fault:
@@ -44,10 +44,10 @@ def cases() -> Iterator[Case]:
     for fault in PAGE_FAULTS:
         request = upstream.channel_request(ORIGIN, f"@{fault}", "videos")
         yield _case(site, ChannelPage, fault, request, fault=fault)
-    yield from _smaller(site)
+    yield from _smaller_responses(site)
 
 
-def _smaller(site: Site) -> Iterator[Case]:
+def _smaller_responses(site: Site) -> Iterator[Case]:
     harbor, gated = site.named("allnight_live"), next(each for each in site.channels if each.kind == "gated")
     following = token(harbor, "streams", 2, heavy=False)
     item = site.named("tinychannel1109").items["videos"][0]
@@ -74,7 +74,7 @@ def _smaller(site: Site) -> Iterator[Case]:
 def _case(site: Site, page: type[PlatformPage], name: str, request: Request, *, fault: str = "") -> Case:
     path, _, query = request.url.removeprefix(ORIGIN).partition("?")
     args = dict(each.split("=", 1) for each in query.split("&") if each)
-    ask = FakeRequest(path, args, request.method, {}, request.body)
-    status, _, body = site.damaged(fault, ask) if fault else site.page(ask)
-    asked: dict[str, Any] = request.meta["page_params"]
-    return Case(page, name, request.url, status, body, asked)
+    fake_request = FakeRequest(path, args, request.method, {}, request.body)
+    status, _, body = site.damaged(fault, fake_request) if fault else site.page(fake_request)
+    page_params: dict[str, Any] = request.meta["page_params"]
+    return Case(page, name, request.url, status, body, page_params)

@@ -1,4 +1,4 @@
-"""The simulated short-video site: the same everywhere, built like the real one, its call made by its own page only."""
+"""The simulated short-video site: determinism, real structure, and an API for its own page only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AGENT = "Browser/1.0"
 
 
 def signed(site: Site, words: str, start: int, **changes: str) -> FakeRequest:
-    """The page's own call, as its script would make it."""
+    """An API call, as signed by the page's script."""
     args = {
         "keyword": words,
         "offset": str(start),
@@ -29,12 +29,12 @@ def signed(site: Site, words: str, start: int, **changes: str) -> FakeRequest:
     return FakeRequest(RESULTS, args | changes, headers={"user-agent": AGENT})
 
 
-def test_the_same_seed_gives_the_same_site() -> None:
+def test_equal_seeds_give_equal_sites() -> None:
     assert Site(5).answer("whales", 0) == Site(5).answer("whales", 0)
     assert Site(5).answer("whales", 0) != Site(6).answer("whales", 0)
 
 
-def test_the_call_is_answered_to_the_page() -> None:
+def test_signed_call_gets_results() -> None:
     status, _, body = Site().page(signed(Site(), "whales", 0))
     assert (status, orjson.loads(body)["cursor"]) == (200, PAGE_SIZE)
 
@@ -49,16 +49,16 @@ def test_the_call_is_answered_to_the_page() -> None:
         {"search_id": ""},
     ],
 )
-def test_a_plain_call_is_refused(changes: dict[str, str]) -> None:
+def test_call_with_a_wrong_signature_is_refused(changes: dict[str, str]) -> None:
     assert Site().page(signed(Site(), "whales", 12, **changes)) == (200, {"Content-Type": "application/json"}, b"")
 
 
-def test_a_call_from_another_browser_is_refused() -> None:
-    ask = signed(Site(), "whales", 0)
-    assert Site().page(FakeRequest(RESULTS, ask.args, headers={"user-agent": "Other/1.0"}))[2] == b""
+def test_call_from_another_browser_is_refused() -> None:
+    request = signed(Site(), "whales", 0)
+    assert Site().page(FakeRequest(RESULTS, request.args, headers={"user-agent": "Other/1.0"}))[2] == b""
 
 
-def test_the_script_is_served_at_another_origin_only() -> None:
+def test_script_is_served_at_another_origin_only() -> None:
     page = Site().page(FakeRequest("/search/photo", {"q": "whales"}, headers={"host": "127.0.0.1:81"}))[2]
     assert f'<script src="http://localhost:81{SCRIPT}">'.encode() in page
     assert Site().page(FakeRequest(SCRIPT, headers={"host": "127.0.0.1:81"}))[0] == 404
@@ -66,7 +66,7 @@ def test_the_script_is_served_at_another_origin_only() -> None:
 
 
 @pytest.mark.parametrize("words", ["whales", "long list"])
-def test_answers_overlap_and_hold_more_than_photo_posts(words: str) -> None:
+def test_responses_overlap_and_contain_other_kinds_of_posts(words: str) -> None:
     site = Site()
     first, second = site.answer(words, 0), site.answer(words, PAGE_SIZE)
     assert first["item_list"][-1] == second["item_list"][0]
@@ -74,12 +74,12 @@ def test_answers_overlap_and_hold_more_than_photo_posts(words: str) -> None:
     assert kinds == {"photo", "video", "live", "empty"}
 
 
-def test_a_page_has_a_real_ones_weight() -> None:
+def test_page_has_a_realistic_size() -> None:
     assert 150_000 < len(Site().page(FakeRequest("/search/photo", {"q": "whales"}))[2]) < 600_000
 
 
 @pytest.mark.parametrize("params", [{}, {"keywords": "x", "cursor": "y"}, {"keywords": "x", "count": "many"}])
-def test_no_truth_for_what_is_no_target(params: dict[str, Any]) -> None:
+def test_invalid_target_has_no_expected_record(params: dict[str, Any]) -> None:
     with pytest.raises((KeyError, ValueError)):
         Site().expected_record(params)
 
@@ -98,12 +98,12 @@ def paths(value: Any, above: str = "") -> Iterator[str]:
             yield from paths(inner, f"{above}[]")
 
 
-@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded answers (../shared/captures) are not here")
-def test_answers_have_the_real_ones_structure() -> None:
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing")
+def test_structure_matches_the_capture() -> None:
     real = json.loads((CAPTURES / "web_search_general_full_page1_2026-02-05.json").read_text())["data"]
-    wanted = {path for entry in real["data"] if "item" in entry for path in paths(entry["item"])}
+    expected = {path for entry in real["data"] if "item" in entry for path in paths(entry["item"])}
     ours = {path for offset in range(0, 120, 12) for path in paths(Site().answer("long list", offset)["item_list"])}
     found = {path.removeprefix("[]") for path in ours}
-    assert len(wanted & found) >= 0.9 * len(wanted), sorted(wanted - found)
-    around = real.keys() - {"tt_chain_token", "cookie", "data"}
-    assert around <= Site().answer("whales", 0).keys()
+    assert len(expected & found) >= 0.9 * len(expected), sorted(expected - found)
+    envelope = real.keys() - {"tt_chain_token", "cookie", "data"}
+    assert envelope <= Site().answer("whales", 0).keys()

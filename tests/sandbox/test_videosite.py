@@ -1,4 +1,4 @@
-"""The simulated video site: the same everywhere, every shape and failure, the real one's structure, a true truth."""
+"""The simulated video site: determinism, coverage of formats and faults, real structure, expected records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from crawler.sandbox.videosite.world import CODES
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT.parent / "shared" / "captures" / "videosite"
 
-# Specification 2.4, copied by hand: the truth is compared with the contract, not with the schemas.
+# Specification 2.4, copied by hand: expected records are compared with the contract, not with the schemas.
 POST_KEYS = {
     *("age_restriction_status", "author_id", "author_name", "author_username", "caption"),
     *("comment_count", "content_code", "content_id", "content_language", "content_link"),
@@ -42,25 +42,25 @@ PROFILE_KEYS = {
 
 
 @cache
-def world() -> Site:
+def site() -> Site:
     return Site()
 
 
 def data(name: str, tab: str = "videos", of: Site | None = None) -> dict[str, Any]:
-    of = of or world()
+    of = of or site()
     return tab_data(of.named(name), tab, heavy=of.heavy)
 
 
 def digest(seed: int) -> str:
-    site = Site(seed, light=True)
-    seen = [
-        site.page(FakeRequest("/@harborlights/videos"))[2],
-        orjson.dumps(site.expected_record({"username": "harborlights"})),
+    seeded = Site(seed, light=True)
+    parts = [
+        seeded.page(FakeRequest("/@harborlights/videos"))[2],
+        orjson.dumps(seeded.expected_record({"username": "harborlights"})),
     ]
-    return hashlib.sha256(b"".join(seen)).hexdigest()
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def test_the_same_seed_gives_the_same_site_in_every_process() -> None:
+def test_equal_seeds_give_equal_sites_in_every_process() -> None:
     paths = [str(ROOT), str(Path(__file__).parent)]
     code = f"import sys; sys.path[:0] = {paths}; import test_videosite as t; print(t.digest(1))"
     other = subprocess.run(
@@ -74,8 +74,8 @@ def test_the_same_seed_gives_the_same_site_in_every_process() -> None:
     assert digest(1) != digest(2)
 
 
-def test_every_kind_of_item_is_there() -> None:
-    listed = [item for channel in world().channels for items in channel.items.values() for item in items]
+def test_site_has_every_kind_of_item() -> None:
+    listed = [item for channel in site().channels for items in channel.items.values() for item in items]
     assert {item.state for item in listed} == {"done", "live", "upcoming", "members", "premium", "hidden"}
     assert len({item.id for item in listed}) == len(listed)
     kinds = {
@@ -88,11 +88,11 @@ def test_every_kind_of_item_is_there() -> None:
         "many views": [item for item in listed if item.views > 10**9],
         "no views": [item for item in listed if not item.views],
     }
-    assert [kind for kind, found in kinds.items() if not found] == []
+    assert [kind for kind, items in kinds.items() if not items] == []
 
 
-def test_every_kind_of_channel_is_there() -> None:
-    channels = world().channels
+def test_site_has_every_kind_of_channel() -> None:
+    channels = site().channels
     assert {channel.shape for channel in channels} == {"lockup", "rich", "grid"}
     assert {channel.header for channel in channels} == {"page", "tabbed"}
     assert {channel.ending for channel in channels} == {"renderer", "view", "button"}
@@ -103,8 +103,8 @@ def test_every_kind_of_channel_is_there() -> None:
 
 
 @pytest.mark.parametrize("params", [{"username": "harborlights"}, {"username": "onlyshorts", "type": "short"}])
-def test_the_truth_has_the_contract_s_keys(params: dict[str, Any]) -> None:
-    record = world().expected_record(params)
+def test_expected_record_has_the_keys_of_the_contract(params: dict[str, Any]) -> None:
+    record = site().expected_record(params)
     assert set(record) == {"pagination", "posts", "profile"}
     assert set(record["pagination"]) == {"cursor", "has_more"}
     assert set(record["profile"]) == PROFILE_KEYS
@@ -112,32 +112,32 @@ def test_the_truth_has_the_contract_s_keys(params: dict[str, Any]) -> None:
     assert all(set(post) == POST_KEYS for post in record["posts"])
 
 
-def test_ten_pages() -> None:
-    pages = [world().expected_record({"username": "@harborlights", "page": number}) for number in range(1, 11)]
+def test_list_has_ten_pages() -> None:
+    pages = [site().expected_record({"username": "@harborlights", "page": number}) for number in range(1, 11)]
     assert [len(page["posts"]) for page in pages] == [30] * 9 + [27]
     assert [page["pagination"]["has_more"] for page in pages] == [True] * 9 + [False]
     with pytest.raises(IndexError):
-        world().expected_record({"username": "@harborlights", "page": 11})
+        site().expected_record({"username": "@harborlights", "page": 11})
 
 
 @pytest.mark.parametrize("name", ["nobody", "@", "UC0000000000000000000000"])
-def test_what_is_not_there_has_no_truth(name: str) -> None:
+def test_unknown_channel_has_no_expected_record(name: str) -> None:
     with pytest.raises(KeyError):
-        world().expected_record({"username": name})
+        site().expected_record({"username": name})
 
 
-def test_faults_are_channels() -> None:
+def test_every_fault_has_a_channel() -> None:
     for name in FAULTS:
-        assert world().fault(FakeRequest(f"/@{name}/videos")) == name
-        assert world().fault(FakeRequest(f"/channel/{world().named(name).id}/videos")) == name
-    assert world().fault(FakeRequest("/@harborlights/videos")) is None
-    assert {each["name"]: each["code"] for each in world().catalogue()["faults"].values()} == {
+        assert site().fault(FakeRequest(f"/@{name}/videos")) == name
+        assert site().fault(FakeRequest(f"/channel/{site().named(name).id}/videos")) == name
+    assert site().fault(FakeRequest("/@harborlights/videos")) is None
+    assert {each["name"]: each["code"] for each in site().catalogue()["faults"].values()} == {
         name: fault.code for name, fault in FAULTS.items()
     }
 
 
-def test_tokens_are_as_long_as_the_real_ones_and_say_what_they_said() -> None:
-    channel = world().named("harborlights")
+def test_tokens_have_realistic_lengths_and_can_be_decoded() -> None:
+    channel = site().named("harborlights")
     made = token(channel, "videos", 3, heavy=True)
     assert 1_500 < len(made) < 5_000
     assert read_token(made) == {"c": channel.id, "t": "videos", "p": 3}
@@ -155,25 +155,25 @@ def test_tokens_are_as_long_as_the_real_ones_and_say_what_they_said() -> None:
         (10**9, "1B", 10**9),
     ],
 )
-def test_rounding(number: int, text: str, stated: int) -> None:
+def test_rounded_numbers(number: int, text: str, stated: int) -> None:
     assert compact(number) == (text, stated)
     assert compact(8_849, digits=3, lower=True) == ("8.84k", 8_840)
 
 
-def test_times() -> None:
+def test_lengths_and_ages() -> None:
     assert (clock(4_054), clock(9)) == ("1:07:34", "0:09")
     assert (ago(60), ago(86_400), ago(15 * 86_400)) == ("1 minute ago", "1 day ago", "2 weeks ago")
 
 
-def test_pages_weigh_what_the_real_ones_do() -> None:
-    body = world().page(FakeRequest("/@harborlights/videos"))[2]
+def test_pages_have_realistic_sizes() -> None:
+    body = site().page(FakeRequest("/@harborlights/videos"))[2]
     assert len(body) > 300_000
     assert len(zlib.compress(body, 6)) > len(body) / 20
     assert len(Site(light=True).page(FakeRequest("/@harborlights/videos"))[2]) < 100_000
 
 
 def key_paths(tree: object) -> set[tuple[str, ...]]:
-    """Where there is a key, whatever its value. The items of a list stand for one another."""
+    """The paths of all keys. The indexes of a list are replaced by "[]"."""
     found: set[tuple[str, ...]] = set()
     waiting: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
     while waiting:
@@ -188,8 +188,8 @@ def key_paths(tree: object) -> set[tuple[str, ...]]:
 
 
 def followup(name: str) -> dict[str, Any]:
-    body = orjson.dumps({"continuation": token(world().named(name), "videos", 1, heavy=True)})
-    found: dict[str, Any] = orjson.loads(world().page(FakeRequest("/youtubei/v1/browse", {}, "POST", {}, body))[2])
+    body = orjson.dumps({"continuation": token(site().named(name), "videos", 1, heavy=True)})
+    found: dict[str, Any] = orjson.loads(site().page(FakeRequest("/youtubei/v1/browse", {}, "POST", {}, body))[2])
     return found
 
 
@@ -206,30 +206,30 @@ STRUCTURES = {
     ),
     "OLD_browse_videos_UPCOMING_24newshd_202211.json": lambda: data("north.pier"),
     "item_lockup_MEMBERS_ONLY_202606.json": lambda: lockup(
-        world().named("harborlights"),
-        next(i for i in world().named("harborlights").items["videos"] if i.state == "members"),
+        site().named("harborlights"),
+        next(i for i in site().named("harborlights").items["videos"] if i.state == "members"),
         heavy=True,
     )["lockupViewModel"],
 }
 
 
 @pytest.mark.parametrize("capture", STRUCTURES)
-def test_the_structure_is_the_real_one(capture: str) -> None:
+def test_structure_matches_the_capture(capture: str) -> None:
     file = CAPTURES / capture
     if not file.exists():
-        pytest.skip(f"the captures are not on this machine ({file})")
+        pytest.skip(f"the captures are missing on this machine ({file})")
     real, ours = key_paths(orjson.loads(file.read_bytes())), key_paths(STRUCTURES[capture]())
     missing = real - ours
     assert len(missing) <= 0.10 * len(real), sorted(".".join(path) for path in missing)
 
 
-def test_the_structure_of_a_video_s_metadata() -> None:
+def test_structure_of_video_metadata_matches_the_capture() -> None:
     file = CAPTURES / "BUNDLE_player_microformat_202606.json"
     if not file.exists():
-        pytest.skip(f"the captures are not on this machine ({file})")
+        pytest.skip(f"the captures are missing on this machine ({file})")
     body = orjson.loads(file.read_bytes())[0]["body"]
     real = key_paths(orjson.loads(body) if isinstance(body, str) else body)
-    channel = world().named("harborlights")
+    channel = site().named("harborlights")
     ours = key_paths(player(channel, next(i for i in channel.items["videos"] if i.likes and i.state == "done")))
     missing = {path for path in real - ours if path[0] == "microformat"}
     assert len(missing) <= 0.10 * len(real), sorted(".".join(path) for path in missing)

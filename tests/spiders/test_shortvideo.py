@@ -1,4 +1,4 @@
-"""Crawls that open pages in the browser, from end to end: a real process, a real Chromium, the sandbox."""
+"""End-to-end crawls with the browser: a real process, a real Chromium, the sandbox."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.browsers import require_chromium
 
 ROOT = Path(__file__).parents[2]
 QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=150", "BROWSER_QUIET=20", "BREAKER_THRESHOLD=1000")
-LEFT_BY_TIME = {"hang"}
-"""Faults that end only when a download's time is over: a test of their own."""
-LEFT_WHEN_QUIET = {
+TIMEOUT_FAULTS = {"hang"}
+"""Faults that only DOWNLOAD_TIMEOUT ends. They have a separate test."""
+QUIET_FAULTS = {
     *("empty-body", "forbidden", "no-script", "not-html", "results-hang", "results-reset", "waiting-room-closed")
 }
-"""Faults that end when nothing new has come for a while. All others are given more time than any machine needs."""
+"""Faults that BROWSER_QUIET ends: the page receives nothing new. For all others it is set longer than needed."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def _chromium() -> None:
 def crawl(
     tmp_path: Path, spider: str, targets: list[dict[str, Any]], *options: str
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Runs a crawl of targets with ids: the data and the failures by id, and what it logged."""
+    """Run a crawl of targets with ids; return the data and the failures by id, and the log."""
     lines, out, failures = tmp_path / "targets.jsonl", tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
     lines.write_text("\n".join(map(json.dumps, targets)))
     settings = (*QUICK, "SANDBOX=1", f"FAILURES_FEED={failures}", *options)
@@ -63,19 +63,21 @@ def crawl(
 
 
 def _lines(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []  # texts hold U+2028
+    return (
+        [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
+    )  # strings contain U+2028
 
 
-def test_every_fault_ends_as_it_must(tmp_path: Path) -> None:
-    names = sorted(FAULTS.keys() - LEFT_BY_TIME - LEFT_WHEN_QUIET)
+def test_every_fault_has_its_code(tmp_path: Path) -> None:
+    names = sorted(FAULTS.keys() - TIMEOUT_FAULTS - QUIET_FAULTS)
     targets = [{"id": name, "keywords": name} for name in names]
     followups = {"login-wall": "TARGET_RESTRICTED", "captcha-later": "UPSTREAM_BLOCKED"}
     followups |= {"login-json-later": "TARGET_RESTRICTED", "repeated-page": "UPSTREAM_RATE_LIMITED"}
-    targets += [{"id": f"{name} further", "keywords": name, "cursor": "12"} for name in followups]
+    targets += [{"id": f"{name} next page", "keywords": name, "cursor": "12"} for name in followups]
     data, failed, log = crawl(tmp_path, "shortvideo", targets)
     found = dict.fromkeys(data, "OK") | {name: line["code"] for name, line in failed.items()}
     expected = {name: FAULTS[name].code for name in names} | {
-        f"{name} further": code for name, code in followups.items()
+        f"{name} next page": code for name, code in followups.items()
     }
     assert {name: code for name, code in found.items() if expected[name] != code} == {}, log
     assert found.keys() == expected.keys()
@@ -84,21 +86,21 @@ def test_every_fault_ends_as_it_must(tmp_path: Path) -> None:
     assert "open_contexts=0" in [line for line in log.splitlines() if "browser_page" in line][-1]
 
 
-def test_a_page_without_news_is_left(tmp_path: Path) -> None:
-    targets = [{"id": name, "keywords": name} for name in sorted(LEFT_WHEN_QUIET)]
+def test_quiet_page_ends(tmp_path: Path) -> None:
+    targets = [{"id": name, "keywords": name} for name in sorted(QUIET_FAULTS)]
     data, failed, log = crawl(tmp_path, "shortvideo", targets, "BROWSER_QUIET=3")
     assert data == {}, log
-    assert {name: line["code"] for name, line in failed.items()} == {n: FAULTS[n].code for n in LEFT_WHEN_QUIET}, log
+    assert {name: line["code"] for name, line in failed.items()} == {n: FAULTS[n].code for n in QUIET_FAULTS}, log
 
 
-def test_the_downloads_time_is_the_limit(tmp_path: Path) -> None:
+def test_download_timeout_ends_a_hanging_page(tmp_path: Path) -> None:
     targets = [{"id": "hang", "keywords": "hang"}, {"id": "slow page", "keywords": "results-slow"}]
     data, failed, log = crawl(tmp_path, "shortvideo", targets, "DOWNLOAD_TIMEOUT=20")
     assert (failed["hang"]["code"], failed["hang"]["retryable"]) == ("UPSTREAM_TIMEOUT", True), log
     assert set(data) == {"slow page"}
 
 
-def test_worlds_through_the_browser(tmp_path: Path) -> None:
+def test_searches_through_the_browser(tmp_path: Path) -> None:
     targets: list[dict[str, Any]] = [
         {"id": f"{words} {cursor}", "keywords": words, "cursor": cursor, "count": 12}
         for words in ("whales", "app-shape", "مرحبا 🐋", 'quo"tes & <tags>', "#hash")
@@ -111,7 +113,7 @@ def test_worlds_through_the_browser(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 23))])
-def test_other_worlds_through_the_browser(tmp_path: Path, seed: int) -> None:
+def test_sites_of_other_seeds_through_the_browser(tmp_path: Path, seed: int) -> None:
     serve = [sys.executable, "-m", "scrapy", "sandbox", "--seed", str(seed)]
     with subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE, text=True) as sandbox:
         try:
@@ -126,7 +128,7 @@ def test_other_worlds_through_the_browser(tmp_path: Path, seed: int) -> None:
     assert data == {words: Site(seed).expected_record({"keywords": words}) for words in ("whales", "app-shape")}
 
 
-def test_extract_reads_what_the_crawl_read(tmp_path: Path) -> None:
+def test_extract_gives_the_rows_of_the_crawl(tmp_path: Path) -> None:
     data, _, log = crawl(tmp_path, "shortvideo", [{"id": "1", "keywords": "whales", "count": 30}])
     site = Site()
     rows: list[dict[str, Any]] = []
@@ -138,7 +140,7 @@ def test_extract_reads_what_the_crawl_read(tmp_path: Path) -> None:
     assert data["1"]["search_item_list"] == rows[:30], log
 
 
-def test_retail_falls_back_to_the_browser_where_it_may(tmp_path: Path) -> None:
+def test_retail_falls_back_to_the_browser_if_enabled(tmp_path: Path) -> None:
     ids = {name: cat_id for cat_id, name in Shop().faults.items()}
     names = ("browser-only", "challenge", "forbidden", "gone")
     targets = [{"id": name, "cat_id": ids[name]} for name in names]
@@ -150,10 +152,10 @@ def test_retail_falls_back_to_the_browser_where_it_may(tmp_path: Path) -> None:
     assert {name: line["code"] for name, line in failed.items()} == {
         name: SHOP_FAULTS[name].code for name in ("challenge", "forbidden", "gone")
     }
-    assert log.count("event=browser_page") == 4, "a page that is gone needs no second opinion"
+    assert log.count("event=browser_page") == 4, "a missing page is not fetched again in the browser"
 
 
-POST_WALLS = (
+BLOCKING_POST_FAULTS = (
     "browser-only",
     "shell-to-plain",
     "shell",
@@ -166,41 +168,41 @@ POST_WALLS = (
 
 
 @pytest.mark.parametrize(("fallback", "pages"), [("photoapp", 6), ("retail", 0)])
-def test_a_post_falls_back_to_the_browser_where_it_may(tmp_path: Path, fallback: str, pages: int) -> None:
+def test_photoapp_falls_back_to_the_browser_if_enabled(tmp_path: Path, fallback: str, pages: int) -> None:
     app = PhotoApp()
     plain = next(code for code in app.listed if app.posts[code].is_video and app.posts[code].timing == "embed")
     token = next(token for token, code in app.shares.items() if code != plain)
-    urls = {name: app.url_of_fault(name) for name in (*POST_WALLS, "share-login")}
+    urls = {name: app.url_of_fault(name) for name in (*BLOCKING_POST_FAULTS, "share-login")}
     urls |= {
         name: f"https://www.instagram.com/{path}/" for name, path in (("p", f"p/{plain}"), ("s", f"share/{token}"))
     }
     targets = [{"id": name, "url": url} for name, url in urls.items()]
     data, failed, log = crawl(tmp_path, "photoapp", targets, f"BROWSER_FALLBACK={fallback}", "BROWSER_QUIET=2")
-    let_in = {"browser-only", "shell-to-plain"} if pages else set()
-    assert data == {name: app.expected_record({"url": urls[name]}) for name in ({"p", "s"} | let_in)}, log
+    recovered = {"browser-only", "shell-to-plain"} if pages else set()
+    assert data == {name: app.expected_record({"url": urls[name]}) for name in ({"p", "s"} | recovered)}, log
     assert {name: line["code"] for name, line in failed.items()} == {
-        name: POST_FAULTS[name].code for name in urls.keys() & POST_FAULTS.keys() - let_in
+        name: POST_FAULTS[name].code for name in urls.keys() & POST_FAULTS.keys() - recovered
     }
-    assert log.count("event=browser_page") == pages, "who is told to wait, and who is given a post, asks no browser"
+    assert log.count("event=browser_page") == pages, "a rate limit or a complete post does not use the browser"
     assert "Traceback" not in log
 
 
 @pytest.mark.parametrize(
-    ("fallback", "carriers"),
+    ("fallback", "expected"),
     [([], {"shortvideo"}), (["retail"], {"shortvideo", "retail"}), ("retail", {"shortvideo", "retail"})],
 )
-def test_only_spiders_that_need_it_carry_the_handler(fallback: object, carriers: set[str]) -> None:
-    carrying = set()
+def test_only_spiders_with_browser_use_have_the_handler(fallback: object, expected: set[str]) -> None:
+    found = set()
     for name, spider in spiders().items():
         settings: Settings = get_project_settings()
         settings.set("BROWSER_FALLBACK", fallback, priority="cmdline")
         spider.update_settings(settings)
         handlers = settings.getdict("DOWNLOAD_HANDLERS")
-        carrying |= {name} if HANDLER in (handlers.get("http"), handlers.get("https")) else set()
-    assert carrying == carriers
+        found |= {name} if HANDLER in (handlers.get("http"), handlers.get("https")) else set()
+    assert found == expected
 
 
-def test_a_crawl_without_the_browser_imports_none() -> None:
+def test_crawl_without_the_browser_does_not_import_playwright() -> None:
     code = (
         "import sys; import crawler.registry; crawler.registry.spiders();"
         "print([name for name in sys.modules if name.startswith(('playwright', 'scrapy_playwright'))])"

@@ -1,4 +1,4 @@
-"""Crawls of the video site from end to end, and the same target by endpoint, crawl and saved answers."""
+"""End-to-end crawls of the video site, and one target by endpoint, by crawl and from saved responses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def crawl(tmp_path: Path, *arguments: str) -> tuple[int, list[Any], list[Any], str]:
-    """Runs a crawl: its exit code, the lines of its feed, those of its failures feed, and what it logged."""
+    """Run a crawl; return its exit code, the lines of its feed and of its failures feed, and its log."""
     out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
     run = subprocess.run(
         [
@@ -70,18 +70,18 @@ def test_ten_pages_in_a_crawl(tmp_path: Path) -> None:
     assert "OK=10" in log
 
 
-def test_a_crawl_ends_where_the_list_does(tmp_path: Path) -> None:
+def test_crawl_ends_with_the_list(tmp_path: Path) -> None:
     arguments = ("username=north.pier", "type=all", "max_pages=50", "include_about=true")
     status, out, _, log = crawl(tmp_path, *[part for each in arguments for part in ("-a", each)])
     assert status == 0, log
-    asked = {"username": "north.pier", "type": "all", "include_about": True}
+    params = {"username": "north.pier", "type": "all", "include_about": True}
     assert [comparable(page) for page in out] == [
-        Site().expected_record({**asked, "page": n + 1}) for n in range(len(out))
+        Site().expected_record({**params, "page": n + 1}) for n in range(len(out))
     ]
     assert not out[-1]["pagination"]["has_more"]
 
 
-def test_every_fault_in_a_crawl(tmp_path: Path) -> None:
+def test_every_fault_has_its_code_in_a_crawl(tmp_path: Path) -> None:
     targets = tmp_path / "targets.jsonl"
     targets.write_text("\n".join(json.dumps({"id": name, "username": f"@{name}"}) for name in FAULTS))
     status, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}")
@@ -94,7 +94,7 @@ def test_every_fault_in_a_crawl(tmp_path: Path) -> None:
     assert "Traceback" not in log
 
 
-def test_bad_arguments(tmp_path: Path) -> None:
+def test_invalid_arguments(tmp_path: Path) -> None:
     status, out, failures, log = crawl(tmp_path, "-a", "username=https://www.youtube.com/@a", "-a", "max_page=2")
     assert (status, out) == (4, [])
     assert [failure["code"] for failure in failures] == ["INVALID_REQUEST"]
@@ -117,7 +117,7 @@ def test_ten_pages_over_http(service: Service) -> None:
     assert all(reply.body["meta"]["scraper"] == "videosite-profile-v3" for reply in replies)
 
 
-def test_a_cursor_outlives_the_service(tmp_path: Path) -> None:
+def test_cursor_is_valid_after_a_restart_of_the_service(tmp_path: Path) -> None:
     params = {"username": "saltmill", "include_about": 1}
     with running(tmp_path / "first") as before:
         first = call(before.url, PATH, params)
@@ -136,11 +136,11 @@ def test_a_cursor_outlives_the_service(tmp_path: Path) -> None:
         {"username": Site().named("no-playlist").id},
     ],
 )
-def test_channels_equal_the_truth(service: Service, params: dict[str, Any]) -> None:
+def test_channels_equal_the_expected_records(service: Service, params: dict[str, Any]) -> None:
     assert comparable(call(service.url, PATH, params).body["data"]) == Site().expected_record(params)
 
 
-def test_cursors_of_others(service: Service) -> None:
+def test_foreign_and_stale_cursors_are_refused(service: Service) -> None:
     cursor = call(service.url, PATH, {"username": "harborlights"}).body["data"]["pagination"]["cursor"]
     for params in (
         {"username": "saltmill", "cursor": cursor},
@@ -156,36 +156,36 @@ def test_cursors_of_others(service: Service) -> None:
     assert reply.body["error"]["details"][0]["loc"] == ["cursor"]
 
 
-def test_the_end_of_the_deadline_leaves_a_record(service: Service) -> None:
-    reply = call(service.url, PATH, {"username": "hang"}, headers=_waiting(1))
+def test_deadline_ends_a_hanging_call(service: Service) -> None:
+    reply = call(service.url, PATH, {"username": "hang"}, headers=_wait_headers(1))
     assert (reply.status, reply.code) == (504, "UPSTREAM_TIMEOUT")
 
 
-def _waiting(seconds: int) -> dict[str, str]:
+def _wait_headers(seconds: int) -> dict[str, str]:
     return {"X-API-Key": "sandbox", "Content-Type": "application/json", "Prefer": f"wait={seconds}"}
 
 
-def test_endpoint_crawl_and_saved_answers_give_the_same(service: Service, tmp_path: Path) -> None:
+def test_endpoint_crawl_and_saved_responses_give_equal_records(service: Service, tmp_path: Path) -> None:
     params = {"username": "tinychannel1109", "include_about": "true"}
     by_http = call(service.url, PATH, params).body["data"]
     _, (by_crawl,), _, _ = crawl(tmp_path, "-a", "username=tinychannel1109", "-a", "include_about=true")
-    saved = asyncio.run(extract(SCRAPER, _saved("tinychannel1109"), _asked(params), url=ORIGIN))
+    saved = asyncio.run(extract(SCRAPER, _saved("tinychannel1109"), _page_params(params), url=ORIGIN))
     assert orjson.dumps(by_http) == orjson.dumps(by_crawl) == orjson.dumps(saved)
 
 
-def test_saved_answers_know_where_to_go_on(service: Service) -> None:
+def test_saved_responses_give_the_same_cursor(service: Service) -> None:
     params = {"username": "saltmill"}
     by_http = call(service.url, PATH, params).body["data"]["pagination"]
     body = Site().page(FakeRequest("/@saltmill/videos"))[2]
-    assert asyncio.run(extract(SCRAPER, [body], _asked(params), url=ORIGIN))["pagination"] == by_http
+    assert asyncio.run(extract(SCRAPER, [body], _page_params(params), url=ORIGIN))["pagination"] == by_http
 
 
-def _asked(params: dict[str, Any]) -> dict[str, Any]:
+def _page_params(params: dict[str, Any]) -> dict[str, Any]:
     return VideositeSpider.page_params(SCRAPER, params)
 
 
 def _saved(name: str) -> list[bytes]:
-    """The answers that a small channel's record takes, as somebody would save them."""
+    """The responses for the record of a small channel, as a user would save them."""
     site = Site()
     channel = site.named(name)
     about = orjson.dumps({"continuation": f"about-{channel.id}"})

@@ -1,4 +1,4 @@
-"""Short-video: a photo post as the app's calls describe it. The service asks for none of them; saved ones are read."""
+"""Short-video: photo posts in the format of the app's API. No request fetches them; saved responses are read."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ STATISTICS = (
 
 
 def is_photo(item: dict[str, Any]) -> bool:
-    """Whether an item is a photo post. One without pictures is none: only one whose pictures are not found is."""
+    """Whether an item is a photo post with pictures. A missing list of pictures counts, and is an error later."""
     post = item.get("image_post_info")
-    is_told = count(item.get("aweme_type")) == PHOTO_POST or item.get("content_type") == "multi_photo"
-    return (is_told or bool(post)) and not is_empty(post)
+    has_photo_type = count(item.get("aweme_type")) == PHOTO_POST or item.get("content_type") == "multi_photo"
+    return (has_photo_type or bool(post)) and not is_empty(post)
 
 
-def is_other(item: dict[str, Any]) -> bool:
-    """Whether an item is something else that is known: a video, a photo post without pictures."""
+def is_known_non_photo(item: dict[str, Any]) -> bool:
+    """Whether an item is of another known kind: a video, or a photo post without pictures."""
     return bool(_id(item)) and (isinstance(item.get("video"), dict) or isinstance(item.get("image_post_info"), dict))
 
 
@@ -42,7 +42,7 @@ def _id(item: dict[str, Any]) -> str:
 
 
 def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The contract's item. ``path`` is where the item stands, for errors.
+    """The contract's item. ``path`` is the item's path in the response, for errors.
 
     Raises:
         ExtractionFailed: a part that every photo post has is missing.
@@ -56,7 +56,7 @@ def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
     return {
         "anchors": anchors if isinstance(anchors, list) else None,
         "author": author,
-        # Not ``author_user_id``: a number beyond what the scripts that carry it can count to.
+        # Not ``author_user_id``: this number is too large for JavaScript, and arrives rounded.
         "author_user_id": author["uid"],
         "aweme_id": post_id,
         "aweme_type": PHOTO_POST if kind is None else kind,
@@ -87,7 +87,7 @@ def _url(item: dict[str, Any], handle: str, post_id: str) -> str:
         return photo_url(handle, post_id)
     for name in ("share_url", "url"):
         parts = urlsplit(text(item.get(name)).partition("?")[0]).path.split("/")
-        # Samples have been seen with the address of another post.
+        # Some saved samples contain the address of another post.
         if len(parts) == 4 and parts[1][:1] == "@" and parts[1] != "@" and parts[3] == post_id:
             return photo_url(parts[1][1:], post_id)
     return ""
@@ -118,9 +118,9 @@ def _text_or_none(value: object) -> str | None:
 
 
 def _is_ad(item: dict[str, Any]) -> bool | None:
-    told = [each for each in (flag(item.get("is_ads")), flag(item.get("is_ad"))) if each is not None]
-    bought = 1 in (dig(item, "commerce_info", "ad_source"), item.get("ad_aweme_source"))
-    return True if bought else any(told) if told else None
+    flags = [each for each in (flag(item.get("is_ads")), flag(item.get("is_ad"))) if each is not None]
+    is_paid = 1 in (dig(item, "commerce_info", "ad_source"), item.get("ad_aweme_source"))
+    return True if is_paid else any(flags) if flags else None
 
 
 def _commerce(value: object) -> dict[str, Any]:
@@ -139,12 +139,12 @@ def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
     images = dig(item, "image_post_info", "images")
     if isinstance(images, list) and images:
         slides = [slide(dig(each, "display_image"), dig(each, "owner_watermark_image")) for each in images]
-        where: Path = [*path, "image_post_info", "images"]
+        images_path: Path = [*path, "image_post_info", "images"]
     else:
-        slides = [slide(url) for url in nonempty_strings(item.get("images"))]  # flattened: the URLs alone
-        where = [*path, "image_post_info" if item.get("images") is None else "images"]
+        slides = [slide(url) for url in nonempty_strings(item.get("images"))]  # flattened: the URLs only
+        images_path = [*path, "image_post_info" if item.get("images") is None else "images"]
     if not any(each["display_image"]["url_list"] for each in slides):
-        raise missing_part(where)
+        raise missing_part(images_path)
     found = dig(item, "image_post_info", "image_post_cover")
     cover = slide(dig(found, "display_image"), dig(found, "owner_watermark_image"))
     if not cover["display_image"]["url_list"]:
@@ -155,7 +155,7 @@ def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
 def _music(value: object) -> dict[str, Any]:
     music = value if isinstance(value, dict) else {}
     number = music.get("id")
-    # As a number the id is rounded by the scripts that carried it.
+    # As a number the id is too large for JavaScript, and arrives rounded.
     sound_id = text(music.get("id_str")) or text(music.get("mid")) or (number if isinstance(number, str) else "")
     return {
         "album": text(music.get("album")) or None,
@@ -188,9 +188,9 @@ def _statistics(value: object, post_id: str) -> dict[str, Any]:
 
 def _video(value: object, cover: dict[str, Any]) -> dict[str, Any]:
     video = value if isinstance(value, dict) else {}
-    own = image(video.get("cover"))
+    video_cover = image(video.get("cover"))
     return {
-        "cover": own if own["url_list"] else cover,
+        "cover": video_cover if video_cover["url_list"] else cover,
         "dynamic_cover": image(video.get("dynamic_cover")),
         "origin_cover": image(video.get("origin_cover")),
         "download_addr": image(video.get("download_addr")),

@@ -1,4 +1,4 @@
-"""Short-video: pictures and sounds in their three spellings, and what both item shapes share."""
+"""Short-video: pictures and sounds in their three formats, and helpers of both item formats."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from crawler.reading.values import count, text
 
 ORIGIN = PLATFORM.origin
 PHOTO_POST = 150
-"""What the app calls the type of a photo post."""
-LATEST = 253_402_300_799
-"""The last second that a date can state."""
+"""The app's number for the type of a photo post."""
+MAX_UNIX_SECONDS = 253_402_300_799
+"""The last second of the year 9999, the end of Python's calendar."""
 
 Path = list[str | int]
 
@@ -42,7 +42,7 @@ def image(value: object) -> dict[str, Any]:
         )
     urls = nonempty_strings(value.get("url_list"))
     found = _image(urls, value.get("width"), value.get("height"))
-    uri = text(value.get("uri"))  # pictures have the key of a storage here
+    uri = text(value.get("uri"))  # for pictures this is a storage key
     return {**found, "uri": uri if uri.startswith("http") else found["uri"], "url_prefix": _prefix(value)}
 
 
@@ -61,7 +61,7 @@ def _prefix(value: dict[str, Any]) -> str | None:
 
 
 def is_empty(post: object) -> bool:
-    """Whether what should hold a post's pictures says that there are none: not that they are not found in it.
+    """Whether a post's picture object has an explicitly empty list of images. A missing list is an error instead.
 
     >>> [is_empty(post) for post in ({"images": []}, {"images": None}, {"images": [{}]}, {"pictures": [{}]}, None)]
     [True, True, False, False, False]
@@ -70,20 +70,20 @@ def is_empty(post: object) -> bool:
 
 
 def slide(display: object, watermarked: object = None) -> dict[str, Any]:
-    """A picture as shown, and as its owner marked it."""
+    """A picture as shown, and with its owner's watermark."""
     return {"display_image": image(display), "owner_watermark_image": image(watermarked)}
 
 
 def missing_part(path: Path) -> ExtractionFailed:
-    """The error for a part that every photo post has."""
-    return missing("A photo post lacks a part that every post has.", path, reason="missing_part")
+    """The error for a missing mandatory part of a photo post."""
+    return missing("A photo post lacks a mandatory part.", path, reason="missing_part")
 
 
 def required(value: str, path: Path) -> str:
-    """A text that must be there.
+    """A text that must not be empty.
 
     Raises:
-        ExtractionFailed: it is not.
+        ExtractionFailed: it is empty.
     """
     if not value:
         raise missing_part(path)
@@ -91,7 +91,7 @@ def required(value: str, path: Path) -> str:
 
 
 def created(value: object, path: Path) -> tuple[int, str]:
-    """When a post was made: Unix seconds, and the same as text.
+    """A post's creation time: Unix seconds, and the same as text.
 
     >>> created("1747676981", [])
     (1747676981, '2025-05-19T17:49:41.000Z')
@@ -99,7 +99,7 @@ def created(value: object, path: Path) -> tuple[int, str]:
     1747676981
 
     Raises:
-        ExtractionFailed: no moment, or one that no calendar has.
+        ExtractionFailed: not a time, or a time after the year 9999.
     """
     seconds = count(value)
     if seconds is None and isinstance(value, str):
@@ -107,11 +107,11 @@ def created(value: object, path: Path) -> tuple[int, str]:
             seconds = int(datetime.fromisoformat(value).timestamp())
         except (ValueError, OverflowError):
             seconds = None
-    if not seconds or not 0 < seconds <= LATEST:
+    if not seconds or not 0 < seconds <= MAX_UNIX_SECONDS:
         raise missing_part(path)
     return seconds, f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.000Z"
 
 
 def photo_url(handle: str, post_id: str) -> str:
-    """A photo post's page."""
+    """The URL of a photo post's page."""
     return f"{ORIGIN}/@{handle}/photo/{post_id}"

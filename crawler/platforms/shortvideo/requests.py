@@ -1,7 +1,7 @@
-"""Short-video: params to the request of the public search page.
+"""Short-video: the request for the public search page.
 
-The page asks for its results by itself and signs that call with a script of its own. We load the page in a browser
-and read what it received; nothing here builds the call.
+The page fetches its results by a call that its own script signs. The page is loaded in a browser, and the responses
+that it received are read. This project does not build or sign the call.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from urllib.parse import quote
 from scrapy import Request
 
 RESULTS_PATH = "/api/search/photo/full/"
-"""Path of the call by which the photo tab fetches its results (seen in four public projects, 2025-11 to 2026-09)."""
+"""Path of the API call of the photo tab (seen in four public projects, 2025-11 to 2026-09)."""
 
-SIGNS = {
+STOP_SELECTORS = {
     "captcha": "#tiktok-verify-ele, .captcha_verify_container, .captcha-verify-container",
     "login": '#loginContainer, [data-e2e="login-modal"]',
 }
-"""What stands on the page when no further results will come: elements, by what they are."""
+"""Selectors of the elements after which a page receives no more results, by kind."""
 
 
 def search_request(origin: str, *, keywords: str, cursor: str = "0", count: int = 30) -> Request:
-    """The request of the search page's photo tab. The page object finds what was asked for in ``page_params``."""
-    asked = {"keywords": keywords, "cursor": cursor, "count": count}
-    return Request(f"{origin}/search/photo?q={quote(keywords, safe='')}", meta={"page_params": asked})
+    """The request for the photo tab of the search page, with the params in ``page_params`` for the page object."""
+    params = {"keywords": keywords, "cursor": cursor, "count": count}
+    return Request(f"{origin}/search/photo?q={quote(keywords, safe='')}", meta={"page_params": params})

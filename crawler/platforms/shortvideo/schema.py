@@ -1,4 +1,4 @@
-"""Short-video photo search: what the scraper takes, and the page of photo posts that it gives (specification 2.3)."""
+"""Short-video photo search: the params and the record of its scraper (specification 2.3)."""
 
 from __future__ import annotations
 
@@ -8,77 +8,77 @@ from pydantic import Field, model_validator
 
 from crawler.platforms.model import Model, Params
 
-MOST_ROWS = 30
-"""The most rows that one call gives."""
+MAX_ROWS = 30
+"""The maximum number of rows in a record."""
 
 
 class PhotoSearchParams(Params):
-    """A search by words."""
+    """A search by keywords."""
 
     keywords: str = Field(min_length=1, max_length=200, pattern=r"\S")
-    """What to search for, as a visitor would type it. It is neither corrected nor taken apart."""
+    """The search text, as a visitor would type it. It is sent unchanged."""
     cursor: str = Field(default="0", pattern=r"^[0-9]{1,6}$")
-    """Where to go on: the ``cursor`` of the answer before, "0" for the start. It counts the rows delivered so far."""
-    count: int = Field(default=MOST_ROWS, ge=1, le=MOST_ROWS)
-    """How many rows at most. An answer may have fewer and still have more to come: see ``has_more``."""
+    """The position to continue from: the ``cursor`` of the previous record, "0" to start. It counts delivered rows."""
+    count: int = Field(default=MAX_ROWS, ge=1, le=MAX_ROWS)
+    """The maximum number of rows. A record may have fewer rows although more follow: see ``has_more``."""
 
 
 class Image(Model):
-    """A picture or a sound, as the platform addresses it."""
+    """A picture or a sound, with its URLs."""
 
     height: int | None
-    """Pixels, as the platform states them (nominal, not those of each rendition); null where it does not."""
+    """Pixels, as stated by the platform (nominal, not per rendition); null if missing."""
     uri: str
-    """A URL of it, "" where there is none."""
+    """Its first URL, "" without a URL."""
     url_list: list[str]
-    """URLs of the same thing: mirrors or formats, in the platform's order. Most of them expire."""
+    """URLs of the same file: mirrors or formats, in the platform's order. Most of them expire."""
     url_prefix: str | None
-    """Null in every answer seen."""
+    """Null in all observed responses."""
     width: int | None
     """As ``height``."""
 
 
 class Author(Model):
-    """Whose post it is."""
+    """The author of a post."""
 
     avatar_larger: Image
     avatar_medium: Image
     avatar_thumb: Image
     events: list[Any] | None
-    """Null in every answer seen."""
+    """Null in all observed responses."""
     language: str | None
-    """Language code of the account; null where it is not exposed."""
+    """Language code of the account; null if not exposed."""
     nickname: str
     """Display name, as written."""
     region: str
-    """Country code of the account (not of the post), "" where it is not exposed."""
+    """Country code of the account (not of the post), "" if not exposed."""
     sec_uid: str | None
-    """The platform's second id of the account; null where it is not exposed."""
+    """The platform's second id of the account; null if not exposed."""
     short_id: str | None
-    """The platform's third id of the account ("0" for most); null where it is not exposed."""
+    """The platform's third id of the account ("0" for most); null if not exposed."""
     signature: str | None
-    """The account's own words about itself; null where they are not exposed."""
+    """The account's self-description; null if not exposed."""
     social_info: str | None
-    """JSON text; null where it is not exposed."""
+    """JSON text; null if not exposed."""
     uid: str = Field(min_length=1)
     """The account's id. Never empty."""
     unique_id: str
-    """The account's handle without "@", "" where it is not exposed."""
+    """The account's handle without "@", "" if not exposed."""
 
 
 class CommerceInfo(Model):
-    """What the app is told of the post's commercial side. All null in the web's answers."""
+    """Commercial attributes of the post, from the app's API. All null in web responses."""
 
     adv_promotable: bool | None
     """Whether the post can be promoted."""
     auction_ad_invited: bool | None
-    """Whether its author was invited to advertise with it."""
+    """Whether the author was invited to advertise with it."""
     branded_content_type: int | None
-    """0: no branded content."""
+    """0: not branded content."""
     is_diversion_ad: int | None
     """0 or 1."""
     organic_log_extra: str | None
-    """JSON text of the platform's own."""
+    """JSON text for the platform's logs."""
     with_comment_filter_words: bool | None
     """Whether words are filtered from its comments."""
 
@@ -89,14 +89,14 @@ class Slide(Model):
     display_image: Image
     """The picture as shown."""
     owner_watermark_image: Image
-    """The picture with its owner's mark; empty where it is not exposed. Never a copy of the clean one."""
+    """The picture with its owner's watermark; empty if not exposed. Never a copy of the picture without one."""
 
 
 class ImagePost(Model):
     """The pictures of a post."""
 
     image_post_cover: Slide
-    """The cover; the first picture where none is named."""
+    """The cover; the first picture if the post has no cover."""
     images: list[Slide] = Field(min_length=1)
     """The pictures in their order; at least one, and at least one with a URL."""
 
@@ -108,12 +108,12 @@ class ImagePost(Model):
 
 
 class Music(Model):
-    """The sound that plays with the post. All null and empty for a silent one."""
+    """The sound of the post. All fields are null or empty for a silent post."""
 
     album: str | None
-    """Null where the sound is no track of an album."""
+    """Null if the sound does not belong to an album."""
     author: str
-    """Who made it, "" where there is none."""
+    """Its author, "" if unknown."""
     cover_large: Image
     cover_medium: Image
     cover_thumb: Image
@@ -124,28 +124,28 @@ class Music(Model):
     id_str: str
     """The same."""
     mid: str
-    """The same again: the platform has three names for it."""
+    """The same: the platform has three keys for it."""
     is_original: bool | None
-    """As the app tells it; null in the web's answers."""
+    """As in the app's API; null in web responses."""
     is_original_sound: bool | None
-    """Whether it is a sound of the platform's users, not a licensed track."""
+    """Whether it is a user's sound, not a licensed track."""
     owner_nickname: str
-    """Display name of its owner, "" where there is none or it is not exposed."""
+    """Display name of its owner, "" if it has none or it is not exposed."""
     play_url: Image
     """The sound itself."""
     title: str
     """In the language of the post's author."""
     user_count: int | None
-    """How many posts use it, as the platform fills it in; null where it is not exposed."""
+    """Number of posts that use it, as filled in by the platform; null if not exposed."""
 
 
 class Statistics(Model):
-    """The post's figures: exact ones before the platform's rounded ones. Null is not exposed."""
+    """The post's figures: exact if available, else as rounded by the platform. Null: not exposed."""
 
     aweme_id: str
     """The post's id."""
     collect_count: int | None
-    """How often it was kept as a favourite."""
+    """Number of times it was saved as a favourite."""
     comment_count: int | None
     """Comments."""
     digg_count: int | None
@@ -153,11 +153,11 @@ class Statistics(Model):
     download_count: int | None
     """Downloads."""
     forward_count: int | None
-    """How often it was forwarded within the platform."""
+    """Number of times it was forwarded within the platform."""
     lose_comment_count: int | None
-    """Comments that the platform lost, by its own count."""
+    """Lost comments, by the platform's count."""
     lose_count: int | None
-    """Likes or views that it lost, by its own count."""
+    """Lost likes or views, by the platform's count."""
     play_count: int | None
     """Views."""
     repost_count: int | None
@@ -165,11 +165,11 @@ class Statistics(Model):
     share_count: int | None
     """Shares to other places."""
     chatapp_share_count: int | None
-    """Shares into the messenger that the platform counts by itself."""
+    """Shares to the messenger that the platform counts separately."""
 
 
 class Video(Model):
-    """A stub: a photo post has the covers of a video, and its sound."""
+    """A stub of a video: a photo post has covers and a sound only."""
 
     cover: Image
     dynamic_cover: Image
@@ -177,13 +177,13 @@ class Video(Model):
     download_addr: Image
     """Empty for most photo posts."""
     play_addr: Image
-    """The sound, or a rendered slide show where the platform made one."""
+    """The sound, or a rendered slide show if the platform made one."""
     data_size: int | None
     """Bytes; null for a photo post."""
     watermark_data_size: int | None
     """Bytes; null for a photo post."""
     height: int | None
-    """Pixels; null for a photo post, where the platform says 0."""
+    """Pixels; null for a photo post, whose value in the response is 0."""
     width: int | None
     """As ``height``."""
     duration: int
@@ -194,7 +194,7 @@ class PhotoPost(Model):
     """A photo post of the search's results."""
 
     anchors: list[Any] | None
-    """What the post links to (effects, templates, shops), as served; null where the answer names nothing."""
+    """Links of the post to effects, templates or shops, unchanged; null if the response has none."""
     author: Author
     author_user_id: str
     """The same as ``author.uid``."""
@@ -208,32 +208,32 @@ class PhotoPost(Model):
     create_time_utc: str
     """The same as text: ISO 8601 in UTC, with milliseconds (always .000)."""
     desc: str
-    """The caption, as written; "" where there is none. The pictures' title is no part of it."""
+    """The caption, unchanged, without the title of the pictures; "" without a caption."""
     desc_language: str | None
-    """Language code, "un" where the platform could not tell; null where it is not exposed."""
+    """Language code, "un" if the platform could not detect it; null if not exposed."""
     image_post_info: ImagePost
     is_ad: bool | None
     """Whether it is an advertisement."""
     is_eligible_for_commission: bool | None
-    """Null in the web's answers."""
+    """Null in web responses."""
     is_nff_or_nr: bool | None
-    """Null in the web's answers."""
+    """Null in web responses."""
     is_paid_partnership: bool | None
-    """Null where the answer does not tell."""
+    """Null if the response does not have it."""
     is_top: int | None
-    """Whether it is pinned: a flag, 0 or 1. Nothing is pinned in a search."""
+    """Whether it is pinned: 0 or 1. Always 0 in a search."""
     item_comment_settings: int | None
-    """Who may comment: 0 is everyone. Null where it is not exposed."""
+    """Permission to comment: 0 is everyone. Null if not exposed."""
     media_id: str | None
-    """Null: in no answer seen."""
+    """Null in all observed responses."""
     music: Music
     region: str
-    """Country code of where it was posted, "" where it is not exposed (the web's search)."""
+    """Country code of the place of posting, "" if not exposed (web search)."""
     shop_product_url: str | None
-    """The product that it sells; null where the answer names none."""
+    """URL of the advertised product; null if the response has none."""
     statistics: Statistics
     url: str = Field(min_length=1)
-    """The post's page, in its photo form. Never empty."""
+    """URL of the post's photo page. Never empty."""
     video: Video
 
 
@@ -241,10 +241,10 @@ class PhotoSearch(Model):
     """A page of photo posts."""
 
     cursor: str = Field(pattern=r"^[0-9]+$")
-    """What to send as ``cursor`` for the next page: the number of rows delivered so far."""
+    """The ``cursor`` param of the next page: the number of rows delivered so far."""
     has_more: bool
-    """Whether there are further rows."""
+    """Whether more rows follow."""
     keywords: str
-    """What was searched for, as it was sent: not as the platform corrected it."""
+    """The search text as sent, not as corrected by the platform."""
     search_item_list: list[PhotoPost]
-    """Photo posts only, each once, in the platform's order. Empty past the end."""
+    """Photo posts only, each once, in the platform's order. Empty after the end."""

@@ -1,4 +1,4 @@
-"""Short-video: a photo post as the web's own calls describe it."""
+"""Short-video: photo posts in the format of the web API."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ COMMERCE = (
 
 
 def is_photo(item: dict[str, Any]) -> bool:
-    """Whether an item is a photo post. One without pictures is none: only one whose pictures are not found is."""
+    """Whether an item is a photo post with pictures. A missing list of pictures counts, and is an error later."""
     post = item.get("imagePost")
     return bool(post) and not is_empty(post)
 
 
-def is_other(item: dict[str, Any]) -> bool:
-    """Whether an item is something else that is known: a video, a live stream, a photo post without pictures."""
+def is_known_non_photo(item: dict[str, Any]) -> bool:
+    """Whether an item is of another known kind: a video, a live stream, or a photo post without pictures."""
     video = item.get("video")
     if item.get("liveRoomInfo") or isinstance(item.get("imagePost"), dict):
         return True
@@ -45,7 +45,7 @@ def is_other(item: dict[str, Any]) -> bool:
 
 
 def is_hidden(item: dict[str, Any]) -> bool:
-    """Whether an item is not for everybody, or no post: it does not belong to a search's results."""
+    """Whether an item is left out of the results: it is private, or a live stream."""
     return (
         bool(item.get("liveRoomInfo"))
         or item.get("privateItem") is True
@@ -54,7 +54,7 @@ def is_hidden(item: dict[str, Any]) -> bool:
 
 
 def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The contract's item. ``path`` is where the item stands, for errors.
+    """The contract's item. ``path`` is the item's path in the response, for errors.
 
     Raises:
         ExtractionFailed: a part that every photo post has is missing.
@@ -95,7 +95,7 @@ def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
 
 def _author(item: dict[str, Any], path: Path) -> dict[str, Any]:
     found = item.get("author")
-    if isinstance(found, str):  # the page state of former years: the handle alone, the rest beside it
+    if isinstance(found, str):  # older page states: only the handle here, the other fields in the item
         names = {"id": "authorId", "secUid": "authorSecId", "nickname": "nickname", "avatarThumb": "avatarThumb"}
         found = {"uniqueId": found} | {key: item.get(flat) for key, flat in names.items()}
     author = found if isinstance(found, dict) else {}
@@ -129,13 +129,13 @@ def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
         raise missing_part([*path, "imagePost", "images", 0, "imageURL", "urlList"])
     cover = image(dig(item, "imagePost", "cover"))
     return {
-        "image_post_cover": slide(None) | {"display_image": _or(cover, slides[0]["display_image"])},
+        "image_post_cover": slide(None) | {"display_image": _with_url(cover, slides[0]["display_image"])},
         "images": slides,
     }
 
 
-def _or(found: dict[str, Any], instead: dict[str, Any]) -> dict[str, Any]:
-    return found if found["url_list"] else instead
+def _with_url(image_: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    return image_ if image_["url_list"] else default
 
 
 def _music(value: object) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _music(value: object) -> dict[str, Any]:
 
 
 def _statistics(item: dict[str, Any], post_id: str) -> dict[str, Any]:
-    """The exact figures are texts in one block; another has the same, rounded."""
+    """The figures of a post. One block has the exact ones as strings, another the rounded ones."""
     figures: dict[str, Any] = {"aweme_id": post_id}
     for name in STATISTICS:
         exact = count(dig(item, "statsV2", f"{name}Count"))
@@ -172,7 +172,7 @@ def _statistics(item: dict[str, Any], post_id: str) -> dict[str, Any]:
 def _video(value: object, cover: dict[str, Any]) -> dict[str, Any]:
     video = value if isinstance(value, dict) else {}
     return {
-        "cover": _or(image(video.get("cover")), cover),
+        "cover": _with_url(image(video.get("cover")), cover),
         "dynamic_cover": image(video.get("dynamicCover")),
         "origin_cover": image(video.get("originCover")),
         "download_addr": image(video.get("downloadAddr")),

@@ -1,4 +1,4 @@
-"""Video site: what all its answers share (data as JSON, alone or in a page; the ways to refuse), and lists of items."""
+"""Video site: the base of all page objects (JSON data, alone or in a page; blocks and errors), and of item lists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANNEL_MARK = re.compile(
     r'"(?:channelMetadataRenderer|c4TabbedHeaderRenderer|pageHeaderRenderer|carouselHeaderRenderer'
     r'|interactiveTabbedHeaderRenderer|channelAgeGateRenderer)"\s*:'
 )
-"""Parts of channel pages. As keys: further pages name some of them as what to load before."""
+"""Parts of channel pages, as keys: continuation pages contain some of these names as values."""
 CONSENT_MARKS = (b"consent.youtube.com/save", b"Before you continue to YouTube")
 TRAFFIC_MARKS = (b'id="captcha-form"', b"unusual traffic")
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
@@ -37,60 +37,65 @@ NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 
 @attrs.define(slots=False)
 class VideositePage(PlatformPage):
-    """What all answers of the platform share: data as JSON, alone or in a page, and the ways to refuse."""
+    """Base of all page objects of the platform: finds the JSON data, and raises for blocks and errors."""
 
     def validate_input(self) -> None:
-        """The gate up to the data: statuses, walls, and errors that the platform reports.
+        """Raise for statuses, blocks, and errors that the platform reports.
 
         Raises:
-            TargetNotFound: 404, also where only the body says so.
-            UpstreamBlocked: a refusal, the consent page, an empty body.
-            UpstreamRateLimited: 429, or the page that says so.
+            TargetNotFound: 404, as the status or in the body only.
+            UpstreamBlocked: a blocking status, the consent page, an empty body.
+            UpstreamRateLimited: 429, or the page for unusual traffic.
             UpstreamError: 5xx, or an error in the data.
-            ExtractionFailed: no data.
+            ExtractionFailed: no data block, or invalid JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
-            raise self._invalid()
+            raise self._bad_request_error()
         self.raise_for_failures()
-        self._refuse_walls()
+        self._raise_for_blocks()
         self._raise_for_reported_errors()
 
-    def _invalid(self) -> ScrapeError:
-        """What a 400 means for this kind of request."""
-        return TargetNotFound("The platform knows no such target.", upstream_status=400, reason="invalid_id")
+    def _bad_request_error(self) -> ScrapeError:
+        """The error of a response with status 400."""
+        return TargetNotFound(
+            "The platform rejected the target's id as invalid.", upstream_status=400, reason="invalid_id"
+        )
 
     @cached_property
     def data(self) -> Any:
-        """The answer's data."""
+        """The response's data."""
         if self._block is None:
             raise missing("The page has no data block.", (f"script:{DATA}",), reason="no_data_block")
         return decode(self._block, what=DATA, code_after=True)
 
     @cached_property
     def _body(self) -> bytes:
-        """The answer as plain bytes: to search in their subclass copies them each time."""
+        """The body as plain bytes: each search in the subclass of the response copies it."""
         return bytes(self.response.body)
 
     @cached_property
     def _block(self) -> bytes | None:
-        """The data as they were sent: alone, or in the page."""
+        """The JSON text of the data: the whole body, or a script of the page."""
         return self._body if is_bare_json(self._body) else assigned_block(self._body, DATA)
 
     @property
     def _error_code(self) -> Any:
-        """The status that the body reports, where it was saved without one."""
+        """The status in the body, for a response that was saved without its status."""
         is_error = re.match(rb'\s*\{\s*"error"\s*:', self._body)
         return dig(self.data, "error", "code") if is_error else None
 
-    def _refuse_walls(self) -> None:
+    def _raise_for_blocks(self) -> None:
         if self._block is not None:
             return
         body = self._body
         status = self.response.status
         if any(mark in body for mark in CONSENT_MARKS):
-            raise UpstreamBlocked("The platform asks for consent first.", upstream_status=status, reason="consent")
+            raise UpstreamBlocked(
+                "The platform returned its cookie consent page.", upstream_status=status, reason="consent"
+            )
         if any(mark in body for mark in TRAFFIC_MARKS):
-            raise UpstreamRateLimited("The platform sees unusual traffic.", upstream_status=status, reason="captcha")
+            message = "The platform returned a CAPTCHA page for unusual traffic."
+            raise UpstreamRateLimited(message, upstream_status=status, reason="captcha")
         if NOT_FOUND_MARK in body:
             raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
 
@@ -107,50 +112,52 @@ class VideositePage(PlatformPage):
         raise kind(f"The platform reports an error: {code}.", reason=reason)
 
     @property
-    def wanted(self) -> str:
-        """The tab that was asked for, "" where nothing of it is known."""
+    def requested_tab(self) -> str:
+        """The requested tab, "" if unknown."""
         return text(self.page_params.get("tab"))
 
 
 @attrs.define(slots=False)
 class ListPage(VideositePage):
-    """An answer with a list of items."""
+    """A response with a list of items."""
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """Every row of the list, with its path in the data."""
+        """All rows of the list, with their paths in the data."""
         raise NotImplementedError
 
     @property
     def kind(self) -> str:
-        """The tab whose items these are."""
-        return self.wanted
+        """The tab that the items belong to."""
+        return self.requested_tab
 
     @cached_property
-    def read(self) -> list[tuple[Path, dict[str, Any], dict[str, Any] | None, Path | None]]:
-        """Every row with its item, or with the place in it that is not understood."""
+    def parsed_rows(self) -> list[tuple[Path, dict[str, Any], dict[str, Any] | None, Path | None]]:
+        """All rows, each with its item, or with the path in it where the id is missing."""
         kind = self.kind
         return [(path, row, *read_row(row, kind)) for path, row in self.rows]
 
     @field
     def posts(self) -> list[dict[str, Any]]:
-        return list({item["content_id"]: item for _, _, item, _ in self.read if item is not None}.values())
+        return list({item["content_id"]: item for _, _, item, _ in self.parsed_rows if item is not None}.values())
 
     @field
     def continuation(self) -> str:
-        # Other tokens (sort orders, the about panel, what else might be watched) stand elsewhere in the answer; this
-        # one ends the list that has the items, or else all of them.
-        lists = [path[:-1] for path, _, item, _ in self.read if item is not None]
+        # Other tokens (sort orders, the about panel, recommendations) are elsewhere in the response. The next page's
+        # token ends the list that has the items, or else the list around it.
+        lists = [path[:-1] for path, _, item, _ in self.parsed_rows if item is not None]
         ends = [row for path, row in self.rows if path[:-1] in lists[-1:]][-1:] + [row for _, row in self.rows[-1:]]
         return next(filter(None, map(token_of, ends)), "")
 
-    def refuse_blindness(self) -> None:
-        """Raises for rows that are seen and not understood: that is no empty list, nor a shorter one."""
+    def raise_for_unread_rows(self) -> None:
+        """Raise if rows could not be read: the list would look empty or shorter than it is."""
         if self.kind and self.kind not in TABS.values():
-            return  # albums, posts: tabs of other things
-        unread = [(*path, *place) for path, _, _, place in self.read if place]
+            return  # albums, posts: tabs without videos
+        unread = [(*path, *id_path) for path, _, _, id_path in self.parsed_rows if id_path]
         if unread:
-            raise missing("Items of the list are not understood.", *unread[:10], reason="blind")
-        rich = [(*path, "richItemRenderer", "content") for path, row, _, _ in self.read if "richItemRenderer" in row]
-        if rich and not any(item for _, _, item, _ in self.read):
-            raise missing("None of the list's items is of a kind that is known.", *rich[:10], reason="blind")
+            raise missing("List items of a known type have no valid id.", *unread[:10], reason="blind")
+        rich = [
+            (*path, "richItemRenderer", "content") for path, row, _, _ in self.parsed_rows if "richItemRenderer" in row
+        ]
+        if rich and not any(item for _, _, item, _ in self.parsed_rows):
+            raise missing("The list has no item of a known type.", *rich[:10], reason="blind")

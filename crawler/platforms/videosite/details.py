@@ -1,4 +1,4 @@
-"""Video site: the smaller answers that complete a record: about panel, feed, a video's metadata, an address."""
+"""Video site: the smaller responses that complete a record: about panel, feed, video metadata, resolved address."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PLAYER = "ytInitialPlayerResponse"
 
 @attrs.define(slots=False)
 class AboutPage(VideositePage):
-    """The about panel, from its own call or with the page that opens it. ``page_params``: ``channel``."""
+    """The about panel, from its API call or the page that contains it. ``page_params``: ``channel``."""
 
     source: ClassVar[str] = "about"
 
@@ -48,20 +48,19 @@ class AboutPage(VideositePage):
         return about and not CHANNEL_MARK.search(body)
 
     def validate_input(self) -> None:
-        """Decides whether this is the channel's panel.
+        """Raise unless this is the channel's panel.
 
         Raises:
-            ExtractionFailed: no panel, or another channel's.
+            ExtractionFailed: no panel, or the panel of another channel.
         """
         super().validate_input()
         if not self._panel:
             path = ("onResponseReceivedEndpoints", 0, "appendContinuationItemsAction")
-            raise missing("The answer has no about panel.", path, reason="no_about_panel")
-        asked = text(self.page_params.get("channel"))
-        if asked and self.channel and self.channel != asked:
-            raise missing(
-                "The panel is another channel's.", ("aboutChannelViewModel", "channelId"), reason="wrong_echo"
-            )
+            raise missing("The response has no about panel.", path, reason="no_about_panel")
+        requested = text(self.page_params.get("channel"))
+        if requested and self.channel and self.channel != requested:
+            message = f"The panel belongs to another channel: {self.channel}, requested was {requested}."
+            raise missing(message, ("aboutChannelViewModel", "channelId"), reason="wrong_echo")
 
     @field
     def channel(self) -> str:
@@ -73,7 +72,7 @@ class AboutPage(VideositePage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        """The channel as far as the panel names it: for a panel that was saved without its page."""
+        """The fields of the channel that the panel has: for a panel that was saved without its page."""
         handle = handle_in(text(self._panel.get("canonicalChannelUrl")))
         return {**blank(self.channel, handle=handle), "biography": node_text(self._panel.get("description"))}
 
@@ -84,7 +83,7 @@ class AboutPage(VideositePage):
 
 @attrs.define(slots=False)
 class FeedPage(VideositePage):
-    """The newest 15 items with exact figures. ``page_params``: ``channel``; ``tab`` where it is the feed of one."""
+    """The newest 15 items with exact figures. ``page_params``: ``channel``; ``tab`` for the feed of a tab."""
 
     source: ClassVar[str] = "feed"
 
@@ -93,29 +92,30 @@ class FeedPage(VideositePage):
         return "<feed" in body[:1_000] and ATOM in body[:1_000]
 
     def validate_input(self) -> None:
-        """Decides whether this is the channel's feed.
+        """Raise unless this is the channel's feed.
 
         Raises:
-            UpstreamError: also 404: live channels' feeds are gone at times, so it says nothing about the channel.
-            ExtractionFailed: no feed, or another channel's.
+            UpstreamError: also at 404: existing channels with live streams temporarily have no feed.
+            ExtractionFailed: no feed, or the feed of another channel.
         """
         if self.response.status in {404, 410}:
-            raise UpstreamError("The platform has no feed.", upstream_status=self.response.status, reason="no_feed")
+            raise UpstreamError("The channel has no feed.", upstream_status=self.response.status, reason="no_feed")
         self.raise_for_failures()
-        self._refuse_walls()
+        self._raise_for_blocks()
         if self._feed is None:
-            raise missing("The answer is no feed.", ("feed",), reason="no_data_block")
-        asked = text(self.page_params.get("channel"))
-        if asked and self.channel and self.channel != asked:
-            raise missing("The feed is another channel's.", ("feed", "yt:channelId"), reason="wrong_echo")
+            raise missing("The response is not an Atom feed.", ("feed",), reason="no_data_block")
+        requested = text(self.page_params.get("channel"))
+        if requested and self.channel and self.channel != requested:
+            message = f"The feed belongs to another channel: {self.channel}, requested was {requested}."
+            raise missing(message, ("feed", "yt:channelId"), reason="wrong_echo")
 
     @field
     def channel(self) -> str:
         ids = [self._one("yt:channelId"), self._one("a:author/a:uri").rpartition("/")[2]]
         ids += [text(each.text) for each in self._all("a:entry/yt:channelId")]
-        # The feed's own id lacks the beginning that all channel ids have.
-        whole = (each if each.startswith("UC") else f"UC{each}" for each in ids)
-        return next((each for each in whole if re.fullmatch(CHANNEL_ID, each)), "")
+        # The feed's own id lacks the "UC" of all channel ids.
+        prefixed = (each if each.startswith("UC") else f"UC{each}" for each in ids)
+        return next((each for each in prefixed if re.fullmatch(CHANNEL_ID, each)), "")
 
     @field
     def profile(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class FeedPage(VideositePage):
 
     @field
     def created(self) -> dict[str, Any]:
-        """Both fields of the channel's beginning; {} in the feed of a playlist, which has a beginning of its own."""
+        """Both fields of the channel's creation date; {} for the feed of a playlist, which has its own date."""
         moment = unix_time(self._one("a:published"))
         is_channels = "playlist_id=" not in self._one("a:link[@rel='self']/@href")
         return creation(datetime.fromtimestamp(moment, UTC)) if moment and is_channels else {}
@@ -141,10 +141,10 @@ class FeedPage(VideositePage):
         short = "/shorts/" in self._one("a:link[@rel='alternate']/@href", entry)
         return post(
             video,
-            kind="short" if short else "live" if self.wanted == "streams" else "video",
+            kind="short" if short else "live" if self.requested_tab == "streams" else "video",
             caption=self._one("a:title", entry),
             description=self._one("media:group/media:description", entry),
-            like_count=likes or None,  # 0 also stands for hidden ones
+            like_count=likes or None,  # 0 may also mean that likes are hidden
             published_date=unix_time(self._one("a:published", entry)),
             thumbnail_image=self._one("media:group/media:thumbnail/@url", entry),
             view_count=count(self._one("media:group/media:community/media:statistics/@views", entry)),
@@ -152,7 +152,7 @@ class FeedPage(VideositePage):
 
     @cached_property
     def _feed(self) -> Any:
-        """The feed's element, None where the answer is none."""
+        """The feed's root element, None if the response is not a feed."""
         body = self._body.strip()
         root = Selector(body=body, type="xml").root if body.startswith(b"<") else None
         return root if getattr(root, "tag", None) == f"{{{ATOM}}}feed" else None
@@ -161,52 +161,56 @@ class FeedPage(VideositePage):
         return [] if self._feed is None else self._feed.findall(path, _NAMESPACES)
 
     def _one(self, path: str, node: Any = None) -> str:
-        """The first text, or attribute, at a path below a node or the feed."""
-        place, _, name = path.partition("/@")
-        below = self._feed if node is None else node
-        found = None if below is None else below.find(place, _NAMESPACES)
+        """The text or attribute of the first element at a path below a node, by default the feed."""
+        element_path, _, name = path.partition("/@")
+        parent = self._feed if node is None else node
+        found = None if parent is None else parent.find(element_path, _NAMESPACES)
         return "" if found is None else text(found.get(name) if name else found.text)
 
 
 @attrs.define(slots=False)
 class VideoPage(VideositePage):
-    """A video's metadata, from the player's call or from the video's page. ``page_params``: ``video``."""
+    """A video's metadata, from the player's API call or the video's page. ``page_params``: ``video``."""
 
     source: ClassVar[str] = "video"
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        refused = '"playabilityStatus"' in body and body.lstrip().startswith("{") and not CHANNEL_MARK.search(body)
-        return refused or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
+        player = '"playabilityStatus"' in body and body.lstrip().startswith("{") and not CHANNEL_MARK.search(body)
+        return player or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
 
     def validate_input(self) -> None:
-        """Decides whether these are the video's metadata. Whether it can be played says nothing about them.
+        """Raise unless this is the video's metadata. A video that cannot be played may have metadata.
 
         Raises:
-            UpstreamBlocked, UpstreamRateLimited: the platform takes us for a bot, or wants fewer requests.
-            ExtractionFailed: no metadata, or another video's.
+            UpstreamBlocked: a bot check.
+            UpstreamRateLimited: too many requests.
+            ExtractionFailed: no metadata, or the metadata of another video.
         """
         super().validate_input()
         if not self._micro:
-            why = text(dig(self.data, "playabilityStatus", "reason"))
-            if "bot" in why:
-                raise UpstreamBlocked(f"The platform says: {why}", reason="bot_check")
-            if "try again later" in why:
-                raise UpstreamRateLimited(f"The platform says: {why}", reason="rate_limited")
+            message = text(dig(self.data, "playabilityStatus", "reason"))
+            if "bot" in message:
+                raise UpstreamBlocked(f"The platform reported: {message}", reason="bot_check")
+            if "try again later" in message:
+                raise UpstreamRateLimited(f"The platform reported: {message}", reason="rate_limited")
             raise missing(
-                "The answer has no metadata.", ("microformat", "playerMicroformatRenderer"), reason="no_metadata"
+                "The response has no video metadata.",
+                ("microformat", "playerMicroformatRenderer"),
+                reason="no_metadata",
             )
-        asked = text(self.page_params.get("video"))
-        if not is_video_id(self._video) or (asked and asked != self._video):
-            raise missing("The metadata are another video's.", ("videoDetails", "videoId"), reason="wrong_echo")
+        requested = text(self.page_params.get("video"))
+        if not is_video_id(self._video) or (requested and requested != self._video):
+            message = f"The metadata belong to another video: {self._video!r}, requested was {requested!r}."
+            raise missing(message, ("videoDetails", "videoId"), reason="wrong_echo")
 
     @field
     def posts(self) -> list[dict[str, Any]]:
         micro = self._micro
         short = "/shorts/" in text(micro.get("canonicalUrl")) or micro.get("isShortsEligible") is True
         live = micro.get("liveBroadcastDetails")
-        announced = dig(live, "isLiveNow") is False and not dig(live, "endTimestamp")
-        dates = (dig(live, "startTimestamp") if announced else None, micro.get("publishDate"), micro.get("uploadDate"))
+        upcoming = dig(live, "isLiveNow") is False and not dig(live, "endTimestamp")
+        dates = (dig(live, "startTimestamp") if upcoming else None, micro.get("publishDate"), micro.get("uploadDate"))
         return [
             post(
                 self._video,
@@ -217,7 +221,7 @@ class VideoPage(VideositePage):
                 published_date=first(*map(unix_time, dates)),
                 thumbnail_image=text(dig(micro, "thumbnail", "thumbnails", -1, "url")),
                 video_duration_seconds=count(micro.get("lengthSeconds")) or None,  # 0 while it is live
-                view_count=None if announced else count(micro.get("viewCount")),  # 0 before there is anything to view
+                view_count=None if upcoming else count(micro.get("viewCount")),  # 0 before the start
             )
         ]
 
@@ -229,9 +233,9 @@ class VideoPage(VideositePage):
 
     @cached_property
     def _block(self) -> bytes | None:
-        """The player's answer; in a video's page it stands beside the page's own data."""
-        own = assigned_block(self._body, PLAYER)
-        return super()._block if own is None else own
+        """The player's data; a video's page contains it next to the page's own data."""
+        player = assigned_block(self._body, PLAYER)
+        return super()._block if player is None else player
 
     @cached_property
     def _micro(self) -> dict[str, Any]:
@@ -245,7 +249,7 @@ class VideoPage(VideositePage):
 
 @attrs.define(slots=False)
 class CommentsPage(VideositePage):
-    """What stands around a video: the only place with a number of comments. Read where saved; never asked for."""
+    """The content around a video, the only source of the number of comments. Read from saved files only."""
 
     source: ClassVar[str] = "comments"
 
@@ -254,14 +258,16 @@ class CommentsPage(VideositePage):
         return '"twoColumnWatchNextResults"' in body and '"playerMicroformatRenderer"' not in body
 
     def validate_input(self) -> None:
-        """Decides whether this is what stands around a video.
+        """Raise unless this is the content around a video.
 
         Raises:
-            ExtractionFailed: no video is named.
+            ExtractionFailed: no video id.
         """
         super().validate_input()
         if not is_video_id(self._video):
-            raise missing("The answer names no video.", ("currentVideoEndpoint", "watchEndpoint"), reason="no_metadata")
+            raise missing(
+                "The response has no video id.", ("currentVideoEndpoint", "watchEndpoint"), reason="no_metadata"
+            )
 
     @field
     def posts(self) -> list[dict[str, Any]]:
@@ -305,7 +311,7 @@ class CommentsPage(VideositePage):
 
 @attrs.define(slots=False)
 class ResolvePage(VideositePage):
-    """Which channel an address leads to, or which other address."""
+    """The channel, or the other address, that an address leads to."""
 
     source: ClassVar[str] = "resolve"
 
@@ -314,14 +320,14 @@ class ResolvePage(VideositePage):
         return '"resolveUrlCommandMetadata"' in body or ('"endpoint"' in body and "ResolveUrl_rid" in body)
 
     def validate_input(self) -> None:
-        """Decides whether the address leads to a channel.
+        """Raise unless the address leads to a channel or another address.
 
         Raises:
-            TargetNotFound: it leads nowhere, or to something else.
+            TargetNotFound: the address is unknown, or leads to another kind of page.
         """
         super().validate_input()
         if not self.channel and not self.url:
-            raise TargetNotFound("The address leads to no channel.", reason="wrong_page_kind")
+            raise TargetNotFound("The address does not lead to a channel.", reason="wrong_page_kind")
 
     @field
     def channel(self) -> str:

@@ -1,4 +1,4 @@
-"""Video site: the items of a channel's lists, in each shape that the platform has given them."""
+"""Video site: the items of a channel's lists, in every format that the platform has used."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ VIEWS = "views?"
 Path = tuple[Step, ...]
 
 _ID = re.compile(VIDEO_ID)
-# "#" and "@" begin a tag or a handle only where no word, URL or address goes on.
+# "#" and "@" start a tag or a handle, unless they are part of a word, a URL or an e-mail address.
 _HASHTAG = re.compile(r"(?<![\w&/#])#(\w+)")
-_SPOKEN_VIEWS = re.compile(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", re.IGNORECASE)
+_ACCESSIBLE_VIEWS = re.compile(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", re.IGNORECASE)
 _MENTION = re.compile(r"(?<![\w./@-])@(\w[\w.\-·]{1,28}\w)")
-# A lock-up may be a list of videos; a channel's list of items has them on other tabs only.
+# A lock-up of another type is a list of videos, which only other tabs contain.
 _VIDEO_KINDS = {"", "LOCKUP_CONTENT_TYPE_VIDEO", "LOCKUP_CONTENT_TYPE_SHORT", "LOCKUP_CONTENT_TYPE_SHORTS"}
 _SECTIONS = {
     "richGridRenderer": "contents",
@@ -29,11 +29,11 @@ _SECTIONS = {
     "sectionListRenderer": "contents",
     "itemSectionRenderer": "contents",
 }
-"""Containers of a tab -> where their rows are. Shelves are none: they show other things, or the same again."""
+"""Containers of a tab -> key of their rows. Shelves are left out: their items are others, or duplicates."""
 
 
 def node_text(node: Any) -> str:
-    """A text in any of the platform's wrappings: bare, ``simpleText``, ``content`` or ``runs``.
+    """The text of a node: a plain string, ``simpleText``, ``content`` or ``runs``.
 
     >>> [node_text(node) for node in ("a", {"simpleText": "b"}, {"runs": [{"text": "c"}, {"text": "d"}]}, None)]
     ['a', 'b', 'cd', '']
@@ -45,10 +45,10 @@ def node_text(node: Any) -> str:
 
 
 def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
-    """An item with what is known of it; the rest is null or empty. Its author is added where the channel is known."""
+    """An item with its known fields; the rest is null or empty. ``record()`` adds the author."""
     title = known.get("caption", "")
     picture = known.pop("thumbnail_image", "")
-    words = f"{title}\n{known.pop('description', '')}"
+    texts = f"{title}\n{known.pop('description', '')}"
     return {
         "age_restriction_status": None,
         "author_id": None,
@@ -62,11 +62,11 @@ def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
         "content_link": f"{ORIGIN}/shorts/{video}" if kind == "short" else f"{ORIGIN}/watch?v={video}",
         "content_type": kind,
         "first_comment": None,
-        "hashtags": list(dict.fromkeys(_HASHTAG.findall(words))),
+        "hashtags": list(dict.fromkeys(_HASHTAG.findall(texts))),
         "images": [],
         "like_count": None,
         "media_links": dict.fromkeys(("high", "low", "medium", "watermarked")),
-        "mentions": list(dict.fromkeys(_MENTION.findall(words))),
+        "mentions": list(dict.fromkeys(_MENTION.findall(texts))),
         "published_date": None,
         "slideshow_status": False,
         "subtitles": None,
@@ -87,7 +87,7 @@ def is_video_id(value: object) -> bool:
 
 
 def rows_of(content: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every row of a tab's list with its place, in the platform's order; a tab without a list has none."""
+    """Yield every row of a tab's list with its path, in the platform's order; nothing for a tab without a list."""
     waiting: list[tuple[Path, Any]] = [((), content)]
     while waiting:
         path, each = waiting.pop(0)
@@ -96,17 +96,17 @@ def rows_of(content: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield path, each
         lists = [(key, dig(each, key, _SECTIONS[key])) for key in inner]
         rows = [
-            ((*path, key, _SECTIONS[key], place), row)
+            ((*path, key, _SECTIONS[key], index), row)
             for key, listed in lists
             if isinstance(listed, list)
-            for place, row in enumerate(listed)
+            for index, row in enumerate(listed)
             if isinstance(row, dict)
         ]
         waiting[:0] = rows
 
 
 def read_row(row: dict[str, Any], tab: str) -> tuple[dict[str, Any] | None, Path | None]:
-    """A row's item, or the place in it that is not understood; neither for a row that is none of an item."""
+    """A row's item, or the path in it where the id is missing; both None for a row of another kind."""
     content = dig(row, "richItemRenderer", "content")
     path: Path = ("richItemRenderer", "content") if isinstance(content, dict) else ()
     holder = content if isinstance(content, dict) else row
@@ -121,7 +121,7 @@ def read_row(row: dict[str, Any], tab: str) -> tuple[dict[str, Any] | None, Path
 
 
 def token_of(row: dict[str, Any]) -> str:
-    """The token of a row that stands for the next page, "" for every other row."""
+    """The token of a row that leads to the next page, "" for any other row."""
     found = (dig(row, *path, "continuationCommand", "token") for path in _TOKENS)
     return next((token for token in found if isinstance(token, str) and token), "")
 
@@ -135,7 +135,7 @@ _TOKENS: tuple[Path, ...] = (
 
 
 def _kind(tab: str, url: object, *styles: object, streamed: bool = False) -> str:
-    """By the link or the tab. ``streamed``: what the item itself says, for a list that does not tell its tab."""
+    """The content type by link or tab. ``streamed``: the item's own label, for a list whose tab is unknown."""
     if text(url).startswith("/shorts/") or "SHORTS" in styles or tab == "shorts":
         return "short"
     return "live" if tab == "streams" or (not tab and streamed) else "video"
@@ -146,7 +146,7 @@ def _url_in(endpoint: Any) -> Any:
 
 
 def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
-    """The shape of video and live tabs since 2026. Which part of its rows says what is told by words alone."""
+    """The format of video and live tabs since 2026. The parts of its rows differ in their texts only."""
     about = dig(shape, "metadata", "lockupMetadataViewModel")
     rows = dicts(dig(about, "metadata", "contentMetadataViewModel", "metadataRows"))
     parts = [node_text(part.get("text")) for row in reversed(rows) for part in dicts(row.get("metadataParts"))]
@@ -164,7 +164,7 @@ def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
 
 
 def _badges(overlays: Any) -> Iterator[str]:
-    """The words on an item's picture. They stand in different overlays, under different names."""
+    """Yield the texts on an item's picture, which are in overlays of different names."""
     for overlay in dicts(overlays):
         lists = (each for shape in overlay.values() if isinstance(shape, dict) for each in shape.values())
         for badge in (badge for each in lists for badge in dicts(each)):
@@ -172,7 +172,7 @@ def _badges(overlays: Any) -> Iterator[str]:
 
 
 def _video(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
-    """The older shapes, of grids, rich grids and playlists."""
+    """The older formats, of grids, rich grids and playlists."""
     overlays = [each.get("thumbnailOverlayTimeStatusRenderer") for each in dicts(shape.get("thumbnailOverlays"))]
     lengths = [shape.get("lengthText"), *(dig(each, "text") for each in overlays)]
     info = node_text(shape.get("videoInfo")).split("•")
@@ -189,9 +189,9 @@ def _video(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
 
 
 def _short(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
-    """The shape of shorts since 2024. In playlists the views stand only at the end of the words for screen readers."""
-    spoken = _SPOKEN_VIEWS.findall(text(shape.get("accessibilityText")))
-    views = [node_text(dig(shape, "overlayMetadata", "secondaryText")), *spoken[-1:]]
+    """The format of shorts since 2024. In playlists only the end of the text for screen readers has the views."""
+    accessible = _ACCESSIBLE_VIEWS.findall(text(shape.get("accessibilityText")))
+    views = [node_text(dig(shape, "overlayMetadata", "secondaryText")), *accessible[-1:]]
     return post(
         video,
         kind="short",
@@ -207,7 +207,7 @@ def _source(shape: dict[str, Any]) -> Any:
 
 
 def _reel(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
-    """The shape of shorts before 2024."""
+    """The format of shorts before 2024."""
     return post(
         video,
         kind="short",
@@ -218,7 +218,7 @@ def _reel(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
 
 
 def _first(values: Any) -> Any:
-    """The first value that says something."""
+    """The first value that is not None."""
     return next((value for value in values if value is not None), None)
 
 
@@ -230,4 +230,4 @@ _READERS: dict[str, tuple[Path, Callable[[str, dict[str, Any], str], dict[str, A
     "shortsLockupViewModel": (("onTap", "innertubeCommand", "reelWatchEndpoint", "videoId"), _short),
     "reelItemRenderer": (("videoId",), _reel),
 }
-"""Shape -> where its id is, and what reads it. Older ones still appear on topic and event channels."""
+"""Format -> path of its id, and its reader. Older formats still appear on topic and event channels."""

@@ -1,4 +1,4 @@
-"""Video site: the further pages of a list, and the playlists that stand for tabs which a channel does not show."""
+"""Video site: continuation pages of a list, and the playlists that replace the tabs of channels without tabs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import dicts, dig, find_all
 from crawler.reading.values import text
 
-_BRINGING = ("appendContinuationItemsAction", "reloadContinuationItemsCommand")
-"""Actions of an answer that bring rows."""
+_APPENDING_ACTIONS = ("appendContinuationItemsAction", "reloadContinuationItemsCommand")
+"""Actions of a response that contain rows."""
 
 
 @attrs.define(slots=False)
 class ContinuationPage(ListPage):
-    """A further page of a list. ``page_params``: ``tab`` and ``channel``, of which the answer itself says little."""
+    """A continuation page of a list. ``page_params``: ``tab`` and ``channel``, which the response may lack."""
 
     source: ClassVar[str] = "continuation"
 
@@ -39,34 +39,35 @@ class ContinuationPage(ListPage):
         return body.lstrip().startswith("{") and any(mark in body for mark in marks)
 
     def validate_input(self) -> None:
-        """Decides whether this is a further page of that channel's list.
+        """Raise unless this is a continuation page of the channel's list.
 
         Raises:
-            InvalidRequest: the platform takes the token no longer.
-            UpstreamError: also 404, which is sporadic here.
-            ExtractionFailed: another channel's page, or items of which one is not understood.
+            InvalidRequest: the platform no longer accepts the token.
+            UpstreamError: also at 404, which is sporadic here.
+            ExtractionFailed: no list, the page of another channel, or an item without a valid id.
         """
         if self.response.status in {404, 410}:
-            raise UpstreamError("The platform lost the page.", upstream_status=self.response.status, reason="lost")
+            message = "The platform did not find this page of the list."
+            raise UpstreamError(message, upstream_status=self.response.status, reason="lost")
         super().validate_input()
-        if not isinstance(self.data, dict) or not (self.rows or self._says_that_it_is_empty):
-            raise missing("The answer has no list.", ("onResponseReceivedActions",), reason="no_list")
-        asked = text(self.page_params.get("channel"))
-        if asked and self.channel and self.channel != asked:
-            message = f"The page is another channel's: {self.channel}, asked was {asked}."
-            raise wrong_echo(message, ["responseContext"], asked)
-        self.refuse_blindness()
+        if not isinstance(self.data, dict) or not (self.rows or self._is_empty_list):
+            raise missing("The response has no list.", ("onResponseReceivedActions",), reason="no_list")
+        requested = text(self.page_params.get("channel"))
+        if requested and self.channel and self.channel != requested:
+            message = f"The page belongs to another channel: {self.channel}, requested was {requested}."
+            raise wrong_echo(message, ["responseContext"], requested)
+        self.raise_for_unread_rows()
 
     @property
-    def _says_that_it_is_empty(self) -> bool:
-        """Whether the answer is one, and brings nothing: so lists may end. What is brought in a new way is no end."""
-        brought = dig(self.data, "onResponseReceivedActions") or dig(self.data, "onResponseReceivedEndpoints")
-        items = [item for name in _BRINGING for item in find_all(brought, name)]
-        return bool(dig(self.data, "responseContext")) and (not brought or bool(items))
+    def _is_empty_list(self) -> bool:
+        """Whether this is a list response without rows, which may end a list. An unknown action is not such an end."""
+        actions = dig(self.data, "onResponseReceivedActions") or dig(self.data, "onResponseReceivedEndpoints")
+        items = [item for name in _APPENDING_ACTIONS for item in find_all(actions, name)]
+        return bool(dig(self.data, "responseContext")) and (not actions or bool(items))
 
-    def _invalid(self) -> ScrapeError:
+    def _bad_request_error(self) -> ScrapeError:
         return InvalidRequest(
-            "The platform takes this cursor no longer; start again without it.",
+            "The platform no longer accepts this cursor. Start again without a cursor.",
             details=[{"loc": ["cursor"], "msg": "The cursor has expired", "type": "value_error"}],
             upstream_status=400,
             reason="stale_cursor",
@@ -74,33 +75,33 @@ class ContinuationPage(ListPage):
 
     @field
     def channel(self) -> str:
-        asked = browse_id(self.data)
-        return asked if re.fullmatch(CHANNEL_ID, asked) else text(self.page_params.get("channel"))
+        requested = browse_id(self.data)
+        return requested if re.fullmatch(CHANNEL_ID, requested) else text(self.page_params.get("channel"))
 
     @field
     def profile(self) -> dict[str, Any]:
-        """The channel as far as a list names it: for one that was saved without its first page."""
+        """The id of the channel only: for a list that was saved without its first page."""
         return blank(self.channel)
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The rows that the answer brings; a single item that was saved alone is one, too."""
+        """The rows of the response; an item that was saved alone counts as a row."""
         found: list[tuple[Path, dict[str, Any]]] = []
-        for place in ("onResponseReceivedActions", "onResponseReceivedEndpoints"):
-            for number, action in enumerate(dicts(dig(self.data, place))):
-                for name in _BRINGING:
+        for key in ("onResponseReceivedActions", "onResponseReceivedEndpoints"):
+            for number, action in enumerate(dicts(dig(self.data, key))):
+                for name in _APPENDING_ACTIONS:
                     items = dig(action, name, "continuationItems")
-                    path: Path = (place, number, name, "continuationItems")
+                    path: Path = (key, number, name, "continuationItems")
                     found += [((*path, index), item) for index, item in enumerate(dicts(items))]
         if found:
             return found
-        alone = {"lockupViewModel": self.data} if dig(self.data, "contentImage") else self.data
-        return [((), alone)] if read_row(alone, self.kind)[0] else []
+        single = {"lockupViewModel": self.data} if dig(self.data, "contentImage") else self.data
+        return [((), single)] if read_row(single, self.kind)[0] else []
 
 
 @attrs.define(slots=False)
 class PlaylistPage(ContinuationPage):
-    """The playlist of all of a channel's items of a kind: what there is for channels that show no tab."""
+    """The playlist of all items of a tab: the only list of a channel without tabs."""
 
     source: ClassVar[str] = "playlist"
 
@@ -116,28 +117,28 @@ class PlaylistPage(ContinuationPage):
     @property
     def kind(self) -> str:
         prefix = self._playlist[:4]
-        return self.wanted or {"UUSH": "shorts", "UULV": "streams"}.get(prefix, "videos")
+        return self.requested_tab or {"UUSH": "shorts", "UULV": "streams"}.get(prefix, "videos")
 
     @field
     def channel(self) -> str:
-        own = f"UC{self._playlist[4 if self._playlist[:4] in {'UULF', 'UUSH', 'UULV'} else 2 :]}"
-        return own if re.fullmatch(CHANNEL_ID, own) else text(self.page_params.get("channel"))
+        channel = f"UC{self._playlist[4 if self._playlist[:4] in {'UULF', 'UUSH', 'UULV'} else 2 :]}"
+        return channel if re.fullmatch(CHANNEL_ID, channel) else text(self.page_params.get("channel"))
 
     @cached_property
     def _playlist(self) -> str:
-        named = browse_id(self.data).removeprefix("VL")
+        requested = browse_id(self.data).removeprefix("VL")
         listed = (text(each) for each in find_all(dig(self.data, "contents"), "playlistId"))
-        return named or next((each for each in listed if each.startswith("UU")), "")
+        return requested or next((each for each in listed if each.startswith("UU")), "")
 
     @property
-    def _says_that_it_is_empty(self) -> bool:
+    def _is_empty_list(self) -> bool:
         alerts = (node_text(dig(each, "text")) for each in find_all(dig(self.data, "alerts"), "alertRenderer"))
-        return any("does not exist" in words for words in alerts) or any(
+        return any("does not exist" in alert for alert in alerts) or any(
             True for _ in find_all(dig(self.data, "contents"), "messageRenderer")
         )
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The rows of the only tab; those that the answer brings, where it is a further page."""
-        before: Path = (*CONTENTS, 0, "tabRenderer", "content")
-        return [((*before, *path), row) for path, row in rows_of(dig(self.data, *before))] or super().rows
+        """The rows of the only tab, or those of a continuation page."""
+        prefix: Path = (*CONTENTS, 0, "tabRenderer", "content")
+        return [((*prefix, *path), row) for path, row in rows_of(dig(self.data, *prefix))] or super().rows

@@ -1,4 +1,4 @@
-"""Video site: a tab of a channel's page, as rendered or as its own call answers it."""
+"""Video site: a tab of a channel's page, as HTML or from the page's API call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALERTS = (
     (re.compile(r"removed|deleted|closed", re.IGNORECASE), TargetNotFound, "removed"),
     (re.compile(r"error|try again|something went wrong", re.IGNORECASE), UpstreamError, "reported_error"),
 )
-"""What an error alert says -> what it is. Some other words mean that there is no channel to show."""
+"""Text of an error alert -> error and reason. Any other text stands for an unavailable channel."""
 
 
 @attrs.define(slots=False)
@@ -48,31 +48,32 @@ class ChannelPage(ListPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        walls = (mark.decode() for mark in (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK))
-        if any(mark in body for mark in (*walls, '"ProfilePage"')):
+        marks = (mark.decode() for mark in (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK))
+        if any(mark in body for mark in (*marks, '"ProfilePage"')):
             return True
         if DATA_MARK.search(body) or CHANNEL_MARK.search(body):
             return True
-        # What says nothing of what it is was meant to be a channel's page: its refusals look so.
-        is_answer = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
-        return is_answer and not ContinuationPage.recognise(body)
+        # A response without a type of its own is read as a channel's page, whose errors look like this.
+        is_response = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
+        return is_response and not ContinuationPage.recognise(body)
 
     def validate_input(self) -> None:
-        """Decides whether this is the channel, and the tab, that were asked for.
+        """Raise unless this is the requested tab of the requested channel.
 
         Raises:
-            TargetNotFound: no such channel, or no longer; a page of something else.
-            UpstreamError: also where an alert reports an error.
-            ExtractionFailed: no data, another channel's or tab's, or items of which one is not understood.
+            TargetNotFound: the channel does not exist, was removed, or the page is not a channel.
+            TargetRestricted: the channel is not available in this region.
+            UpstreamError: also if an alert reports an error.
+            ExtractionFailed: no data, another channel or tab, or an item without a valid id.
         """
         super().validate_input()
-        self._refuse_alerts()
+        self._raise_for_alerts()
         if self.moved_to:
             return
         self._raise_for_other_pages()
-        self._refuse_other_channels()
-        self._refuse_other_tabs()
-        self.refuse_blindness()
+        self._raise_for_other_channels()
+        self._raise_for_other_tabs()
+        self.raise_for_unread_rows()
 
     @field
     def profile(self) -> dict[str, Any]:
@@ -88,7 +89,7 @@ class ChannelPage(ListPage):
 
     @field
     def about_token(self) -> str:
-        # Under the header only: shelves open the panels of other channels.
+        # Search the header only: shelves contain the panels of other channels.
         for panel in find_all(dig(self.data, "header"), "showEngagementPanelEndpoint"):
             for item in find_all(panel, "continuationItemRenderer"):
                 token = token_of({"continuationItemRenderer": item})
@@ -98,7 +99,7 @@ class ChannelPage(ListPage):
 
     @field
     def links(self) -> list[str]:
-        """The channel's links as search engines are told them: the about panel's own."""
+        """The channel's links in the page's linked data: the same as in the about panel."""
         return list(dict.fromkeys(nonempty_strings(dig(self._person, "sameAs"))))
 
     @field
@@ -116,20 +117,20 @@ class ChannelPage(ListPage):
 
     @field
     def moved_to(self) -> str:
-        """Another channel to ask for instead: in some regions a channel has another id."""
+        """The channel that this one redirects to: in some regions a channel has another id."""
         actions = dicts(dig(self.data, "onResponseReceivedActions"))
         ids = (dig(action, "navigateAction", "endpoint", "browseEndpoint", "browseId") for action in actions)
         return next((each for each in ids if re.fullmatch(CHANNEL_ID, text(each))), "")
 
     @cached_property
     def data(self) -> Any:
-        """The page's data; {} where only what search engines read was saved."""
+        """The page's data; {} if only the linked data was saved."""
         saved_part = self._block is None and self._person is not None
         return {} if saved_part else super().data
 
     @cached_property
     def _person(self) -> Any:
-        """The channel as the page describes it to search engines, None where it does not."""
+        """The channel in the page's linked data, None if the page has none."""
         is_page = self._block is not self._body
         nodes = linked_data(scripts_with(self._body, b'"ProfilePage"')) if is_page else []
         return next((node.get("mainEntity") for node in nodes if node["@type"] == "ProfilePage"), None)
@@ -144,81 +145,81 @@ class ChannelPage(ListPage):
 
     @cached_property
     def _tabs(self) -> list[tuple[str, dict[str, Any]]]:
-        """Name and content of each tab. They are named by their URL's end: titles are translated, places vary."""
+        """Name and content of each tab. The name is the end of its URL: titles are translated, the order varies."""
         tabs = [each.get("tabRenderer") for each in dicts(dig(self.data, *CONTENTS))]
         return [(_tab_name(tab), tab) for tab in tabs if isinstance(tab, dict)]
 
     @cached_property
     def _selected(self) -> int:
-        chosen = [place for place, (_, tab) in enumerate(self._tabs) if tab.get("selected") is True]
-        filled = [place for place, (_, tab) in enumerate(self._tabs) if tab.get("content")]
-        return next(iter(chosen or filled), 0)
+        selected = [index for index, (_, tab) in enumerate(self._tabs) if tab.get("selected") is True]
+        filled = [index for index, (_, tab) in enumerate(self._tabs) if tab.get("content")]
+        return next(iter(selected or filled), 0)
 
     @property
     def kind(self) -> str:
-        return self.wanted or self.tab
+        return self.requested_tab or self.tab
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The rows of the tab that is shown; none where it is another than the one asked for."""
-        if not self._tabs or (self.wanted and self.tab != self.wanted):
+        """The rows of the selected tab; [] if another tab was requested."""
+        if not self._tabs or (self.requested_tab and self.tab != self.requested_tab):
             return []
-        before: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
-        return [((*before, *path), row) for path, row in rows_of(self._tabs[self._selected][1].get("content"))]
+        prefix: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
+        return [((*prefix, *path), row) for path, row in rows_of(self._tabs[self._selected][1].get("content"))]
 
-    # The gate
+    # Validation
 
-    def _refuse_alerts(self) -> None:
+    def _raise_for_alerts(self) -> None:
         if dig(self.data, "contents"):
-            return  # the alert is a notice above a page
+            return  # the alert is a notice above the content
         alerts = (each.get("alertRenderer") for each in dicts(dig(self.data, "alerts")))
-        words = next((node_text(dig(each, "text")) for each in alerts if dig(each, "type") == "ERROR"), None)
-        if words is None:
+        message = next((node_text(dig(each, "text")) for each in alerts if dig(each, "type") == "ERROR"), None)
+        if message is None:
             return
         for pattern, kind, reason in ALERTS:
-            if pattern.search(words):
-                raise kind(f"The platform says: {words}", upstream_status=self.response.status, reason=reason)
-        raise TargetNotFound(f"The platform says: {words}", upstream_status=self.response.status, reason="unavailable")
+            if pattern.search(message):
+                raise kind(f"The platform reported: {message}", upstream_status=self.response.status, reason=reason)
+        raise TargetNotFound(
+            f"The platform reported: {message}", upstream_status=self.response.status, reason="unavailable"
+        )
 
     def _raise_for_other_pages(self) -> None:
         contents = dig(self.data, "contents")
         known = self._tabs or channel_id(self.data, self._person)
         if isinstance(contents, dict) and contents and not known:
             status = self.response.status
-            raise TargetNotFound("The page is no channel.", upstream_status=status, reason="wrong_page_kind")
-        if not known or (self.wanted and not self._tabs):
-            raise missing("The answer has no contents.", CONTENTS, reason="no_contents")
+            raise TargetNotFound("The page is not a channel.", upstream_status=status, reason="wrong_page_kind")
+        if not known or (self.requested_tab and not self._tabs):
+            raise missing("The response has no contents.", CONTENTS, reason="no_contents")
         if not self._profile["profile_id"]:
             path: Path = ("metadata", "channelMetadataRenderer", "externalId")
-            raise missing("The page does not tell the channel's id.", path, reason="no_channel")
+            raise missing("The page has no channel id.", path, reason="no_channel")
         if not self._profile["display_name"]:
             path = ("metadata", "channelMetadataRenderer", "title")
-            raise missing("The page does not tell the channel's name.", path, reason="no_channel")
+            raise missing("The page has no channel name.", path, reason="no_channel")
 
-    def _refuse_other_channels(self) -> None:
-        for asked, told in (("channel", self._profile["profile_id"]), ("handle", self._profile["username"])):
-            wanted = text(self.page_params.get(asked))
-            if (
-                wanted
-                and told
-                and _comparable(wanted, fold=asked == "handle") != _comparable(told, fold=asked == "handle")
-            ):
+    def _raise_for_other_channels(self) -> None:
+        for param, found in (("channel", self._profile["profile_id"]), ("handle", self._profile["username"])):
+            requested = text(self.page_params.get(param))
+            fold = param == "handle"
+            if requested and found and _comparable(requested, fold=fold) != _comparable(found, fold=fold):
                 path: Path = ("metadata", "channelMetadataRenderer", "externalId")
-                raise wrong_echo(f"The page is another channel's: {told}, asked was {wanted}.", path, wanted)
+                message = f"The page belongs to another channel: {found}, requested was {requested}."
+                raise wrong_echo(message, path, requested)
 
-    def _refuse_other_tabs(self) -> None:
-        if self.wanted in self.tabs and self.wanted != self.tab:
+    def _raise_for_other_tabs(self) -> None:
+        if self.requested_tab in self.tabs and self.requested_tab != self.tab:
             raise missing(
-                f"The page shows another tab than the one asked for: {self.tab or 'unnamed'}.",
+                f"The page shows another tab: {self.tab or 'unnamed'}, requested was {self.requested_tab}.",
                 (*CONTENTS, self._selected, "tabRenderer", "endpoint"),
                 reason="wrong_tab",
             )
         content = self._tabs[self._selected][1].get("content") if self._tabs else None
-        if not self.wanted or self.wanted != self.tab or self.rows:
+        if not self.requested_tab or self.requested_tab != self.tab or self.rows:
             return
         if not any(True for _ in find_all(content, "messageRenderer")):
-            before: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
-            raise missing("The tab has no list to read.", before, reason="no_list")
+            prefix: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
+            raise missing("The tab has no list.", prefix, reason="no_list")
 
 
 def _tab_name(tab: dict[str, Any]) -> str:
@@ -227,5 +228,5 @@ def _tab_name(tab: dict[str, Any]) -> str:
 
 
 def _comparable(name: str, *, fold: bool) -> str:
-    """Ids are compared as they are; handles have no case, and an accent may be written in two ways."""
+    """A name normalized for comparison; ``fold`` for handles, which ignore case and have two forms of accents."""
     return unicodedata.normalize("NFC", name).casefold() if fold else name

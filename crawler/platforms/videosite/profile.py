@@ -1,4 +1,4 @@
-"""Video site: the channel itself, from each kind of header, and its about panel in both layouts."""
+"""Video site: the channel itself, from all kinds of headers, and its about panel in both layouts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from crawler.reading.values import MONTHS, absolute_url, count, flag, stated_cou
 
 SUBSCRIBERS, VIDEOS = "subscribers?", "videos?"
 BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
-"""Pictures behind a name that say "verified" and "artist". Their words are translated, their number varies."""
+"""Icons after a name that stand for "verified" and "artist". Their texts are translated, their number varies."""
 BADGE_STYLES = {"BADGE_STYLE_TYPE_VERIFIED", "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
 
 
 def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, Any]:
-    """A channel of which at most the id, the handle and the name are known."""
+    """A channel with at most an id, a handle and a name; all other fields are empty."""
     return {
         "account_creation_date": None,
         "account_creation_date_text": "",
@@ -46,37 +46,41 @@ def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, A
 
 
 def profile_of(data: Any, person: Any) -> dict[str, Any]:
-    """The channel from a page's data, and from what the page has for search engines (``person``)."""
-    told = dig(data, "metadata", "channelMetadataRenderer")
-    micro = dig(data, "microformat", "microformatDataRenderer")
+    """The channel from a page's data and its linked data (``person``)."""
+    metadata = dig(data, "metadata", "channelMetadataRenderer")
+    microformat = dig(data, "microformat", "microformatDataRenderer")
     header = _header(data)
-    url = text(dig(told, "vanityChannelUrl"))
+    url = text(dig(metadata, "vanityChannelUrl"))
     name = handle_in(url) or header["username"] or handle_in(text(dig(person, "alternateName")))
     channel = channel_id(data, person)
     subscribers = header["subscriber_count_text"]
-    safe = flag(dig(told, "isFamilySafe"))
-    codes = nonempty_strings(dig(told, "availableCountryCodes")) or nonempty_strings(dig(micro, "availableCountries"))
+    safe = flag(dig(metadata, "isFamilySafe"))
+    codes = nonempty_strings(dig(metadata, "availableCountryCodes")) or nonempty_strings(
+        dig(microformat, "availableCountries")
+    )
     return {
         **blank(channel, handle=name),
         "available_country_codes": sorted(set(codes)),
         "banner_image": absolute_url(ORIGIN, header["banner_image"]),
-        "biography": text(dig(told, "description")) or header["biography"] or text(dig(person, "description")),
+        "biography": text(dig(metadata, "description")) or header["biography"] or text(dig(person, "description")),
         "content_count": header["content_count"],
-        "display_name": text(dig(told, "title")) or header["display_name"] or text(dig(person, "name")),
+        "display_name": text(dig(metadata, "title")) or header["display_name"] or text(dig(person, "name")),
         "follower_count": first(
             stated_count(subscribers, SUBSCRIBERS),
             count(dig(person, "interactionStatistic", 0, "userInteractionCount")),
         ),
-        "is_family_safe": flag(dig(micro, "familySafe")) if safe is None else safe,
-        "keywords": text(dig(told, "keywords")),
-        "profile_image": absolute_url(ORIGIN, _url(dig(told, "avatar")) or header["image"] or dig(person, "image")),
+        "is_family_safe": flag(dig(microformat, "familySafe")) if safe is None else safe,
+        "keywords": text(dig(metadata, "keywords")),
+        "profile_image": absolute_url(
+            ORIGIN, _largest_url(dig(metadata, "avatar")) or header["image"] or dig(person, "image")
+        ),
         "subscriber_count_text": subscribers,
         "verification_status": header["verified"],
     }
 
 
 def channel_id(data: Any, person: Any = None) -> str:
-    """The id of the channel that an answer is about, "" where it does not tell."""
+    """The id of a response's channel, "" if the response has none."""
     candidates = [
         dig(data, "metadata", "channelMetadataRenderer", "externalId"),
         dig(data, "header", "c4TabbedHeaderRenderer", "channelId"),
@@ -89,14 +93,14 @@ def channel_id(data: Any, person: Any = None) -> str:
 
 
 def browse_id(data: Any) -> str:
-    """What the answer says that it was asked for: a channel, or a playlist after "VL"."""
+    """The requested id that a response contains: a channel, or a playlist after "VL"."""
     tracked = dicts(dig(data, "responseContext", "serviceTrackingParams"))
     params = (param for each in tracked for param in dicts(each.get("params")))
     return next((text(param.get("value")) for param in params if param.get("key") == "browse_id"), "")
 
 
 def handle_in(url: str) -> str:
-    """The handle of a URL or of a text like "@name", without "@"; "" for channels without one.
+    """The handle in a URL or in a text like "@name", without "@"; "" without a handle.
 
     >>> handle_in("http://www.youtube.com/@a.b"), handle_in("@a"), handle_in("http://www.youtube.com/channel/UC1")
     ('a.b', 'a', '')
@@ -107,17 +111,17 @@ def handle_in(url: str) -> str:
 
 
 def link_of(handle: str, channel: str) -> str:
-    """The channel's URL, by its handle where it has one."""
+    """The channel's URL, with its handle if it has one."""
     return f"{ORIGIN}/@{quote(handle)}" if handle else f"{ORIGIN}/channel/{channel}" if channel else ""
 
 
 def first(*values: Any) -> Any:
-    """The first value that says something."""
+    """The first value that is not None."""
     return next((value for value in values if value is not None), None)
 
 
 def _header(data: Any) -> dict[str, Any]:
-    """What the header says, whichever it is."""
+    """The fields of the header, of any kind."""
     header = dig(data, "header")
     page = dig(header, "pageHeaderRenderer", "content", "pageHeaderViewModel")
     tabbed = dig(header, "c4TabbedHeaderRenderer")
@@ -135,19 +139,19 @@ def _page_header(page: dict[str, Any]) -> dict[str, Any]:
     handles = [part for row in parts for part in row if part.startswith("@")]
     videos = [part for row in parts for part in row if re.search(r"\bvideos?\b", part, re.IGNORECASE)]
     named = [part for row in parts for part in row if stated_count(part, SUBSCRIBERS) is not None]
-    # Where it is not named in English, the number of subscribers is what stands beside that of videos.
-    beside = [row for row in parts if handles[:1] != row[:1] and set(row) & set(videos)]
-    subscribers = named or [part for row in beside for part in row if part not in videos]
-    pictures = [text(dig(each, "imageName")) for each in find_all(dig(title, "attachmentRuns"), "clientResource")]
+    # If it is not labelled in English, the number of subscribers is the other part of the row with the videos.
+    candidates = [row for row in parts if handles[:1] != row[:1] and set(row) & set(videos)]
+    subscribers = named or [part for row in candidates for part in row if part not in videos]
+    icons = [text(dig(each, "imageName")) for each in find_all(dig(title, "attachmentRuns"), "clientResource")]
     return {
         "username": handle_in(handles[0]) if handles else "",
         "display_name": node_text(title),
         "biography": "",
-        "image": _url(dig(page, "image", "decoratedAvatarViewModel", "avatar", "avatarViewModel", "image")),
-        "banner_image": _url(dig(page, "banner", "imageBannerViewModel", "image")),
+        "image": _largest_url(dig(page, "image", "decoratedAvatarViewModel", "avatar", "avatarViewModel", "image")),
+        "banner_image": _largest_url(dig(page, "banner", "imageBannerViewModel", "image")),
         "subscriber_count_text": subscribers[0] if subscribers else "",
         "content_count": stated_count(videos[0], VIDEOS) if videos else None,
-        "verified": bool(BADGES.intersection(pictures)),
+        "verified": bool(BADGES.intersection(icons)),
     }
 
 
@@ -157,8 +161,8 @@ def _tabbed_header(tabbed: dict[str, Any]) -> dict[str, Any]:
         "username": handle_in(node_text(tabbed.get("channelHandleText"))),
         "display_name": node_text(tabbed.get("title")),
         "biography": "",
-        "image": _url(tabbed.get("avatar")),
-        "banner_image": _url(tabbed.get("banner")),
+        "image": _largest_url(tabbed.get("avatar")),
+        "banner_image": _largest_url(tabbed.get("banner")),
         "subscriber_count_text": node_text(tabbed.get("subscriberCountText")),
         "content_count": stated_count(node_text(tabbed.get("videosCountText")), VIDEOS),
         "verified": bool(BADGE_STYLES & styles),
@@ -166,7 +170,7 @@ def _tabbed_header(tabbed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _other_header(header: Any, data: Any) -> dict[str, Any]:
-    """Channels that the platform makes itself (games, sports), and the gate before channels for adults."""
+    """The header of generated channels (games, sports), and the fields of the age gate."""
     game = dig(header, "interactiveTabbedHeaderRenderer")
     topics = (
         dig(each, "topicChannelDetailsRenderer") for each in dicts(dig(header, "carouselHeaderRenderer", "contents"))
@@ -180,8 +184,10 @@ def _other_header(header: Any, data: Any) -> dict[str, Any]:
         or node_text(dig(topic, "title"))
         or node_text(dig(gate, "channelTitle")),
         "biography": node_text(dig(game, "description")).strip(),
-        "image": _url(dig(game, "boxArt")) or _url(dig(topic, "avatar")) or _url(dig(gate, "avatar")),
-        "banner_image": _url(dig(game, "banner")),
+        "image": _largest_url(dig(game, "boxArt"))
+        or _largest_url(dig(topic, "avatar"))
+        or _largest_url(dig(gate, "avatar")),
+        "banner_image": _largest_url(dig(game, "banner")),
         "subscriber_count_text": subscribers if stated_count(subscribers, SUBSCRIBERS) is not None else "",
         "content_count": None,
         "verified": False if game or topic else None,
@@ -189,33 +195,33 @@ def _other_header(header: Any, data: Any) -> dict[str, Any]:
 
 
 def age_gate(data: Any) -> dict[str, Any] | None:
-    """The gate that stands instead of an age-restricted channel, None where there is none."""
+    """The age gate that replaces an age-restricted channel, None without a gate."""
     tabs = dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs")
     contents = dig(tabs, 0, "tabRenderer", "content", "sectionListRenderer", "contents")
     gates = (each.get("channelAgeGateRenderer") for each in dicts(contents))
     return next((gate for gate in gates if isinstance(gate, dict)), None)
 
 
-def _url(image: Any) -> str:
-    """The largest of an image's sizes: the last one."""
+def _largest_url(image: Any) -> str:
+    """The URL of an image's largest size, which is the last."""
     return text(dig(image, "thumbnails", -1, "url")) or text(dig(image, "sources", -1, "url"))
 
 
 # The about panel
 
 _OLDER_PANEL = "channelAboutFullMetadataRenderer"
-"""The panel until 2023: the only row of a tab of its own."""
+"""The panel until 2023: the only row of a separate tab."""
 
 
 def panel_of(data: Any) -> dict[str, Any]:
-    """The about panel of an answer in today's layout or that until 2023, {} where it has none.
+    """The about panel of a response, in the current layout or the one until 2023; {} without a panel.
 
-    It is looked for in what the answer brings, not in its contents: shelves there open panels of other channels.
+    The current layout is searched in the received actions only: shelves in the contents have other channels' panels.
     """
-    brought = [dig(data, "onResponseReceivedEndpoints"), dig(data, "onResponseReceivedActions")]
+    actions = [dig(data, "onResponseReceivedEndpoints"), dig(data, "onResponseReceivedActions")]
     tabs = dicts(dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs"))
     panels = (
-        *find_all(brought, "aboutChannelViewModel"),
+        *find_all(actions, "aboutChannelViewModel"),
         *(row.get(_OLDER_PANEL) for tab in tabs for _, row in rows_of(dig(tab, "tabRenderer", "content"))),
         dig(data, "aboutChannelViewModel"),
     )
@@ -223,7 +229,7 @@ def panel_of(data: Any) -> dict[str, Any]:
 
 
 def about_of(panel: dict[str, Any]) -> dict[str, Any]:
-    """What the panel adds to a channel. Parts that it does not have are left out."""
+    """The fields of a channel that the panel has; missing ones are left out."""
     joined = joined_day(node_text(panel.get("joinedDateText")))
     subscribers = node_text(panel.get("subscriberCountText"))
     about = {
@@ -239,14 +245,14 @@ def about_of(panel: dict[str, Any]) -> dict[str, Any]:
 
 
 def creation(moment: datetime) -> dict[str, Any]:
-    """Both fields of a channel's beginning, from one source: near midnight two would contradict each other."""
+    """Both fields of a channel's creation date, from one source: near midnight two sources would disagree."""
     return {
         "account_creation_date": int(moment.timestamp()),
         "account_creation_date_text": moment.astimezone(UTC).date().isoformat(),
     }
 
 
-def joined_day(words: str) -> datetime | None:
+def joined_day(label: str) -> datetime | None:
     """The day in "Joined Feb 1, 2015" or "Joined 1 Feb 2015", as its first moment in UTC; None in other languages.
 
     >>> joined_day("Joined Feb 1, 2015") == joined_day("Joined 1 Feb 2015") == datetime(2015, 2, 1, tzinfo=UTC)
@@ -255,7 +261,7 @@ def joined_day(words: str) -> datetime | None:
     True
     """
     found = re.search(
-        r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", words.strip()
+        r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", label.strip()
     )
     if not found:
         return None
@@ -278,7 +284,7 @@ def _links(panel: dict[str, Any]) -> Iterator[str]:
 
 
 def unwrapped(url: str) -> str:
-    """Where a link leads, without the platform's redirect, whose token expires.
+    """The target of a link, without the platform's redirect, whose token expires.
 
     >>> unwrapped("https://www.youtube.com/redirect?event=x&redir_token=y&q=https%3A%2F%2Fa.example%2Fb%3Fc%3Dd")
     'https://a.example/b?c=d'

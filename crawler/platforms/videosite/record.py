@@ -1,4 +1,4 @@
-"""Video site: one record from the parts that there are. Pure: what the page objects gave goes in."""
+"""Video site: builds a record from the items of the page objects, without I/O."""
 
 from __future__ import annotations
 
@@ -12,74 +12,76 @@ from crawler.platforms.videosite.schema import CURSOR_KIND, TABS, Continuation
 
 Item = dict[str, Any]
 
-FILLED = ("published_date", "like_count", "comment_count", "video_duration_seconds")
-"""What an item gets from another source where its list does not tell it."""
+ENRICHED_FIELDS = ("published_date", "like_count", "comment_count", "video_duration_seconds")
+"""Fields of an item that another source fills if the list does not have them."""
 
-REMEMBERED = 24
-"""Tokens that a cursor remembers as used: circles are short, cursors should be too."""
+MAX_SEEN_TOKENS = 24
+"""Used tokens that a cursor contains: loops are short, and a limit keeps the cursor short."""
 
 
-def record(profile: Item, posts: list[Item], exact: list[Item], *, cursor: str = "") -> Item:
-    """The contract's object. ``exact``: what feed and metadata know of the items, the better source first."""
+def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "") -> Item:
+    """The contract's record. ``enrichments``: items of feed and metadata, the better source first."""
     known: dict[str, list[Item]] = {}
-    for each in exact:
+    for each in enrichments:
         known.setdefault(each["content_id"], []).append(each)
     author = {
         "author_id": profile["profile_id"] or None,
         "author_name": profile["display_name"],
         "author_username": profile["username"],
     }
-    joined = [{**_completed(post, known.get(post["content_id"], [])), **author} for post in posts]
-    return {"pagination": {"cursor": cursor, "has_more": bool(cursor)}, "posts": joined, "profile": profile}
+    completed = [{**_completed(post, known.get(post["content_id"], [])), **author} for post in posts]
+    return {"pagination": {"cursor": cursor, "has_more": bool(cursor)}, "posts": completed, "profile": profile}
 
 
 def with_about(profile: Item, about: Item, created: Item) -> Item:
-    """The channel with its about panel. The feed tells the second of its beginning, the panel the day."""
+    """The channel with its about panel. The feed has the second of its creation, the panel the day."""
     return {**profile, **about, **created}
 
 
-def unknown(posts: list[Item], exact: list[Item]) -> list[str]:
-    """The ids of the items of which no other source has told anything yet."""
-    known = {each["content_id"] for each in exact}
+def unenriched(posts: list[Item], enrichments: list[Item]) -> list[str]:
+    """The ids of the items without an enrichment."""
+    known = {each["content_id"] for each in enrichments}
     return [post["content_id"] for post in posts if post["content_id"] not in known]
 
 
-def _completed(post: Item, exact: list[Item]) -> Item:
-    whole = dict(post)
-    for source in exact:
-        for key in FILLED:
-            if whole[key] is None:
-                whole[key] = source[key]
-        whole["caption"] = whole["caption"] or source["caption"]
+def _completed(post: Item, enrichments: list[Item]) -> Item:
+    completed = dict(post)
+    for source in enrichments:
+        for key in ENRICHED_FIELDS:
+            if completed[key] is None:
+                completed[key] = source[key]
+        completed["caption"] = completed["caption"] or source["caption"]
         for key in ("hashtags", "mentions"):
-            whole[key] = list(dict.fromkeys(whole[key] + source[key]))
-    # Shorts are counted by starts in lists and by watchers elsewhere: figures that must not be mixed.
+            completed[key] = list(dict.fromkeys(completed[key] + source[key]))
+    # For shorts, lists count starts and other sources count viewers: the figures must not be mixed.
     if post["content_type"] != "short":
-        views = [source["view_count"] for source in exact]
-        whole["view_count"] = next((each for each in views if _agrees(each, post["view_count"])), post["view_count"])
-    return whole
+        views = [source["view_count"] for source in enrichments]
+        completed["view_count"] = next(
+            (each for each in views if _is_plausible(each, post["view_count"])), post["view_count"]
+        )
+    return completed
 
 
-def _agrees(exact: int | None, stated: int | None) -> bool:
-    """Whether an exact number can be the rounded one that is stated: feeds are known to say 1."""
+def _is_plausible(exact: int | None, stated: int | None) -> bool:
+    """Whether an exact number fits the rounded one of the list: some feeds contain 1 for every item."""
     return exact is not None and (stated is None or stated <= 2 * exact <= 4 * max(stated, 10))
 
 
-def cursor_after(  # noqa: PLR0913  # where a list stands, by name
-    profile: Item, *, asked: str, kind: str, tabs: list[str], token: str, seen: list[int]
+def cursor_after(  # noqa: PLR0913  # the position in a list, by name
+    profile: Item, *, username: str, kind: str, tabs: list[str], token: str, seen: list[int]
 ) -> str:
-    """Where to go on: in the first of the ``tabs`` by its token, else with the next tab; "" after the last.
+    """The cursor of the next page: in the first of the ``tabs`` by its token, else the next tab; "" after the last tab.
 
-    ``asked`` and ``kind`` are the params ``username`` and ``type``, ``seen`` the marks of the tokens used in this tab.
+    ``username`` and ``kind`` are the params ``username`` and ``type``; ``seen`` are the checksums of used tokens.
     """
-    mark = zlib.crc32(token.encode())
-    if mark in seen:
-        token = ""  # the platform leads in a circle
+    checksum = zlib.crc32(token.encode())
+    if checksum in seen:
+        token = ""  # the platform repeated a token: a loop
     if not token:
         tabs, seen = tabs[1:], []
     if not tabs or not profile["profile_id"]:
         return ""
-    names = {asked.removeprefix("@").lower(), profile["username"].lower(), profile["profile_id"].lower()}
+    names = {username.removeprefix("@").lower(), profile["username"].lower(), profile["profile_id"].lower()}
     payload = Continuation.model_validate(
         {
             "channel": profile["profile_id"],
@@ -87,61 +89,63 @@ def cursor_after(  # noqa: PLR0913  # where a list stands, by name
             "type": kind,
             "tabs": tabs,
             "token": token,
-            "seen": [*seen, mark][-REMEMBERED:] if token else [],
+            "seen": [*seen, checksum][-MAX_SEEN_TOKENS:] if token else [],
         }
     )
     return cursors.encode(CURSOR_KIND, payload.model_dump())
 
 
-def joined(parts: dict[str, Item], asked: Mapping[str, Any]) -> Item:
-    """The record from saved answers by their kind, as far as they tell it: of the list's next page, if it is there.
+def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
+    """The record from saved responses by their kind; the items are those of a continuation page, if one was saved.
 
     Raises:
-        ExtractionFailed: they belong to different channels.
+        ExtractionFailed: the responses belong to different channels.
     """
     listing = next((parts[kind] for kind in ("continuation", "playlist", "channel") if kind in parts), None)
-    exact = [post for kind in ("video", "feed", "comments") for post in parts.get(kind, {}).get("posts", [])]
+    enrichments = [post for kind in ("video", "feed", "comments") for post in parts.get(kind, {}).get("posts", [])]
     profile = dict(next(parts[kind]["profile"] for kind in _PROFILES if kind in parts))
-    own = {profile["profile_id"], *(part["channel"] for part in parts.values() if part.get("channel"))} - {""}
-    if len(own) > 1:
-        raise ExtractionFailed(f"The files are of different channels: {', '.join(sorted(own))}.", reason="wrong_echo")
-    if asked.get("include_about") and not profile["external_links"]:
+    ids = {profile["profile_id"], *(part["channel"] for part in parts.values() if part.get("channel"))} - {""}
+    if len(ids) > 1:
+        message = f"The files belong to different channels: {', '.join(sorted(ids))}."
+        raise ExtractionFailed(message, reason="wrong_echo")
+    if params.get("include_about") and not profile["external_links"]:
         profile["external_links"] = parts.get("channel", {}).get("links", [])
     if "about" in parts:
         profile = with_about(profile, parts["about"]["about"], parts.get("feed", {}).get("created", {}))
-    profile["profile_id"] = profile["profile_id"] or next(iter(own), "")
-    if "channel" not in parts:  # a part that was saved alone may name the channel by its handle or id only
+    profile["profile_id"] = profile["profile_id"] or next(iter(ids), "")
+    if "channel" not in parts:  # a part that was saved alone may contain only the handle or id
         profile["display_name"] = profile["display_name"] or profile["username"] or profile["profile_id"]
     if listing is None:
-        return record(profile, exact, [])
-    return record(profile, _labelled(parts, listing), exact, cursor=_saved_cursor(profile, parts, listing, asked))
+        return record(profile, enrichments, [])
+    posts = _labelled(parts, listing)
+    return record(profile, posts, enrichments, cursor=_saved_cursor(profile, parts, listing, params))
 
 
 def _labelled(parts: dict[str, Item], listing: Item) -> list[Item]:
-    """The items of a list's further page with the label of the tab that its first page showed."""
+    """The items of a continuation page, with the content type of the first page's tab."""
     is_live = parts.get("channel", {}).get("tab") == TABS["live"]
     relabelled = {"content_type": "live"} if is_live else {}
     return [post | relabelled if post["content_type"] == "video" else post for post in listing["posts"]]
 
 
-def _saved_cursor(profile: Item, parts: dict[str, Item], listing: Item, asked: Mapping[str, Any]) -> str:
+def _saved_cursor(profile: Item, parts: dict[str, Item], listing: Item, params: Mapping[str, Any]) -> str:
     page = parts.get("channel", {})
-    kinds = {tab: kind for kind, tab in TABS.items()}
-    shown = {post["content_type"] for post in listing["posts"]}
-    told = asked.get("tab") or page.get("tab") or (TABS[shown.pop()] if len(shown) == 1 else TABS["video"])
-    whole = asked.get("type") == "all"
-    if told not in kinds:
+    kinds = {name: kind for kind, name in TABS.items()}
+    types = {post["content_type"] for post in listing["posts"]}
+    tab = params.get("tab") or page.get("tab") or (TABS[types.pop()] if len(types) == 1 else TABS["video"])
+    is_all = params.get("type") == "all"
+    if tab not in kinds:
         return ""
-    tabs = [tab for tab in TABS.values() if tab == told or (whole and tab in page.get("tabs", ()))]
+    tabs = [each for each in TABS.values() if each == tab or (is_all and each in page.get("tabs", ()))]
     return cursor_after(
         profile,
-        asked=asked.get("username", ""),
-        kind="all" if whole else kinds[told],
-        tabs=tabs[tabs.index(told) :],
+        username=params.get("username", ""),
+        kind="all" if is_all else kinds[tab],
+        tabs=tabs[tabs.index(tab) :],
         token=listing["continuation"],
         seen=[],
     )
 
 
 _PROFILES = ("channel", "about", "feed", "video", "comments", "resolve", "continuation", "playlist")
-"""Kinds of answers, the one that knows most of the channel first."""
+"""Kinds of responses, the most complete source of the channel first."""

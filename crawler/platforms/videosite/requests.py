@@ -1,6 +1,6 @@
-"""Video site: which request asks for a channel's page, its further items, its about panel, its feed, a video.
+"""Video site: the requests for a channel's page, its next items, its about panel, its feed and a video.
 
-The page is what visitors load. Everything else is what the page itself asks for, without a key or a login.
+Visitors load the page. All other requests are the API calls of the page itself, without a key or a login.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from scrapy import Request
 
 from crawler.platforms.videosite import PLATFORM
 
-# What the platform changes at will. From a tab's own endpoint and the page's own configuration, 2026-05 to 2026-08.
+# The platform may change these values. Read from a tab's endpoint and the page's configuration, 2026-05 to 2026-08.
 CLIENT_VERSION = "2.20260722.01.00"
-"""Of the web client; only where no page has told a newer one."""
+"""Version of the web client, as long as no page contained a newer one."""
 TAB_PARAMS = {
     "videos": "EgZ2aWRlb3PyBgQKAjoA",
     "shorts": "EgZzaG9ydHPyBgUKA5oBAA%3D%3D",
@@ -23,14 +23,14 @@ TAB_PARAMS = {
 }
 PLAYLIST_PARAMS = "wgYCCAA%3D"
 PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV", "uploads": "UU"}
-"""Tab -> how the id of the playlist of all its items begins; the rest is the channel's id without its "UC"."""
+"""Tab -> prefix of the id of the playlist of all its items; the rest is the channel's id without "UC"."""
 VIDEO_FIELDS = "microformat,videoDetails.videoId,playabilityStatus.status,playabilityStatus.reason"
 COOKIES = "SOCS=CAE=; PREF=hl=en&tz=UTC"
-"""The consent question answered with "no", and the language: numbers and dates are written in it."""
+"""Rejects the cookie consent, and sets the language of numbers and dates."""
 
 
 def addresses(username: str) -> list[str]:
-    """The paths under which a channel may be found, the likeliest first.
+    """The paths at which a channel may be found, the likeliest first.
 
     >>> addresses("@some.body"), addresses("somebody")
     (['@some.body'], ['@somebody', 'c/somebody', 'user/somebody'])
@@ -45,7 +45,7 @@ def addresses(username: str) -> list[str]:
 
 
 def is_channel_id(username: str) -> bool:
-    """Whether a name is a channel's id: nothing else looks like one."""
+    """Whether a name is a channel's id: no other name has this form."""
     return len(username) == 24 and username.startswith("UC") and username.isascii()
 
 
@@ -56,7 +56,7 @@ def playlist_id(channel: str, tab: str) -> str:
 
 def channel_request(origin: str, address: str, tab: str) -> Request:
     """A tab of a channel's page."""
-    return _get(f"{origin}/{_path(address)}/{tab}", **asked_for(address), tab=tab)
+    return _get(f"{origin}/{_path(address)}/{tab}", **expected_echo(address), tab=tab)
 
 
 def about_page_request(origin: str, channel: str) -> Request:
@@ -65,36 +65,36 @@ def about_page_request(origin: str, channel: str) -> Request:
 
 
 def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
-    """The newest 15 items with exact figures: of all kinds, or of one tab."""
-    asked = {"channel_id": channel} if tab is None else {"playlist_id": playlist_id(channel, tab)}
-    return _get(f"{origin}/feeds/videos.xml?{urlencode(asked)}", channel=channel, tab=tab)
+    """The feed of the newest 15 items with exact figures: of all kinds, or of one tab."""
+    query = {"channel_id": channel} if tab is None else {"playlist_id": playlist_id(channel, tab)}
+    return _get(f"{origin}/feeds/videos.xml?{urlencode(query)}", channel=channel, tab=tab)
 
 
 def resolve_request(origin: str, address: str, *, version: str = "") -> Request:
-    """Which channel an address leads to."""
+    """The API call that resolves an address to a channel."""
     url = f"{PLATFORM.origin}/{_path(address)}"
     return _call(origin, "navigation/resolve_url", version, {"url": url})
 
 
 def resolve_url_request(origin: str, url: str, *, version: str = "") -> Request:
-    """The same for a URL that the platform itself has named."""
+    """The API call that resolves a URL of the platform."""
     return _call(origin, "navigation/resolve_url", version, {"url": url})
 
 
-def browse_request(origin: str, channel: str, tab: str, *, asked: str = "", version: str = "") -> Request:
-    """A tab of a channel as the page's own call answers it; ``asked`` is the address that led to the channel."""
+def browse_request(origin: str, channel: str, tab: str, *, address: str = "", version: str = "") -> Request:
+    """A tab of a channel by the page's API call; ``address`` is the address that led to the channel."""
     body = {"browseId": channel, "params": TAB_PARAMS[tab]}
-    return _call(origin, "browse", version, body, **{**asked_for(asked), "channel": channel}, tab=tab)
+    return _call(origin, "browse", version, body, **{**expected_echo(address), "channel": channel}, tab=tab)
 
 
 def playlist_request(origin: str, channel: str, tab: str, *, version: str = "") -> Request:
-    """The playlist of all items of a tab: the only list of channels that show no tab."""
+    """The playlist of all items of a tab: the only list of a channel without tabs."""
     body = {"browseId": f"VL{playlist_id(channel, tab)}", "params": PLAYLIST_PARAMS}
     return _call(origin, "browse", version, body, channel=channel, tab=tab)
 
 
 def continuation_request(origin: str, token: str, *, channel: str, tab: str, version: str = "") -> Request:
-    """The next page of a list, by the platform's token, which goes back as it came."""
+    """The next page of a list, by the platform's token, sent back unchanged."""
     return _call(origin, "browse", version, {"continuation": token}, channel=channel, tab=tab)
 
 
@@ -104,7 +104,7 @@ def about_request(origin: str, token: str, *, channel: str, version: str = "") -
 
 
 def video_request(origin: str, video: str, *, version: str = "") -> Request:
-    """A video's metadata, in 4 kB: the rest of that answer is not asked for."""
+    """A video's metadata, in 4 kB: the request selects these fields only."""
     body = {"videoId": video, "contentCheckOk": True, "racyCheckOk": True}
     return _call(origin, "player", version, body, fields=VIDEO_FIELDS, video=video)
 
@@ -113,18 +113,20 @@ def _path(address: str) -> str:
     return quote(address, safe="@/")
 
 
-def asked_for(address: str) -> dict[str, str]:
-    """What the page must echo: a handle or an id. What a legacy name leads to may be called anything."""
+def expected_echo(address: str) -> dict[str, str]:
+    """The handle or id that the page must contain; {} for a legacy name, which may lead to any channel."""
     if address.startswith("@"):
         return {"handle": address.removeprefix("@")}
     return {"channel": address.removeprefix("channel/")} if address.startswith("channel/") else {}
 
 
-def _get(url: str, **asked: Any) -> Request:
-    return Request(url, headers={"Cookie": COOKIES}, meta={"page_params": asked})
+def _get(url: str, **page_params: Any) -> Request:
+    return Request(url, headers={"Cookie": COOKIES}, meta={"page_params": page_params})
 
 
-def _call(origin: str, endpoint: str, version: str, body: dict[str, Any], *, fields: str = "", **asked: Any) -> Request:
+def _call(
+    origin: str, endpoint: str, version: str, body: dict[str, Any], *, fields: str = "", **page_params: Any
+) -> Request:
     version = version or CLIENT_VERSION
     client = {
         "hl": "en",
@@ -155,5 +157,5 @@ def _call(origin: str, endpoint: str, version: str, body: dict[str, Any], *, fie
         method="POST",
         headers=headers,
         body=orjson.dumps({"context": context, **body}),
-        meta={"page_params": asked},
+        meta={"page_params": page_params},
     )

@@ -1,4 +1,4 @@
-"""The simulated short-video site's posts as its app's calls spell them: other names, other gaps."""
+"""The simulated short-video site's posts in the format of the app's API: other keys, other missing fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIGURES = ("collect", "comment", "digg", "play", "share", "repost", "download", 
 
 
 def _address(key: str, addresses: list[str], width: int, height: int) -> dict[str, Any]:
-    """The app's picture: its ``uri`` is the key of a storage."""
+    """The app's picture object: its ``uri`` is a storage key."""
     found = {"data_size": 0, "uri": f"tos-photomode/{key}", "url_list": addresses}
     return found | {"url_prefix": None, "width": width, "height": height}
 
@@ -33,7 +33,7 @@ def entry(post: Post) -> dict[str, Any]:
         "aweme_type": PHOTO_POST if post.kind in {"photo", "empty"} else VIDEO_POST,
         "anchors": None,
         "author": _author(post.person),
-        "author_user_id": int(post.person.id) // 1000 * 1000,  # rounded on its way
+        "author_user_id": int(post.person.id) // 1000 * 1000,  # rounded, as by JavaScript
         "commerce_info": {
             "adv_promotable": True,
             "auction_ad_invited": False,
@@ -133,7 +133,7 @@ def _video(post: Post) -> dict[str, Any]:
 
 
 def record(post: Post) -> dict[str, Any]:
-    """The contract's item, from what the site knows."""
+    """The contract's item of a post."""
     web = shortvideo_record.record(post)
     figures = dict(zip(FIGURES, post.figures, strict=True))
     slides = [_slide_record(*each) for each in post.pictures]

@@ -1,4 +1,4 @@
-"""What the simulated short-video site can do wrong, by the words that are searched for."""
+"""Faults of the simulated short-video site, selected by the search keywords."""
 
 from __future__ import annotations
 
@@ -16,69 +16,69 @@ if TYPE_CHECKING:
     from crawler.sandbox.shortvideo.world import Post
 
 FAULTS = COMMON | {
-    # The page
-    "login-redirect": Fault("TARGET_RESTRICTED", "a redirect to the page of the login"),
-    "waiting-room": Fault("OK", "a page that keeps visitors waiting, and lets a browser in"),
-    "waiting-room-closed": Fault("UPSTREAM_BLOCKED", "the same, for ever"),
-    "no-script": Fault("UPSTREAM_TIMEOUT", "the page's script does not come: nobody asks for results"),
-    "captcha": Fault("UPSTREAM_BLOCKED", "a captcha over the page, and no results"),
-    "captcha-later": Fault("OK", "a captcha after the first answer"),
-    "login-wall": Fault("OK", "the login's window after the first answer; asking further is refused"),
-    "login-wall-at-once": Fault("TARGET_RESTRICTED", "the login's window, and no results"),
-    # The call
+    # Faults of the page
+    "login-redirect": Fault("TARGET_RESTRICTED", "a redirect to the login page"),
+    "waiting-room": Fault("OK", "a waiting room that opens for browsers"),
+    "waiting-room-closed": Fault("UPSTREAM_BLOCKED", "a waiting room that never opens"),
+    "no-script": Fault("UPSTREAM_TIMEOUT", "the page's script fails to load, so no results are fetched"),
+    "captcha": Fault("UPSTREAM_BLOCKED", "a CAPTCHA over the page, without results"),
+    "captcha-later": Fault("OK", "a CAPTCHA after the first response"),
+    "login-wall": Fault("OK", "the login dialog after the first response; the next page is refused"),
+    "login-wall-at-once": Fault("TARGET_RESTRICTED", "the login dialog, without results"),
+    # Faults of the API call
     "no-results": Fault("OK", "an empty list"),
-    "sensitive": Fault("OK", "an empty list, and a word of help"),
-    "odd-status": Fault("OK", "a full list under a status that is not 0"),
-    "raw-controls": Fault("OK", "line breaks that stand raw in the captions"),
-    "app-shape": Fault("OK", "rows as the app has them"),
-    "refused-status": Fault("UPSTREAM_BLOCKED", "no list under a status that is not 0"),
-    "verify-check": Fault("UPSTREAM_BLOCKED", "an empty list: a robot is suspected"),
-    "antispam-check": Fault("UPSTREAM_BLOCKED", "an empty list: spam is suspected"),
-    "params-check": Fault("UPSTREAM_BLOCKED", "an empty list: a wrong signature is suspected"),
-    "captcha-json": Fault("UPSTREAM_BLOCKED", "a captcha instead of the list"),
-    "login-json": Fault("TARGET_RESTRICTED", "only accounts are answered"),
-    "login-json-later": Fault("OK", "the same from the second answer on"),
-    "repeated-page": Fault("OK", "the first answer for ever; asking further is refused"),
+    "sensitive": Fault("OK", "an empty list with a help notice"),
+    "odd-status": Fault("OK", "a full list with a status other than 0"),
+    "raw-controls": Fault("OK", "unescaped line breaks in the captions"),
+    "app-shape": Fault("OK", "rows in the app's format"),
+    "refused-status": Fault("UPSTREAM_BLOCKED", "a status other than 0, without a list"),
+    "verify-check": Fault("UPSTREAM_BLOCKED", "an empty list with a bot check"),
+    "antispam-check": Fault("UPSTREAM_BLOCKED", "an empty list with a spam check"),
+    "params-check": Fault("UPSTREAM_BLOCKED", "an empty list with a signature check"),
+    "captcha-json": Fault("UPSTREAM_BLOCKED", "a CAPTCHA instead of the list"),
+    "login-json": Fault("TARGET_RESTRICTED", "an account is required"),
+    "login-json-later": Fault("OK", "an account is required from the second response on"),
+    "repeated-page": Fault("OK", "the first response again and again; the next page is refused"),
     "results-empty-body": Fault("UPSTREAM_BLOCKED", "an empty body"),
-    "results-empty-later": Fault("OK", "an empty body from the second answer on"),
+    "results-empty-later": Fault("OK", "an empty body from the second response on"),
     "results-server-error": Fault("UPSTREAM_ERROR", "500"),
     "results-rate-limited": Fault("UPSTREAM_RATE_LIMITED", "429 with Retry-After"),
-    "results-slow": Fault("OK", "late"),
-    "results-hang": Fault("UPSTREAM_TIMEOUT", "no answer ever"),
+    "results-slow": Fault("OK", "a slow response"),
+    "results-hang": Fault("UPSTREAM_TIMEOUT", "no response"),
     "results-reset": Fault("UPSTREAM_TIMEOUT", "the connection is reset"),
-    "results-not-json": Fault("UPSTREAM_ERROR", "a page of markup"),
-    "results-broken": Fault("EXTRACTION_FAILED", "JSON that ends in the middle"),
+    "results-not-json": Fault("UPSTREAM_ERROR", "an HTML page"),
+    "results-broken": Fault("EXTRACTION_FAILED", "truncated JSON"),
     "results-deep": Fault("EXTRACTION_FAILED", "ten thousand nested lists"),
-    "no-list": Fault("EXTRACTION_FAILED", "an answer without a list"),
-    "blind": Fault("EXTRACTION_FAILED", "rows whose keys have new names"),
+    "no-list": Fault("EXTRACTION_FAILED", "a response without a list"),
+    "blind": Fault("EXTRACTION_FAILED", "rows with renamed keys"),
     "missing-author": Fault("EXTRACTION_FAILED", "a row without its author's id"),
     "no-picture-urls": Fault("EXTRACTION_FAILED", "a row whose pictures have no URL"),
     "missing-author-once": Fault("OK", "a row without its author's id, the first time"),
-    # Doors that only scripts open are open here: this platform is always read in the browser.
-    "browser-only": Fault("OK", "403 with a page whose script lets a browser in"),
+    # This platform is always read in the browser, which runs the script that other platforms' requests cannot run.
+    "browser-only": Fault("OK", "403 with a page whose script lets browsers in"),
 }
-"""What the site can do wrong, by the words that are searched for."""
+"""The site's faults, by the search keywords that select them."""
 
-WALLS = {
+OVERLAYS = {
     "captcha": ("captcha", 0),
     "captcha-later": ("captcha", 1),
     "login-wall": ("login", 1),
     "login-wall-at-once": ("login", 0),
 }
-"""Walls that the page itself puts up: their kind, and after how many answers."""
-CUT_SHORT = frozenset(
+"""Overlays of the page: their kind, and the number of responses before they appear."""
+AFTER_FIRST_RESPONSE = frozenset(
     {"captcha-later", "login-wall", "login-json-later", "raw-controls", "repeated-page", "results-empty-later"}
 )
-"""Faults that leave the first answer: the page's own script stumbles over raw controls too."""
+"""Faults with a usable first response only. Raw controls also stop the page's own script."""
 
 ON_PAGE = frozenset({"login-redirect", "waiting-room", "waiting-room-closed"})
-"""The site's own faults of the page; its others are faults of the page's call."""
-FIRST_AGAIN = frozenset({"repeated-page"})
-"""Faults that damage the first answer, whichever the call is for."""
+"""The site's own faults of the page; all others are faults of its API call."""
+REPEATS_FIRST = frozenset({"repeated-page"})
+"""Faults that return the damaged first response at every offset."""
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 
-_PAGE = COMMON.keys() | ON_PAGE
-_CALL = {
+_PAGE_FAULTS = COMMON.keys() | ON_PAGE
+_CALL_TO_COMMON = {
     "results-empty-body": "empty-body",
     "results-server-error": "server-error",
     "results-rate-limited": "rate-limited",
@@ -88,46 +88,47 @@ _CALL = {
 }
 
 
-def of_page(words: str) -> str | None:
-    """The fault that is played on the page itself."""
-    return words if words in _PAGE else None
+def page_fault(keywords: str) -> str | None:
+    """The fault of the page itself, None without a fault."""
+    return keywords if keywords in _PAGE_FAULTS else None
 
 
-def of_call(words: str, offset: int) -> str | None:
-    """The fault that is played on the page's call for the rows from ``offset``."""
-    if offset == 0 if words in {"login-json-later", "results-empty-later"} else offset and words.endswith("-once"):
+def call_fault(keywords: str, offset: int) -> str | None:
+    """The fault of the page's API call for the rows from ``offset``, None without a fault."""
+    is_later = keywords in {"login-json-later", "results-empty-later"}
+    if offset == 0 if is_later else offset and keywords.endswith("-once"):
         return None
-    if words == "results-empty-later":
+    if keywords == "results-empty-later":
         return "empty-body"
-    if words in _CALL:
-        return _CALL[words]
-    return words if words in _ANSWERS or words.removesuffix("-once") in _DAMAGES else None
+    if keywords in _CALL_TO_COMMON:
+        return _CALL_TO_COMMON[keywords]
+    return keywords if keywords in _ANSWERS or keywords.removesuffix("-once") in _DAMAGES else None
 
 
-def readable(words: str, posts: Sequence[Post], first: int) -> Sequence[Post]:
-    """The posts that can be read in spite of a fault."""
-    if words in {"no-results", "sensitive"}:
+def readable_posts(keywords: str, posts: Sequence[Post], first: int) -> Sequence[Post]:
+    """The posts that can be read despite a fault."""
+    if keywords in {"no-results", "sensitive"}:
         return ()
-    return posts[:first] if words in CUT_SHORT else posts
+    return posts[:first] if keywords in AFTER_FIRST_RESPONSE else posts
 
 
-def damaged_page(name: str, ask: FakeRequest, honest: HonestAnswer) -> Answer:
-    """The answer of a fault of the search page."""
+def damaged_page(name: str, request: FakeRequest, honest: HonestAnswer) -> Answer:
+    """The damaged response of the search page."""
     if name == "login-redirect":
         return 302, {"Location": "/login?redirect_url=%2Fsearch"}, b""
-    if name == "waiting-room" and "_wafchallengeid=42" in ask.headers.get("cookie", ""):
+    if name == "waiting-room" and "_wafchallengeid=42" in request.headers.get("cookie", ""):
         return honest()
     return 200, {}, shortvideo_page.waiting_room(opens=name == "waiting-room")
 
 
 def damaged_results(name: str, honest: HonestAnswer) -> Answer:
-    """The answer of a fault of the page's call."""
+    """The damaged response of the page's API call."""
     if name in _ANSWERS:
         return 200, JSON, _ANSWERS[name]
     status, headers, body = honest()
     answer = orjson.loads(body)
-    found = _DAMAGES[name](answer)
-    return status, headers, found if isinstance(found, bytes) else orjson.dumps(answer)
+    damaged = _DAMAGES[name](answer)
+    return status, headers, damaged if isinstance(damaged, bytes) else orjson.dumps(answer)
 
 
 def _empty(**more: Any) -> bytes:
@@ -181,8 +182,8 @@ def _no_picture_urls(answer: dict[str, Any]) -> None:
         image["imageURL"] = {"urlList": []}
 
 
-def _as_it_is(answer: dict[str, Any]) -> None:
-    """The first answer again is damage enough."""
+def _unchanged(answer: dict[str, Any]) -> None:
+    """Leave the answer unchanged: it is the first one, which is the fault."""
 
 
 _DAMAGES: dict[str, Callable[[dict[str, Any]], bytes | None]] = {
@@ -192,5 +193,5 @@ _DAMAGES: dict[str, Callable[[dict[str, Any]], bytes | None]] = {
     "blind": _blind,
     "missing-author": _missing_author,
     "no-picture-urls": _no_picture_urls,
-    "repeated-page": _as_it_is,
+    "repeated-page": _unchanged,
 }

@@ -1,4 +1,4 @@
-"""The simulated search page: its markup, and the script that fetches the results and signs each call."""
+"""The simulated search page: its HTML, and the script that fetches the results and signs each call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEARCH_SCRIPT = rb"""
     }
     return hash.toString(16).padStart(8, "0");
   };
-  const wall = () => {
+  const showOverlay = () => {
     if (!context.wall || answers < context.wallAfter) return false;
     const box = document.createElement("div");
     box.id = context.wall === "captcha" ? "tiktok-verify-ele" : "loginContainer";
@@ -48,7 +48,7 @@ SEARCH_SCRIPT = rb"""
     }
   };
   const load = async () => {
-    if (busy || !more || wall()) return;
+    if (busy || !more || showOverlay()) return;
     busy = true;
     const query = new URLSearchParams({
       aid: "1988", app_name: "tiktok_web", channel: "tiktok_web", device_platform: "web_pc", from_page: "search",
@@ -62,7 +62,7 @@ SEARCH_SCRIPT = rb"""
       more = Boolean(answer.has_more);
       offset = answer.cursor ?? offset;
       show(answer.item_list ?? []);
-      wall();
+      showOverlay();
     } catch { more = false; }
     busy = false;
     if (main.scrollHeight <= main.clientHeight) load();
@@ -76,7 +76,7 @@ SEARCH_SCRIPT = rb"""
 
 
 def signature(text: str) -> str:
-    """What the script computes: FNV-1a over UTF-16 code units."""
+    """The signature that the script computes: FNV-1a over UTF-16 code units."""
     value = 0x811C9DC5
     units = text.encode("utf-16-le")
     for low, high in zip(units[::2], units[1::2], strict=True):
@@ -84,11 +84,11 @@ def signature(text: str) -> str:
     return f"{value:08x}"
 
 
-def search(keyword: str, nonce: str, wall: tuple[str, int] | None, ask: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
-    """The search page's photo tab. Its script comes from another origin: the same machine by another name."""
-    port = ask.headers.get("host", "").rpartition(":")[2] or "80"
+def search(keyword: str, nonce: str, overlay: tuple[str, int] | None, request: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
+    """The search page's photo tab. Its script has another origin: the same machine by another host name."""
+    port = request.headers.get("host", "").rpartition(":")[2] or "80"
     origin = "" if keyword == "no-script" else f"http://localhost:{port}"
-    kind, after = wall or (None, 0)
+    kind, after = overlay or (None, 0)
     context: dict[str, object] = {"nonce": nonce, "wall": kind, "wallAfter": after, "language": "en", "region": "US"}
     context["abTest"] = {} if light else {f"test_{number}": {"vid": str(number)} for number in range(4000)}
     state = {"__DEFAULT_SCOPE__": {"webapp.app-context": context, "seo.abtest": {"canonical": "/search/photo"}}}
@@ -106,12 +106,12 @@ main{{height:100vh;overflow-y:auto}} article{{height:360px}} {rules}</style>
 
 
 def waiting_room(*, opens: bool) -> bytes:
-    """A page that keeps visitors waiting; its script lets them in, or does not."""
+    """The waiting room; with ``opens`` its script sets the cookie that leads to the search page."""
     script = 'document.cookie = "_wafchallengeid=" + (6 * 7); location.reload();' if opens else ""
     return f"""<html><head><title>Please wait...</title></head><body><p id="cs">Please wait...</p><p id="wci"></p>
 <script>setTimeout(() => {{ {script} }}, 200);</script></body></html>""".encode()
 
 
 def login() -> bytes:
-    """The page of the login."""
+    """The login page."""
     return b'<!DOCTYPE html><html><title>Log in</title><body><div id="loginContainer">Log in</div></body></html>'

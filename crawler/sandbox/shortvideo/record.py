@@ -1,4 +1,4 @@
-"""What is true of the simulated short-video site's posts: the contract's item, from what the site knows."""
+"""The expected records of the simulated short-video site's posts, from its data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from crawler.sandbox.shortvideo.world import Person, Post, Sound
 
 PUBLIC = "https://www.tiktok.com"
-"""The origin that records name, wherever the pages really came from."""
+"""The origin in records, also for pages of the sandbox."""
 
 
 def picture(addresses: list[str], width: int | None = None, height: int | None = None) -> dict[str, Any]:
@@ -24,12 +24,12 @@ NOTHING = picture([])
 
 
 def moment(seconds: int) -> str:
-    """A time as the contract spells it."""
+    """A time in the contract's format."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def record(post: Post) -> dict[str, Any]:
-    """The contract's item, from what the site knows."""
+    """The contract's item of a post."""
     slides = [picture(urls(key), width, height) for key, width, height in post.pictures]
     key, width, height = post.pictures[-1]
     cover = picture(urls(f"{key}-cover"), width, height) if post.covered else slides[0]

@@ -1,4 +1,4 @@
-"""The simulated short-video site's posts as its web calls spell them."""
+"""The simulated short-video site's posts in the format of its web API."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def show_url(post: Post) -> str:
 
 
 def rounded(number: int) -> int:
-    """A figure as the platform shows it: three digits of it."""
+    """A figure rounded to three digits, as shown by the platform."""
     digits = len(str(number)) - 3
     return number if digits <= 1 else round(number, -digits)
 
 
 def item(post: Post) -> dict[str, Any]:
-    """A row of the search's call."""
+    """A row of the search API."""
     found = {
         "id": post.id,
         "desc": post.caption,
@@ -116,7 +116,7 @@ def item(post: Post) -> dict[str, Any]:
 
 
 def anchors() -> list[dict[str, Any]]:
-    """What some posts link to."""
+    """The links of some posts."""
     return [
         {
             "id": "3149762289",

@@ -1,4 +1,4 @@
-"""The simulated short-video site's data: invented posts, and which of them a search finds."""
+"""The simulated short-video site's data: invented posts and search results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 LONG = "long list"
 LONG_ROWS = 130
-"""Rows of the search that goes on for longer than ten pages."""
+"""Rows of the search with more than ten pages."""
 TOP_ID = 7_480_000_000_000_000_000
 
 _HANDLES = ("nora.paints", "tiny_atlas", "käthe", "mossandclay", "user4471", "the.quiet.hour", "بحر", "okoye_eats")
@@ -36,7 +36,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """What plays with a post."""
+    """The sound of a post."""
 
     id: str
     title: str
@@ -48,7 +48,7 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What the site knows of a post; answers and truth are both made from it."""
+    """A post of the site, the source of responses and of expected records."""
 
     id: str
     kind: str
@@ -60,9 +60,9 @@ class Post:
     pictures: tuple[tuple[str, int, int], ...]
     """Key, width and height of each."""
     covered: bool
-    """Whether a cover is named; else it is the first picture."""
+    """Whether the post has a cover of its own; the default is the first picture."""
     rendered: bool
-    """Whether the platform made a slide show of it."""
+    """Whether the platform rendered a slide show of it."""
     sound: Sound | None
     figures: tuple[int, ...]
     """Collected, commented, liked, played, shared, reposted, downloaded, sent."""
@@ -80,17 +80,17 @@ class Posts:
         self.seed = seed
         self.light = light
 
-    @lru_cache(maxsize=64)  # noqa: B019  # worlds live as long as their process
+    @lru_cache(maxsize=64)  # noqa: B019  # sites exist until their process ends
     def posts(self, keyword: str) -> tuple[Post, ...]:
-        """All that a search finds, in the platform's order: also what is no photo post."""
-        rng = random.Random(f"{self.seed}{keyword}")  # noqa: S311  # an invented world, no secret
+        """All results of a search, in the platform's order, including items that are not photo posts."""
+        rng = random.Random(f"{self.seed}{keyword}")  # noqa: S311  # invented data, not a secret
         size = 5 if self.light else LONG_ROWS if keyword == LONG else rng.randint(30, 46)
         return tuple(self._post(rng, number, keyword) for number in range(size))
 
     def _post(self, rng: random.Random, number: int, keyword: str) -> Post:
         who = rng.randrange(len(_HANDLES))
         created = rng.randint(1_600_000_000, 1_790_000_000)
-        # The first row is an ordinary one: whatever else a search finds, it finds a photo post.
+        # The first row is always a visible photo post.
         kind = rng.choices(("photo", "video", "live", "empty"), (88, 8, 2, 2))[0] if number else "photo"
         hidden = bool(number) and rng.random() < 0.03
         likes = round(rng.lognormvariate(8, 2))

@@ -1,4 +1,4 @@
-"""The simulated video site's figures of a channel, and its about panel."""
+"""The figures and the about panel of the simulated video site's channels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def subscribers(channel: Channel) -> tuple[str, int | None]:
-    """The text about subscribers and the number that it states; "" and None where they are hidden."""
+    """The text with the number of subscribers, and this number rounded; "" and None if hidden."""
     if channel.subscribers is None:
         return "", None
     words, number = compact(channel.subscribers, digits=3, lower=channel.lower)
@@ -21,7 +21,7 @@ def subscribers(channel: Channel) -> tuple[str, int | None]:
 
 
 def videos(channel: Channel) -> tuple[str, int]:
-    """The text about the number of items, and the number that it states."""
+    """The text with the number of items, and this number rounded."""
     words, number = (
         compact(channel.total, digits=3, lower=channel.lower)
         if channel.total >= 1000
@@ -31,14 +31,14 @@ def videos(channel: Channel) -> tuple[str, int]:
 
 
 def redirect(link: str, event: str) -> str:
-    """A link as the platform wraps it; its own hosts' are not wrapped."""
+    """A link behind the platform's redirect; links to its own hosts are not redirected."""
     if "music.youtube.com" in link:
         return link
     return f"https://www.youtube.com/redirect?event={event}&redir_token={mark(link)}&q={quote(link, safe='')}"
 
 
 def about_panel(channel: Channel) -> Node:
-    """What the about panel says."""
+    """The about panel."""
     joined = datetime.fromtimestamp(channel.created, UTC)
     words, _ = subscribers(channel)
     node: Node = {

@@ -1,4 +1,4 @@
-"""What is true of the simulated video site, in the contract's words: from its records, not from its pages."""
+"""The expected records of the simulated video site, from its data instead of its pages."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from crawler.sandbox.videosite.about import subscribers, videos
-from crawler.sandbox.videosite.extra import feed_picture, in_feed
+from crawler.sandbox.videosite.extra import feed_items, feed_picture
 from crawler.sandbox.videosite.item import listed_views
 from crawler.sandbox.videosite.page import PUBLIC
 
 if TYPE_CHECKING:
     from crawler.sandbox.videosite.world import Channel, Item
 
-ENRICHED = 15
-"""Further requests that a service makes for one page, by default: the feed once, then single videos."""
+MAX_ENRICHMENTS = 15
+"""The default number of enrichment requests for a page: the feed once, then single videos."""
 LABELS = {"videos": "video", "shorts": "short", "streams": "live"}
 
 Record = dict[str, Any]
 
 
 def sources_of(channel: Channel, page: list[Item], *, first: bool) -> dict[str, str]:
-    """Which source tells more of which items of a page: the feed of the newest, single videos as far as they go."""
-    told: dict[str, str] = {}
-    left = ENRICHED
+    """The source that enriches each item of a page: the feed for the newest, then single videos."""
+    sources: dict[str, str] = {}
+    left = MAX_ENRICHMENTS
     if first:
         left -= 1
         if channel.fault != "no-feed":
             tab = page[0].tab if page else ""
-            newest = {item.id for item in in_feed(channel.items.get(tab, []))}
-            told = {item.id: "feed" for item in page if item.id in newest}
+            newest = {item.id for item in feed_items(channel.items.get(tab, []))}
+            sources = {item.id: "feed" for item in page if item.id in newest}
     if channel.fault in {"no-player", "bot-check"}:
-        return told
+        return sources
     for item in page:
-        if item.id not in told and left > 0:
-            told[item.id] = "video"
+        if item.id not in sources and left > 0:
+            sources[item.id] = "video"
             left -= 1
-    return told
+    return sources
 
 
 def post(channel: Channel, item: Item, source: str) -> Record:
-    """An item as it is known from its list, and from a further source."""
+    """The expected item, from its list and from the source that enriches it."""
     from_feed = channel.fault == "no-playlist"
     playlist = channel.kind in {"gated", "topic"}
     _, listed = listed_views(channel, item, playlist=playlist)
@@ -76,7 +76,7 @@ def post(channel: Channel, item: Item, source: str) -> Record:
 
 
 def _dated(channel: Channel, item: Item) -> bool:
-    """Whether the list itself tells the moment: of what is announced, in the older shapes."""
+    """Whether the list has the date: for announced items, in the older formats."""
     return item.state == "upcoming" and channel.shape != "lockup" and item.tab != "shorts"
 
 
@@ -91,7 +91,7 @@ def _seconds(item: Item, source: str, *, from_feed: bool) -> int | None:
 
 
 def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int | None:
-    """The list's number of a short; else the exact one where a source has it. A feed that says 1 is not believed."""
+    """The list's number for a short, else the exact one if a source has it. A feed with 1 for every item is ignored."""
     if item.tab == "shorts" or not source or item.state == "upcoming":
         return listed
     if source == "feed" and channel.feed_ones:
@@ -100,7 +100,7 @@ def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int
 
 
 def profile(channel: Channel, *, about: bool) -> Record:
-    """A channel, with what its about panel adds."""
+    """The expected channel; ``about`` adds the fields of its about panel."""
     words, number = subscribers(channel)
     shown = channel.kind in {"normal", "topic"}
     handle = channel.handle if shown else ""
@@ -140,8 +140,8 @@ def profile(channel: Channel, *, about: bool) -> Record:
         }
         return record
     if shown:
-        record["external_links"] = list(channel.links)  # as search engines are told them
-    if channel.kind not in {"game", "sport"}:  # the feed tells the second
+        record["external_links"] = list(channel.links)  # from the linked data
+    if channel.kind not in {"game", "sport"}:  # the feed has the second
         record["account_creation_date"] = channel.created
         record["account_creation_date_text"] = datetime.fromtimestamp(channel.created, UTC).date().isoformat()
     return record

@@ -1,4 +1,4 @@
-"""The simulated video site's smaller answers: feed, a video's metadata, what an address leads to, walls."""
+"""The simulated video site's smaller responses: feed, video metadata, resolved addresses, errors and blocks."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _FEED = (
 )
 
 
-def in_feed(items: list[Item]) -> list[Item]:
-    """The items that a feed has: the newest that everybody may see."""
+def feed_items(items: list[Item]) -> list[Item]:
+    """The items of a feed: the newest public ones."""
     return [item for item in items if item.state not in {"members", "upcoming"}][:FEED_LENGTH]
 
 
 def feed(channel: Channel, tab: str | None) -> bytes:
     """The feed of a channel, or of the playlist of one of its tabs."""
     if tab is None:
-        asked, whose = f"channel_id={channel.id}", channel.id[2:]
+        query, feed_id = f"channel_id={channel.id}", channel.id[2:]
         items = sorted((item for items in channel.items.values() for item in items), key=lambda item: -item.published)
-        began = channel.created
+        created = channel.created
     else:
-        whose = PLAYLISTS[tab] + channel.id[2:]
-        asked, items, began = f"playlist_id={whose}", channel.items.get(tab, []), channel.created + 86_400 * 40
+        feed_id = PLAYLISTS[tab] + channel.id[2:]
+        query, items, created = f"playlist_id={feed_id}", channel.items.get(tab, []), channel.created + 86_400 * 40
     author = f"<author><name>{escape(channel.name)}</name><uri>{PUBLIC}/channel/{channel.id}</uri></author>"
     parts = [
         _FEED,
-        f' <link rel="self" href="http://www.youtube.com/feeds/videos.xml?{asked}"/>\n',
-        f" <id>yt:{'channel' if tab is None else 'playlist'}:{whose}</id>\n",
+        f' <link rel="self" href="http://www.youtube.com/feeds/videos.xml?{query}"/>\n',
+        f" <id>yt:{'channel' if tab is None else 'playlist'}:{feed_id}</id>\n",
         f" <yt:channelId>{channel.id[2:]}</yt:channelId>\n <title>{escape(channel.name)}</title>\n",
         f' <link rel="alternate" href="{PUBLIC}/channel/{channel.id}"/>\n {author}\n',
-        f" <published>{datetime.fromtimestamp(began, UTC).isoformat()}</published>\n",
-        *(_entry(channel, item, author) for item in in_feed(items)),
+        f" <published>{datetime.fromtimestamp(created, UTC).isoformat()}</published>\n",
+        *(_entry(channel, item, author) for item in feed_items(items)),
         "</feed>",
     ]
     return "".join(parts).encode()
@@ -73,15 +73,15 @@ def _entry(channel: Channel, item: Item, author: str) -> str:
 
 
 def feed_picture(item: Item) -> str:
-    """The picture that the feed names."""
+    """The URL of the picture in the feed."""
     return f"https://i4.ytimg.com/vi/{item.id}/hqdefault.jpg"
 
 
 def player(channel: Channel, item: Item) -> Node:
-    """A video's metadata, as the player is told them."""
+    """A video's metadata, as in the player's API call."""
     moment = datetime.fromtimestamp(item.published, PACIFIC).isoformat()
     short = item.tab == "shorts"
-    micro: Node = {
+    microformat: Node = {
         "thumbnail": {
             "thumbnails": [{"url": f"https://i.ytimg.com/vi/{item.id}/maxresdefault.jpg", "width": 1280, "height": 720}]
         },
@@ -104,50 +104,50 @@ def player(channel: Channel, item: Item) -> Node:
         "canonicalUrl": f"{PUBLIC}/shorts/{item.id}" if short else f"{PUBLIC}/watch?v={item.id}",
     }
     if item.state not in {"live", "upcoming"}:
-        micro["lengthSeconds"] = str(item.seconds)
+        microformat["lengthSeconds"] = str(item.seconds)
     if item.likes is not None:
-        micro["likeCount"] = str(item.likes)
+        microformat["likeCount"] = str(item.likes)
     if item.state in {"live", "upcoming"}:
-        micro["liveBroadcastDetails"] = {"isLiveNow": item.state == "live", "startTimestamp": moment}
+        microformat["liveBroadcastDetails"] = {"isLiveNow": item.state == "live", "startTimestamp": moment}
     elif item.tab == "streams":
         ended = datetime.fromtimestamp(item.published + item.seconds, UTC).isoformat()
-        micro["liveBroadcastDetails"] = {"isLiveNow": False, "startTimestamp": moment, "endTimestamp": ended}
+        microformat["liveBroadcastDetails"] = {"isLiveNow": False, "startTimestamp": moment, "endTimestamp": ended}
     return {
         "playabilityStatus": {"status": "UNPLAYABLE" if item.state == "members" else "OK"},
         "videoDetails": {"videoId": item.id},
-        "microformat": {"playerMicroformatRenderer": micro},
+        "microformat": {"playerMicroformatRenderer": microformat},
     }
 
 
 def bot_check() -> Node:
-    """What the player is told where the site takes it for a bot."""
+    """The player's response with a bot check."""
     reason = "Sign in to confirm you’re not a bot"
     return {"responseContext": {}, "playabilityStatus": {"status": "LOGIN_REQUIRED", "reason": reason}}
 
 
 def resolved(channel: Channel, url: str) -> Node:
-    """Which channel an address leads to."""
+    """The channel that an address leads to."""
     web = linked(url, "CHANNEL") | {"apiUrl": "/youtubei/v1/browse"}
     endpoint = command("resolve", web=web, browseEndpoint={"browseId": channel.id, "params": "EgC4AQDyBgQKAjIA"})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
     return {"responseContext": answer_context("", heavy=False), "endpoint": endpoint}
 
 
-def sent_on(url: str) -> Node:
-    """To which other address an address leads."""
+def redirected(url: str) -> Node:
+    """The other address that an address leads to."""
     endpoint = command("resolve", web=linked(url, "UNKNOWN", 83_769, api=False), urlEndpoint={"url": url})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
     return {"responseContext": answer_context("", heavy=False), "endpoint": endpoint}
 
 
 def refused(code: int, message: str, status: str) -> Node:
-    """The answer of a call that failed."""
+    """The response of a failed API call."""
     error = {"message": message, "domain": "global", "reason": status.lower()}
     return {"error": {"code": code, "message": message, "errors": [error], "status": status}}
 
 
 def alert(channel: str, words: str, kind: str = "ERROR") -> Node:
-    """A channel that is not shown, with the reason."""
+    """The response for an unavailable channel, with an alert."""
     picture = {"thumbnails": [{"url": "https://yt3.ggpht.com/a/default-user=s100", "width": 100, "height": 100}]}
     return {
         "responseContext": answer_context(channel, heavy=False),
@@ -158,7 +158,7 @@ def alert(channel: str, words: str, kind: str = "ERROR") -> Node:
 
 
 def age_gate(channel: Channel) -> Node:
-    """What stands instead of a channel for adults."""
+    """The age gate of a channel for adults."""
     gate = {
         "channelTitle": channel.name,
         "avatar": {"thumbnails": [{"url": channel.avatar, "width": 144, "height": 144}]},
@@ -175,7 +175,7 @@ def age_gate(channel: Channel) -> Node:
 
 
 def topic(channel: Channel, home: Node) -> Node:
-    """A channel that the site makes itself, of a game or of a sport: no metadata, a header of its own."""
+    """A generated channel of a game or a sport: a special header, and no metadata."""
     url = f"/channel/{channel.id}/featured"
     tab = {
         "tabRenderer": {
@@ -198,12 +198,12 @@ def topic(channel: Channel, home: Node) -> Node:
         data["microformat"] = {"microformatDataRenderer": canonical | {"familySafe": channel.safe}}
         return data
     words, _ = subscribers(channel)
-    asked = {"buttonRenderer": {"navigationEndpoint": {"subscribeEndpoint": {"channelId": channel.id}}}}
+    subscribe = {"buttonRenderer": {"navigationEndpoint": {"subscribeEndpoint": {"channelId": channel.id}}}}
     shown = {
         "title": simple(channel.name),
         "avatar": {"thumbnails": [{"url": channel.avatar.removeprefix("https:"), "width": 240, "height": 240}]},
         "subtitle": simple(words),
-        "subscribeButton": asked | {"subscribeButtonRenderer": {"channelId": channel.id}},
+        "subscribeButton": subscribe | {"subscribeButtonRenderer": {"channelId": channel.id}},
     }
     data["header"] = {
         "carouselHeaderRenderer": {"contents": [{"carouselItemRenderer": {}}, {"topicChannelDetailsRenderer": shown}]}
@@ -212,7 +212,7 @@ def topic(channel: Channel, home: Node) -> Node:
 
 
 def appended(browse: str, rows: list[Node], *, place: str = "onResponseReceivedActions", heavy: bool = True) -> Node:
-    """A further page of a list."""
+    """A continuation page of a list."""
     added = {"continuationItems": rows, "targetId": f"browse-feed{browse}"}
     return {
         "responseContext": answer_context(browse, len(rows), heavy=heavy),
@@ -222,14 +222,14 @@ def appended(browse: str, rows: list[Node], *, place: str = "onResponseReceivedA
 
 
 def opened_about(channel: Channel) -> Node:
-    """The about panel as it comes with its own page."""
+    """The about panel as part of its own page."""
     section = {"itemSectionRenderer": {"contents": [about_panel(channel)]}}
     panel = {"engagementPanelSectionListRenderer": {"content": {"sectionListRenderer": {"contents": [section]}}}}
     return command("about", showEngagementPanelEndpoint={"engagementPanel": panel})
 
 
 def person(channel: Channel) -> Node:
-    """The channel as its page describes it to search engines."""
+    """The channel in the linked data of its page."""
     _, number = subscribers(channel)
     main: Node = {
         "@type": "Person",

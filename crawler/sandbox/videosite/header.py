@@ -8,6 +8,7 @@ from crawler.sandbox.videosite.about import redirect, subscribers, videos
 from crawler.sandbox.videosite.parts import (
     SIGN_IN,
     Node,
+    accessibility_label,
     button,
     command,
     context,
@@ -18,7 +19,6 @@ from crawler.sandbox.videosite.parts import (
     posted,
     runs,
     simple,
-    spoken,
     uuid,
     view_button,
 )
@@ -33,7 +33,7 @@ _STYLES = {"verified": "BADGE_STYLE_TYPE_VERIFIED", "artist": "BADGE_STYLE_TYPE_
 
 
 def header(channel: Channel, *, heavy: bool) -> Node:
-    """The header of a channel's page, as its time has it."""
+    """The header of a channel's page, in the current or the older format."""
     if channel.header == "tabbed":
         return {"c4TabbedHeaderRenderer": _tabbed(channel, heavy=heavy)}
     return {
@@ -126,7 +126,7 @@ def _rows(channel: Channel) -> list[Node]:
 
 
 def about_token(channel: Channel) -> str:
-    """What opens the about panel; the same of each way to open it."""
+    """The token of the about panel, the same in all links to it."""
     return f"about-{channel.id}"
 
 
@@ -143,13 +143,16 @@ def _opened(channel: Channel) -> Node:
         "close",
         icon={"iconType": "CLOSE"},
         accessibility={"label": "Close"},
-        accessibilityData=spoken("Close")["accessibility"],
+        accessibilityData=accessibility_label("Close")["accessibility"],
         command=close,
     )
-    asked = {"token": about_token(channel), "request": "CONTINUATION_REQUEST_TYPE_BROWSE"}
-    going_on = command("about", web=posted("browse"), continuationCommand=asked)
+    next_page = {"token": about_token(channel), "request": "CONTINUATION_REQUEST_TYPE_BROWSE"}
+    next_command = command("about", web=posted("browse"), continuationCommand=next_page)
     item = {
-        "continuationItemRenderer": {"trigger": "CONTINUATION_TRIGGER_ON_ITEM_SHOWN", "continuationEndpoint": going_on}
+        "continuationItemRenderer": {
+            "trigger": "CONTINUATION_TRIGGER_ON_ITEM_SHOWN",
+            "continuationEndpoint": next_command,
+        }
     }
     named = {"surface": "ENGAGEMENT_PANEL_SURFACE_BROWSE", "tag": uuid(channel.id)}
     section = {
@@ -258,14 +261,14 @@ def _signed_in(channel: Channel, words: str) -> Node:
 
 
 def _actions(channel: Channel) -> Node:
-    asked = {"innertubeCommand": _signed_in(channel, "subscribe to")}
+    on_tap = {"innertubeCommand": _signed_in(channel, "subscribe to")}
     subscribe = view_button(
         "MONO",
         "FILLED",
         "DEFAULT",
         "subscribe",
         title="Subscribe",
-        onTap=asked,
+        onTap=on_tap,
         accessibilityText="Subscribe",
         isFullWidth=False,
     )
@@ -278,7 +281,7 @@ def _actions(channel: Channel) -> Node:
     join = view_button(
         *("MONO", "OUTLINE", "DEFAULT", "join"),
         title="Join",
-        onTap=asked,
+        onTap=on_tap,
         iconName="JOIN",
         accessibilityId="sponsor-button",
         targetId="sponsorships-button",
@@ -307,7 +310,7 @@ def _tabbed(channel: Channel, *, heavy: bool) -> Node:
     if channel.handle:
         node["channelHandleText"] = runs(f"@{channel.handle}")
     if words:
-        node["subscriberCountText"] = simple(words) | spoken(words)
+        node["subscriberCountText"] = simple(words) | accessibility_label(words)
     if channel.badge:
         badge = {
             "icon": {"iconType": "CHECK_CIRCLE_THICK"},
@@ -321,7 +324,7 @@ def _tabbed(channel: Channel, *, heavy: bool) -> Node:
         node["banner"] = {"thumbnails": images(channel.banner, *_BANNERS)}
     if heavy:
         pictures = {"thumbnails": images(channel.avatar, (320, 88))}
-        asked = button(
+        subscribe = button(
             "STYLE_DESTRUCTIVE",
             "subscribe",
             text=runs("Subscribe"),
@@ -334,7 +337,7 @@ def _tabbed(channel: Channel, *, heavy: bool) -> Node:
                 web=linked(channel.path),
                 browseEndpoint={"browseId": channel.id, "canonicalBaseUrl": channel.path},
             ),
-            "subscribeButton": asked,
+            "subscribeButton": subscribe,
             "tvBanner": pictures,
             "mobileBanner": pictures,
             "headerLinks": {"channelHeaderLinksRenderer": {"primaryLinks": links[:1], "secondaryLinks": links[1:]}},

@@ -1,4 +1,4 @@
-"""The simulated video site's items as its lists show them, in each shape of the last years."""
+"""The simulated video site's items in its lists, in every format of the last years."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from crawler.sandbox.videosite.parts import (
     QUIET,
     Node,
+    accessibility_label,
     ago,
     button,
     clock,
@@ -24,7 +25,6 @@ from crawler.sandbox.videosite.parts import (
     share,
     sheet,
     simple,
-    spoken,
     view_button,
     watch,
 )
@@ -51,7 +51,7 @@ def row(channel: Channel, item: Item, *, heavy: bool) -> Node:
 
 
 def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tuple[str, int | None]:
-    """The text about views in a list, and the number that it states; "" and None where the list has none."""
+    """The text with the views in a list, and this number rounded; "" and None if the list has none."""
     if item.state == "live":
         return f"{item.views % 9_000 + 5:,} watching", None
     if item.state == "upcoming":
@@ -67,18 +67,18 @@ def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tup
 
 
 def length(item: Item) -> str:
-    """What stands on the picture."""
+    """The text on the picture."""
     return {"live": "LIVE", "upcoming": "Upcoming"}.get(item.state, clock(item.seconds))
 
 
 def age(item: Item) -> str:
-    """When it was, as lists say it."""
+    """The age of an item, as written in lists."""
     words = ago(NOW - item.published)
     return f"Streamed {words}" if item.tab == "streams" else words
 
 
 def lockup(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """The shape since 2026."""
+    """The format since 2026."""
     badge: Node = {
         "text": length(item),
         "badgeStyle": f"THUMBNAIL_OVERLAY_BADGE_STYLE_{'LIVE' if item.state == 'live' else 'DEFAULT'}",
@@ -193,15 +193,15 @@ def _menu_button(item: Item) -> Node:
 
 
 def video(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """The shape until 2026, also of grids until 2022."""
+    """The format until 2026, also of grids until 2022."""
     views, _ = listed_views(channel, item)
     style = {"live": "LIVE", "upcoming": "UPCOMING"}.get(item.state, "DEFAULT")
-    words = simple(length(item)) | spoken(length(item))
+    words = simple(length(item)) | accessibility_label(length(item))
     overlays: list[Node] = [{"thumbnailOverlayTimeStatusRenderer": {"text": words, "style": style}}]
     node: Node = {
         "videoId": item.id,
         "thumbnail": {"thumbnails": images(item.picture, (168, 94), (336, 188))},
-        "title": runs(item.title) | spoken(f"{item.title} by {channel.name}"),
+        "title": runs(item.title) | accessibility_label(f"{item.title} by {channel.name}"),
         "navigationEndpoint": watch(item.id, "tap"),
         "trackingParams": mark("video", item.id),
         "thumbnailOverlays": overlays,
@@ -212,16 +212,16 @@ def video(channel: Channel, item: Item, *, heavy: bool) -> Node:
     if item.state in {"live", "upcoming"}:
         number, _, what = views.partition(" ")
         node["viewCountText"] = runs(number, f" {what}")
-        node["shortViewCountText"] = runs(number, f" {what}") | spoken(views)
+        node["shortViewCountText"] = runs(number, f" {what}") | accessibility_label(views)
     elif views:
         node["viewCountText"] = simple(views)
-        node["shortViewCountText"] = simple(f"{compact(item.views)[0]} views") | spoken(views)
+        node["shortViewCountText"] = simple(f"{compact(item.views)[0]} views") | accessibility_label(views)
     if item.state == "upcoming":
-        told = runs("Scheduled for ", "DATE_PLACEHOLDER")
+        event_text = runs("Scheduled for ", "DATE_PLACEHOLDER")
         node["upcomingEventData"] = {
             "startTime": str(item.published),
             "isReminderSet": False,
-            "upcomingEventText": told,
+            "upcomingEventText": event_text,
         }
     if item.state == "premium":
         badge = {"style": "BADGE_STYLE_TYPE_PREMIUM", "label": "Premium", "trackingParams": mark("premium", item.id)}
@@ -270,7 +270,9 @@ def _menu(item: Item) -> Node:
         {"menuServiceItemDownloadRenderer": download},
         line("Share", "SHARE", share(item.id)),
     ]
-    return {"menuRenderer": {"items": lines, "trackingParams": mark("menu", item.id)} | spoken("Action menu")}
+    return {
+        "menuRenderer": {"items": lines, "trackingParams": mark("menu", item.id)} | accessibility_label("Action menu")
+    }
 
 
 def _toggle_overlay(item: Item) -> Node:
@@ -284,41 +286,44 @@ def _toggle_overlay(item: Item) -> Node:
             "toggledTooltip": "Added",
             "untoggledServiceEndpoint": added,
             "toggledServiceEndpoint": edit(item.id, remove=True),
-            "untoggledAccessibility": spoken("Watch Later")["accessibility"],
-            "toggledAccessibility": spoken("Added")["accessibility"],
+            "untoggledAccessibility": accessibility_label("Watch Later")["accessibility"],
+            "toggledAccessibility": accessibility_label("Added")["accessibility"],
             "trackingParams": mark("toggle", item.id),
         }
     }
 
 
 def playlist_video(channel: Channel, item: Item) -> Node:
-    """The shape in playlists."""
+    """The format in playlists."""
     views, _ = listed_views(channel, item, playlist=True)
-    told = [views, " • ", age(item)] if views else [age(item)]
+    video_info = [views, " • ", age(item)] if views else [age(item)]
     node: Node = {
         "videoId": item.id,
         "thumbnail": {"thumbnails": images(item.picture, (168, 94), (336, 188))},
-        "title": runs(item.title) | spoken(item.title),
+        "title": runs(item.title) | accessibility_label(item.title),
         "navigationEndpoint": watch(item.id, "list"),
         "trackingParams": mark("list", item.id),
         "isPlayable": True,
-        "videoInfo": runs(*told),
+        "videoInfo": runs(*video_info),
     }
     if item.state not in {"live", "upcoming"}:
-        node["lengthText"] = simple(clock(item.seconds)) | spoken(clock(item.seconds))
+        node["lengthText"] = simple(clock(item.seconds)) | accessibility_label(clock(item.seconds))
         node["lengthSeconds"] = str(item.seconds)
     return {"playlistVideoRenderer": node}
 
 
-def continuation(token: str, shape: str) -> Node:
-    """The last row of a list that goes on."""
-    asked = {"token": token, "request": "CONTINUATION_REQUEST_TYPE_BROWSE"}
-    going_on = command(token[-20:], web=posted("browse"), continuationCommand=asked)
-    if shape == "view":
-        return {"continuationItemViewModel": {"continuationCommand": {"innertubeCommand": going_on}}}
-    if shape == "button":
-        shown = button("STYLE_DEFAULT", token[-20:], command=going_on, text=simple("Show more"))
+def continuation(token: str, ending: str) -> Node:
+    """The last row of a list with a next page."""
+    next_page = {"token": token, "request": "CONTINUATION_REQUEST_TYPE_BROWSE"}
+    next_command = command(token[-20:], web=posted("browse"), continuationCommand=next_page)
+    if ending == "view":
+        return {"continuationItemViewModel": {"continuationCommand": {"innertubeCommand": next_command}}}
+    if ending == "button":
+        shown = button("STYLE_DEFAULT", token[-20:], command=next_command, text=simple("Show more"))
         return {"continuationItemRenderer": {"trigger": "CONTINUATION_TRIGGER_ON_ITEM_SHOWN", "button": shown}}
     return {
-        "continuationItemRenderer": {"trigger": "CONTINUATION_TRIGGER_ON_ITEM_SHOWN", "continuationEndpoint": going_on}
+        "continuationItemRenderer": {
+            "trigger": "CONTINUATION_TRIGGER_ON_ITEM_SHOWN",
+            "continuationEndpoint": next_command,
+        }
     }

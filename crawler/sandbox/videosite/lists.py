@@ -1,4 +1,4 @@
-"""The simulated video site's lists: a channel's tabs, the pages of each, and the tokens of further pages."""
+"""The simulated video site's lists: the tabs of a channel, their pages, and the tokens of next pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def tab_data(channel: Channel, tab: str, *, heavy: bool) -> Node:
-    """The data of a channel's page with one tab open, as far as it shows it."""
+    """The data of a channel's page with one tab open, or the first tab if the channel lacks it."""
     if channel.kind == "gated":
         return extra.age_gate(channel)
     if channel.kind in {"game", "sport"}:
@@ -44,14 +44,14 @@ def items_of(channel: Channel, tab: str, number: int) -> list[Item]:
 
 
 def token_after(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
-    """The token of the page after this one, "" after the last."""
+    """The token of the next page, "" on the last page."""
     if number + 1 >= len(channel.sizes(tab)):
         return ""
     return token(channel, tab, 1 if channel.fault == "loop" else number + 1, heavy=heavy)
 
 
 def rows_of(channel: Channel, tab: str, number: int, *, heavy: bool) -> list[Node]:
-    """The rows of a page of a list, and the row that leads to the next page."""
+    """The rows of a page of a list, including the row that leads to the next page."""
     listed = items_of(channel, tab, number)
     if channel.kind in {"gated", "topic"}:
         rows = [_playlist_row(channel, item, heavy=heavy) for item in listed]
@@ -75,14 +75,14 @@ def _playlist_row(channel: Channel, item: Item, *, heavy: bool) -> Node:
 
 
 def token(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
-    """The site's token of a page: opaque to everybody else, and as long as the real ones."""
+    """The site's token of a page: opaque to clients, and as long as real ones."""
     body = urlsafe_b64encode(orjson.dumps({"c": channel.id, "t": tab, "p": number})).decode().rstrip("=")
     padding = mark(channel.id, tab, number, size=64) * (40 if tab == "shorts" else 24) if heavy else ""
     return quote(f"4qmFsg{body}=={padding}")
 
 
 def read_token(text: object) -> dict[str, Any]:
-    """What a token says, {} for one of somebody else."""
+    """The content of a token, {} for a foreign token."""
     body = unquote(str(text)).removeprefix("4qmFsg").partition("==")[0]
     try:
         found = orjson.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))

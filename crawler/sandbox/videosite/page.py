@@ -10,6 +10,7 @@ import orjson
 from crawler.sandbox.videosite.header import header
 from crawler.sandbox.videosite.parts import (
     Node,
+    accessibility_label,
     button,
     command,
     linked,
@@ -17,7 +18,6 @@ from crawler.sandbox.videosite.parts import (
     posted,
     runs,
     simple,
-    spoken,
     uuid,
 )
 from crawler.sandbox.videosite.topbar import topbar
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PUBLIC = "https://www.youtube.com"
 VERSION = "2.20260801.03.00"
-"""Of the web client, as the pages tell it."""
+"""Version of the web client in the pages."""
 
 TABS = {
     "featured": ("Home", "EghmZWF0dXJlZPIGBAoCMgA%3D"),
@@ -37,22 +37,22 @@ TABS = {
     "playlists": ("Playlists", "EglwbGF5bGlzdHPyBgQKAkIA"),
     "posts": ("Posts", "EgVwb3N0c_IGBAoCSgA%3D"),
 }
-"""The last word of a tab's URL -> its title, and what the site's own call names it by."""
+"""Last segment of a tab's URL -> its title, and its ``params`` in API calls."""
 
 
 def answer_context(browse: str, *of: object, heavy: bool = True) -> Node:
-    """What every answer says about itself."""
-    told = [("browse_id", browse), ("browse_id_prefix", ""), ("logged_in", "0")]
-    params = [{"key": key, "value": value} for key, value in told]
+    """The context that every response contains."""
+    values = [("browse_id", browse), ("browse_id_prefix", ""), ("logged_in", "0")]
+    params = [{"key": key, "value": value} for key, value in values]
     node: Node = {"serviceTrackingParams": [{"service": "GFEEDBACK", "params": params}]}
     if heavy:
-        own = [{"key": "c", "value": "WEB"}, {"key": "cver", "value": VERSION}, {"key": "hl", "value": "en"}]
+        client = [{"key": "c", "value": "WEB"}, {"key": "cver", "value": VERSION}, {"key": "hl", "value": "en"}]
         node |= {
             "visitorData": mark("visitor", *of, size=40),
             "serviceTrackingParams": [
                 {"service": "GFEEDBACK", "params": [{"key": "route", "value": "channel.videos"}, *params]},
                 {"service": "GOOGLE_HELP", "params": params[:2]},
-                {"service": "CSI", "params": own},
+                {"service": "CSI", "params": client},
             ],
             "maxAgeSeconds": 300,
             "mainAppWebResponseContext": {"loggedOut": True, "trackingParam": mark("main", *of, size=60)},
@@ -92,8 +92,8 @@ def channel_data(channel: Channel, selected: str, content: Node, *, heavy: bool)
 
 def _tab_endpoint(channel: Channel, name: str, params: str) -> Node:
     base = channel.path
-    asked = {"browseId": channel.id, "params": params, "canonicalBaseUrl": base}
-    return command(channel.id, name, web=linked(f"{base}/{name}"), browseEndpoint=asked)
+    endpoint = {"browseId": channel.id, "params": params, "canonicalBaseUrl": base}
+    return command(channel.id, name, web=linked(f"{base}/{name}"), browseEndpoint=endpoint)
 
 
 def _tab(channel: Channel, name: str, content: Node | None) -> Node:
@@ -132,14 +132,14 @@ def grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> Node:
 
 
 def nothing(words: str, channel: Channel) -> Node:
-    """A tab without anything."""
+    """An empty tab."""
     message = {"messageRenderer": {"text": simple(words), "trackingParams": mark("message", channel.id)}}
     section = {"itemSectionRenderer": {"contents": [message], "trackingParams": mark("empty", channel.id)}}
     return {"sectionListRenderer": {"contents": [section], "trackingParams": mark("list", channel.id)}}
 
 
 def home(channel: Channel) -> Node:
-    """The tab that is shown where the one asked for does not exist. Its shelf opens another channel's about panel."""
+    """The home tab, shown if the requested tab does not exist. Its shelf has another channel's about panel."""
     token = mark("about of another channel", channel.id, size=60)
     panel = {"continuationItemRenderer": {"continuationEndpoint": {"continuationCommand": {"token": token}}}}
     opened = command(channel.id, "shelf", showEngagementPanelEndpoint={"engagementPanel": panel})
@@ -155,7 +155,7 @@ def home(channel: Channel) -> Node:
 
 
 def _chips(channel: Channel, tab: str, target: str) -> Node:
-    def asked(order: str) -> Node:
+    def sort_command(order: str) -> Node:
         reload = command(order, showReloadUiCommand={"targetId": target})
         token = mark(channel.id, tab, order, size=60)
         return {"token": token, "request": "CONTINUATION_REQUEST_TYPE_BROWSE", "command": reload}
@@ -169,7 +169,9 @@ def _chips(channel: Channel, tab: str, target: str) -> Node:
                     "selected": order == "Latest",
                     "displayType": "CHIP_VIEW_MODEL_DISPLAY_TYPE_UNSPECIFIED",
                     "tapCommand": {
-                        "innertubeCommand": command(order, web=posted("browse"), continuationCommand=asked(order))
+                        "innertubeCommand": command(
+                            order, web=posted("browse"), continuationCommand=sort_command(order)
+                        )
                     },
                     "accessibilityLabel": order,
                     "loggingDirectives": {"trackingParams": mark(order, channel.id), "visibility": {"types": "12"}},
@@ -182,7 +184,7 @@ def _chips(channel: Channel, tab: str, target: str) -> Node:
         {
             "chipCloudChipRenderer": {
                 "text": simple(order),
-                "navigationEndpoint": command(order, web=posted("browse"), continuationCommand=asked(order)),
+                "navigationEndpoint": command(order, web=posted("browse"), continuationCommand=sort_command(order)),
                 "trackingParams": mark(order, channel.id),
                 "isSelected": order == "Latest",
             }
@@ -192,7 +194,7 @@ def _chips(channel: Channel, tab: str, target: str) -> Node:
     arrow = {
         "icon": {"iconType": "CHEVRON_RIGHT"},
         "tooltip": "Next",
-        "accessibilityData": spoken("Next")["accessibility"],
+        "accessibilityData": accessibility_label("Next")["accessibility"],
     }
     bar = {
         "contents": contents,
@@ -215,7 +217,7 @@ def _sub_menu(channel: Channel, tab: str) -> Node:
     orders = [line(title, key="navigationEndpoint") | {"trackingParams": mark(title)} for title in ("Popular", "Date")]
     sort = {"subMenuItems": orders, "title": "Sort by", "icon": {"iconType": "SORT"}, "trackingParams": mark("sort")}
     kinds = [line(title, key="endpoint") for title in ("Uploads", "Past live streams")]
-    setting = {"sortFilterSubMenuRenderer": sort | spoken("Sort by")}
+    setting = {"sortFilterSubMenuRenderer": sort | accessibility_label("Sort by")}
     return {"channelSubMenuRenderer": {"contentTypeSubMenuItems": kinds, "sortSetting": setting}}
 
 
@@ -242,7 +244,7 @@ def _metadata(channel: Channel) -> Node:
 
 
 def shuffled(channel: Channel) -> list[str]:
-    """The country codes in no order, as every answer has them."""
+    """The country codes in random order, as in real responses."""
     codes = list(channel.codes)
     random.Random(channel.id).shuffle(codes)  # noqa: S311  # an invented order
     return codes
@@ -280,7 +282,7 @@ def _microformat(channel: Channel) -> Node:
 
 
 def document(title: str, data: object, *, person: Node | None = None, player: Node | None = None) -> bytes:
-    """A page with its data, as the site renders it; ``data`` may be bytes that are no data."""
+    """An HTML page with its data; ``data`` may be bytes that are not valid JSON."""
     block = data if isinstance(data, bytes) else orjson.dumps(data)
     config = orjson.dumps(
         {"INNERTUBE_CONTEXT_CLIENT_VERSION": VERSION, "INNERTUBE_CONTEXT_HL": "en", "VISITOR_DATA": mark("visitor")}

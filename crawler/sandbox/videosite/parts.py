@@ -1,4 +1,4 @@
-"""Building blocks of the simulated video site's data: commands, buttons, menus, as its pages are full of them."""
+"""Building blocks of the simulated video site's data: commands, buttons and menus."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 Node = dict[str, Any]
 
 QUIET: Node = {"sendPost": True}
-"""The metadata of clicks that only the page itself hears."""
+"""The metadata of clicks that only the page handles."""
 SIGN_IN = "https://accounts.google.com/ServiceLogin?service=youtube&passive=true&hl=en"
 
 
 def mark(*of: object, size: int = 27) -> str:
-    """A meaningless token of the kind that stands on every part of a page; the same for the same things."""
+    """A meaningless tracking token, as on every part of a page; equal for equal arguments."""
     return urlsafe_b64encode(blake2b(repr(of).encode(), digest_size=min(size, 64)).digest()).decode()
 
 
 def uuid(*of: object) -> str:
-    """The same in the form of a UUID."""
+    """A tracking token in the form of a UUID."""
     digits = blake2b(repr(of).encode(), digest_size=16).hexdigest()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def logged(*of: object, spec: bool = False) -> Node:
-    """What the page's own logging wants to know of a part."""
+    """The logging directives of a part of the page."""
     directives: Node = {"trackingParams": mark(*of), "visibility": {"types": "12"}}
     if spec:
         directives["clientVeSpec"] = {"uiType": 184_974, "veCounter": 468_937_718}
@@ -33,12 +33,12 @@ def logged(*of: object, spec: bool = False) -> Node:
 
 
 def context(*of: object, spec: bool = False) -> Node:
-    """The same in its usual wrapping."""
+    """The logging directives in their usual wrapper."""
     return {"loggingContext": {"loggingDirectives": logged(*of, spec=spec)}}
 
 
 def command(*of: object, web: Node | None = None, **endpoint: Any) -> Node:
-    """Something that a click does."""
+    """A command that a click runs."""
     node: Node = {"clickTrackingParams": mark("click", *of)}
     if web is not None:
         node["commandMetadata"] = {"webCommandMetadata": web}
@@ -46,7 +46,7 @@ def command(*of: object, web: Node | None = None, **endpoint: Any) -> Node:
 
 
 def posted(api: str) -> Node:
-    """The metadata of a click that calls the site."""
+    """The metadata of a click that calls the API."""
     return {"sendPost": True, "apiUrl": f"/youtubei/v1/{api}"}
 
 
@@ -93,7 +93,7 @@ def queue(video: str, *of: object, opens: bool = True) -> Node:
 
 
 def edit(video: str, *, remove: bool = False) -> Node:
-    """A click that puts a video on the list for later, or takes it off."""
+    """A click that adds a video to the watch-later list, or removes it."""
     action = (
         {"action": "ACTION_REMOVE_VIDEO_BY_VIDEO_ID", "removedVideoId": video}
         if remove
@@ -167,7 +167,7 @@ def entry(title: str, icon: str, tapped: Node, *of: object) -> Node:
 
 
 def feedback(*of: object) -> Node:
-    """A click that tells the site what somebody thinks of it."""
+    """A click that opens the feedback form."""
     data = {"userFeedbackEndpointProductSpecificValueData": {"key": "video_id", "value": str(of[0])}}
     return command(*of, web={"ignoreNavigation": True}, userFeedbackEndpoint={"additionalDatas": [data]})
 
@@ -187,13 +187,13 @@ def runs(*parts: str) -> Node:
     return {"runs": [{"text": part} for part in parts]}
 
 
-def spoken(words: str) -> Node:
-    """What a screen reader says."""
+def accessibility_label(words: str) -> Node:
+    """The label for screen readers."""
     return {"accessibility": {"accessibilityData": {"label": words}}}
 
 
 def compact(number: int, *, digits: int = 2, lower: bool = False) -> tuple[str, int]:
-    """A number as the site rounds it down, and the number that this states: 43,712 is "43K", 43,000."""
+    """A number in the site's short form, rounded down, and the rounded number: 43,712 is "43K", 43,000."""
     for unit, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
         if number >= unit:
             places = max(0, digits - len(str(number // unit)))
@@ -205,14 +205,14 @@ def compact(number: int, *, digits: int = 2, lower: bool = False) -> tuple[str, 
 
 
 def clock(seconds: int) -> str:
-    """A length as players write it."""
+    """A length in the format of players."""
     hours, rest = divmod(seconds, 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
 def ago(seconds: int) -> str:
-    """An age as lists write it."""
+    """An age in the format of lists."""
     for unit, name in ((31_536_000, "year"), (2_592_000, "month"), (604_800, "week"), (86_400, "day"), (3_600, "hour")):
         if seconds >= unit:
             number = seconds // unit

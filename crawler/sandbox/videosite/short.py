@@ -1,4 +1,4 @@
-"""The simulated video site's shorts as its lists show them, in both shapes."""
+"""The simulated video site's shorts in its lists, in both formats."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from crawler.sandbox.videosite.parts import (
     QUIET,
     Node,
+    accessibility_label,
     command,
     compact,
     entry,
@@ -19,7 +20,6 @@ from crawler.sandbox.videosite.parts import (
     runs,
     sheet,
     simple,
-    spoken,
 )
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 def short(item: Item, *, heavy: bool, playlist: bool = False) -> Node:
-    """The shape of shorts since 2024; in playlists without the text about views."""
+    """The format of shorts since 2024; in playlists without the text with the views."""
     words, _ = compact(item.views)
     overlay: Node = {"primaryText": {"content": item.title}}
     if item.state != "hidden" and not playlist:
         overlay["secondaryText"] = {"content": f"{words} views" if item.views else "No views"}
-    said = "" if item.state == "hidden" else f", {_said(words)} views" if item.views else ", No views"
+    spoken_views = "" if item.state == "hidden" else f", {_in_words(words)} views" if item.views else ", No views"
     node: Node = {
         "entityId": mark(item.id, "hash", size=8) if playlist else f"shorts-shelf-item-{item.id}",
-        "accessibilityText": f"{item.title}{said} - play Short",
+        "accessibilityText": f"{item.title}{spoken_views} - play Short",
         "onTap": {"innertubeCommand": _reel_watch(item, heavy=heavy)},
         "thumbnailViewModel": {"thumbnailViewModel": {"image": {"sources": images(item.picture, (405, 720))}}},
         "overlayMetadata": overlay,
@@ -62,8 +62,8 @@ def short(item: Item, *, heavy: bool, playlist: bool = False) -> Node:
     return {"shortsLockupViewModel": node}
 
 
-def _said(words: str) -> str:
-    """A rounded number as it is read out."""
+def _in_words(words: str) -> str:
+    """A rounded number in words, for screen readers."""
     for letter, scale in (("K", "thousand"), ("M", "million"), ("B", "billion")):
         if words.endswith(letter):
             return f"{words[:-1]} {scale}"
@@ -71,7 +71,7 @@ def _said(words: str) -> str:
 
 
 def reel(item: Item, *, heavy: bool) -> Node:
-    """The shape of shorts until 2024."""
+    """The format of shorts until 2024."""
     words, _ = compact(item.views)
     node: Node = {
         "videoId": item.id,
@@ -82,19 +82,19 @@ def reel(item: Item, *, heavy: bool) -> Node:
         "style": "REEL_ITEM_STYLE_AVATAR_CIRCLE",
         "videoType": "REEL_VIDEO_TYPE_VIDEO",
         "loggingDirectives": logged("reel", item.id) | {"enableDisplayloggerExperiment": True},
-    } | spoken(f"{item.title} - play Short")
+    } | accessibility_label(f"{item.title} - play Short")
     if item.state != "hidden":
         views = f"{words} views" if item.views else "No views"
-        node["viewCountText"] = simple(views) | spoken(views)
+        node["viewCountText"] = simple(views) | accessibility_label(views)
     if heavy:
         line = {
             "text": runs("Send feedback"),
             "icon": {"iconType": "FEEDBACK"},
             "navigationEndpoint": feedback(item.id),
             "trackingParams": mark("feedback", item.id),
-        } | spoken("Send feedback")
+        } | accessibility_label("Send feedback")
         menu = {"items": [{"menuNavigationItemRenderer": line}], "trackingParams": mark("menu", item.id)}
-        node["menu"] = {"menuRenderer": menu | spoken("More actions")}
+        node["menu"] = {"menuRenderer": menu | accessibility_label("More actions")}
     return {"reelItemRenderer": node}
 
 

@@ -1,4 +1,4 @@
-"""The simulated video site: which of its answers a request gets, and the truth of its channels."""
+"""The simulated video site: the responses to requests, and the expected records of its channels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import orjson
 
 from crawler.sandbox.videosite import expected, extra
 from crawler.sandbox.videosite.about import about_panel
-from crawler.sandbox.videosite.faults import FAULTS, RENDERED, Call, applies_to, damaged
+from crawler.sandbox.videosite.faults import FAULTS, HTML_KINDS, Call, applies_to, damaged
 from crawler.sandbox.videosite.lists import items_of, read_token, rows_of, tab_data, token_after
 from crawler.sandbox.videosite.page import TABS, answer_context, document
 from crawler.sandbox.videosite.world import PAGE, Channels
@@ -41,61 +41,61 @@ class Site(Channels):
 
     # Requests
 
-    def kind(self, ask: FakeRequest) -> str:
-        """Which of the site's answers a request is for."""
-        call = ask.path.removeprefix("/youtubei/v1/")
-        if ask.path.startswith("/feeds/"):
+    def kind(self, request: FakeRequest) -> str:
+        """The kind of a request."""
+        call = request.path.removeprefix("/youtubei/v1/")
+        if request.path.startswith("/feeds/"):
             return "feed"
-        if call == ask.path:
-            return "about-page" if ask.path.endswith("/about") else "page"
-        asked = _body(ask)
-        if call == "browse" and "continuation" in asked:
-            return "about" if str(asked["continuation"]).startswith("about-") else "continuation"
+        if call == request.path:
+            return "about-page" if request.path.endswith("/about") else "page"
+        params = _body(request)
+        if call == "browse" and "continuation" in params:
+            return "about" if str(params["continuation"]).startswith("about-") else "continuation"
         if call == "browse":
-            return "playlist" if str(asked.get("browseId")).startswith("VL") else "browse"
+            return "playlist" if str(params.get("browseId")).startswith("VL") else "browse"
         return {"player": "player", "navigation/resolve_url": "resolve"}.get(call, "unknown")
 
-    def target(self, ask: FakeRequest) -> Channel | None:
-        """The channel that a request is about."""
-        kind, asked = self.kind(ask), _body(ask)
+    def target(self, request: FakeRequest) -> Channel | None:
+        """The channel that a request targets."""
+        kind, params = self.kind(request), _body(request)
         if kind in {"page", "about-page"}:
-            return self._addressed(ask.path)
+            return self._addressed(request.path)
         if kind == "resolve":
-            return self._addressed(urlsplit(str(asked.get("url"))).path)
+            return self._addressed(urlsplit(str(params.get("url"))).path)
         if kind == "player":
-            return self._videos.get(str(asked.get("videoId")), (None, None))[0]
+            return self._videos.get(str(params.get("videoId")), (None, None))[0]
         if kind == "continuation":
-            return self.by_id.get(str(read_token(asked["continuation"]).get("c")))
+            return self.by_id.get(str(read_token(params["continuation"]).get("c")))
         if kind == "about":
-            return self.by_id.get(str(asked["continuation"]).removeprefix("about-"))
-        named = ask.args.get("channel_id") or ask.args.get("playlist_id") or str(asked.get("browseId"))
+            return self.by_id.get(str(params["continuation"]).removeprefix("about-"))
+        named = request.args.get("channel_id") or request.args.get("playlist_id") or str(params.get("browseId"))
         return self.by_id.get("UC" + re.sub(r"^(VL)?(UU(LF|SH|LV)|UC)", "", named))
 
     def _addressed(self, path: str) -> Channel | None:
-        words = unquote(path, encoding="utf-8").encode("utf-8", "ignore").decode().strip("/").split("/")
-        if words[0].startswith("@"):
-            return self.by_handle.get(words[0][1:].lower())
-        known = {"channel": self.by_id, "c": self.by_legacy, "user": self.by_legacy}.get(words[0], {})
-        name = words[1] if len(words) > 1 else ""
-        return known.get(name if words[0] == "channel" else name.lower())
+        segments = unquote(path, encoding="utf-8").encode("utf-8", "ignore").decode().strip("/").split("/")
+        if segments[0].startswith("@"):
+            return self.by_handle.get(segments[0][1:].lower())
+        known = {"channel": self.by_id, "c": self.by_legacy, "user": self.by_legacy}.get(segments[0], {})
+        name = segments[1] if len(segments) > 1 else ""
+        return known.get(name if segments[0] == "channel" else name.lower())
 
-    def fault(self, ask: FakeRequest) -> str | None:
-        """The fault of the channel that is asked for."""
-        channel = self.target(ask)
+    def fault(self, request: FakeRequest) -> str | None:
+        """The fault of the requested channel."""
+        channel = self.target(request)
         return channel.fault or None if channel else None
 
-    def damaged(self, name: str, ask: FakeRequest) -> Answer:
-        """The answer of a fault of the site's own; an honest one where it concerns another kind of request."""
-        kind, channel = self.kind(ask), self.target(ask)
+    def damaged(self, name: str, request: FakeRequest) -> Answer:
+        """The response of one of the site's own faults; an honest one if it affects another kind of request."""
+        kind, channel = self.kind(request), self.target(request)
         if channel is None or not applies_to(name, kind):
-            return self.page(ask)
-        return damaged(name, Call(self, channel, rendered=kind in RENDERED))
+            return self.page(request)
+        return damaged(name, Call(self, channel, rendered=kind in HTML_KINDS))
 
-    def page(self, ask: FakeRequest) -> Answer:
-        """An honest answer."""
-        kind, channel = self.kind(ask), self.target(ask)
+    def page(self, request: FakeRequest) -> Answer:
+        """The honest response."""
+        kind, channel = self.kind(request), self.target(request)
         if channel is None:
-            return self._unknown(kind, ask)
+            return self._unknown(kind, request)
         answers = {
             "page": self._rendered,
             "about-page": self._rendered,
@@ -107,34 +107,34 @@ class Site(Channels):
             "playlist": self._playlist,
             "continuation": self._continuation,
         }
-        return answers[kind](channel, ask)
+        return answers[kind](channel, request)
 
-    def _player(self, _: Channel, ask: FakeRequest) -> Answer:
-        return _json(extra.player(*self._videos[str(_body(ask)["videoId"])]))
+    def _player(self, _: Channel, request: FakeRequest) -> Answer:
+        return _json(extra.player(*self._videos[str(_body(request)["videoId"])]))
 
-    def _resolve(self, channel: Channel, ask: FakeRequest) -> Answer:
-        url = urlsplit(str(_body(ask)["url"]))
+    def _resolve(self, channel: Channel, request: FakeRequest) -> Answer:
+        url = urlsplit(str(_body(request)["url"]))
         if url.path.startswith("/user/") and channel.handle:
-            return _json(extra.sent_on(f"{url.scheme}://{url.netloc}{channel.path}"))
+            return _json(extra.redirected(f"{url.scheme}://{url.netloc}{channel.path}"))
         return _json(extra.resolved(channel, url.path))
 
     def _about(self, channel: Channel, _: FakeRequest) -> Answer:
         rows = [about_panel(channel)]
         return _json(extra.appended(channel.id, rows, place="onResponseReceivedEndpoints", heavy=self.heavy))
 
-    def _browse(self, channel: Channel, ask: FakeRequest) -> Answer:
-        params = unquote(str(_body(ask).get("params")))
+    def _browse(self, channel: Channel, request: FakeRequest) -> Answer:
+        params = unquote(str(_body(request).get("params")))
         tab = next((name for name, (_, own) in TABS.items() if unquote(own) == params), "featured")
         return _json(tab_data(channel, tab, heavy=self.heavy))
 
-    def _continuation(self, channel: Channel, ask: FakeRequest) -> Answer:
-        asked = read_token(_body(ask)["continuation"])
-        rows = rows_of(channel, str(asked["t"]), int(asked["p"]), heavy=self.heavy)
+    def _continuation(self, channel: Channel, request: FakeRequest) -> Answer:
+        params = read_token(_body(request)["continuation"])
+        rows = rows_of(channel, str(params["t"]), int(params["p"]), heavy=self.heavy)
         return _json(extra.appended(channel.id, rows, heavy=self.heavy))
 
-    def _unknown(self, kind: str, ask: FakeRequest) -> Answer:
+    def _unknown(self, kind: str, request: FakeRequest) -> Answer:
         if kind == "browse":
-            browse = str(_body(ask).get("browseId"))
+            browse = str(_body(request).get("browseId"))
             if not re.fullmatch(r"UC[\w-]{22}", browse, re.ASCII):
                 return _json(extra.refused(400, "Request contains an invalid argument.", "INVALID_ARGUMENT"), 400)
             return _json(extra.alert(browse, "This channel does not exist."))
@@ -144,23 +144,23 @@ class Site(Channels):
             return _json(extra.refused(400, "Request contains an invalid argument.", "INVALID_ARGUMENT"), 400)
         return 404, {}, extra.NOT_FOUND
 
-    def _rendered(self, channel: Channel, ask: FakeRequest) -> Answer:
-        tab = ask.path.rpartition("/")[2]
+    def _rendered(self, channel: Channel, request: FakeRequest) -> Answer:
+        tab = request.path.rpartition("/")[2]
         data = tab_data(channel, tab if tab in TABS else "featured", heavy=self.heavy)
         if tab == "about" and channel.kind in {"normal", "topic"}:
             data["onResponseReceivedEndpoints"] = [extra.opened_about(channel)]
         described = extra.person(channel) if channel.kind in {"normal", "topic"} else None
         return 200, {}, document(channel.name, data, person=described)
 
-    def _feed(self, channel: Channel, ask: FakeRequest) -> Answer:
-        named = ask.args.get("playlist_id", "")
+    def _feed(self, channel: Channel, request: FakeRequest) -> Answer:
+        named = request.args.get("playlist_id", "")
         tab = next((tab for tab, prefix in extra.PLAYLISTS.items() if named.startswith(prefix)), None)
         if channel.kind in {"game", "sport"} or (named and tab not in channel.items):
             return 404, {}, extra.NOT_FOUND
         return 200, {"Content-Type": "text/xml; charset=UTF-8"}, extra.feed(channel, tab)
 
-    def _playlist(self, channel: Channel, ask: FakeRequest) -> Answer:
-        browse = str(_body(ask)["browseId"])
+    def _playlist(self, channel: Channel, request: FakeRequest) -> Answer:
+        browse = str(_body(request)["browseId"])
         prefix = browse.removeprefix("VL")[:4]
         tab = next((tab for tab, own in extra.PLAYLISTS.items() if own == prefix), "")
         if tab not in channel.items:
@@ -184,31 +184,31 @@ class Site(Channels):
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The record of a page of a channel: ``page`` from 1, in whose place the contract has a cursor.
+        """The record of a page of a channel. ``page``, from 1, replaces the contract's cursor.
 
-        ``pagination.cursor`` is the site's own token, "" where a tab begins or where the list ends.
+        ``pagination.cursor`` is the site's own token, "" at the start of a tab and at the end of the list.
 
         Raises:
-            KeyError: there is no such channel.
-            ValueError: a page that is not there.
+            KeyError: the channel does not exist.
+            IndexError: the page does not exist.
         """
         channel = self.named(str(params["username"]))
         if channel.fault == "moved":
             channel = self.named("saltmill")
         pages = self._pages(channel, str(params.get("type", "video")))
         number = int(params.get("page", 1)) - 1
-        tab, place, listed = pages[number]
+        tab, page_number, listed = pages[number]
         more = number + 1 < len(pages)
-        told = expected.sources_of(channel, listed, first=place == 0)
-        following = token_after(channel, tab, place, heavy=self.heavy) if more else ""
+        sources = expected.sources_of(channel, listed, first=page_number == 0)
+        following = token_after(channel, tab, page_number, heavy=self.heavy) if more else ""
         return {
             "pagination": {"cursor": following, "has_more": more},
-            "posts": [expected.post(channel, item, told.get(item.id, "")) for item in listed],
+            "posts": [expected.post(channel, item, sources.get(item.id, "")) for item in listed],
             "profile": expected.profile(channel, about=params.get("include_about", False) in _TRUE),
         }
 
     def _pages(self, channel: Channel, kind: str) -> list[tuple[str, int, list[Item]]]:
-        """The pages to go through: tab, number in its list, items."""
+        """The pages to read: tab, number in its list, items."""
         tabs = (
             [KINDS[kind]]
             if kind != "all"
@@ -222,14 +222,14 @@ class Site(Channels):
             if channel.fault == "loop":
                 numbers = min(numbers, 2)
             if channel.fault == "no-playlist":
-                newest = extra.in_feed(channel.items.get(tab, []))
+                newest = extra.feed_items(channel.items.get(tab, []))
                 found.append((tab, 0, newest))
             else:
                 found += [(tab, number, items_of(channel, tab, number)) for number in range(numbers)]
         return found
 
     def catalogue(self) -> dict[str, Any]:
-        """What there is to ask for."""
+        """The channels and faults of the site."""
         return {
             "channels": {
                 each.handle or each.id: {"id": each.id, "items": {t: len(i) for t, i in each.items.items()}}
@@ -242,9 +242,9 @@ class Site(Channels):
         }
 
 
-def _body(ask: FakeRequest) -> dict[str, Any]:
+def _body(request: FakeRequest) -> dict[str, Any]:
     try:
-        found = orjson.loads(ask.body or b"{}")
+        found = orjson.loads(request.body or b"{}")
     except orjson.JSONDecodeError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,14 +1,24 @@
-"""What stands above every page of the simulated video site."""
+"""The top bar of the simulated video site's pages."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from crawler.sandbox.videosite.parts import Node, button, command, linked, mark, posted, runs, spoken, view_button
+from crawler.sandbox.videosite.parts import (
+    Node,
+    accessibility_label,
+    button,
+    command,
+    linked,
+    mark,
+    posted,
+    runs,
+    view_button,
+)
 
 
 def topbar() -> Node:
-    """What stands above every page."""
+    """The top bar of every page."""
 
     def signal(name: str) -> Node:
         action = {"signal": "CLIENT_SIGNAL", "actions": [command(name, signalAction={"signal": name})]}
@@ -74,7 +84,7 @@ def topbar() -> Node:
                         "tooltip": "Settings",
                         "style": "STYLE_DEFAULT",
                     }
-                    | spoken("Settings")
+                    | accessibility_label("Settings")
                 },
                 {
                     "buttonRenderer": {
@@ -124,7 +134,10 @@ def _searchbox(icon: Node) -> Node:
             "search", web=linked("/results?search_query=", "SEARCH", 4724, api=False), searchEndpoint={"query": ""}
         ),
         "clearButton": button(
-            "STYLE_DEFAULT", "clear", **icon, accessibilityData=spoken("Clear search query")["accessibility"]
+            "STYLE_DEFAULT",
+            "clear",
+            **icon,
+            accessibilityData=accessibility_label("Clear search query")["accessibility"],
         ),
         "showImageSourceDialog": command("image", showDialogCommand={"panelLoadingStrategy": strategy}),
     }

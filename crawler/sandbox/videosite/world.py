@@ -1,4 +1,4 @@
-"""The simulated video site's records: invented channels and their items, the same for the same seed."""
+"""The simulated video site's data: invented channels and their items, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import string
 from dataclasses import dataclass, field
 
 NOW = 1_790_000_000
-"""The moment in which all pages are rendered."""
+"""The time at which all pages are rendered."""
 _IDS = string.ascii_letters + string.digits + "-_"
 _SUBJECTS = (
     "Ferry",
@@ -63,19 +63,19 @@ class Item:
     published: int
     seconds: int
     state: str
-    """``done``, ``live``, ``upcoming``, or why no views are listed: ``members``, ``premium``, ``hidden``."""
+    """``done``, ``live``, ``upcoming``; or, for an item without listed views, ``members``, ``premium``, ``hidden``."""
     together: bool
     charity: bool
 
     @property
     def picture(self) -> str:
-        """The picture in lists, with places for its size."""
+        """The picture in lists, with placeholders for its size."""
         return f"https://i.ytimg.com/vi/{self.id}/hqdefault.jpg?sqp=-oaymwE{self.id}&w={{w}}&h={{h}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel, and how the site shows it."""
+    """A channel, and the formats of its pages."""
 
     id: str
     handle: str
@@ -96,10 +96,10 @@ class Channel:
     pronouns: bool = False
     lower: bool = False
     shape: str = "lockup"
-    """``lockup``, ``rich``, ``grid``: what lists are made of, the newest first."""
+    """Format of the lists: ``lockup``, ``rich``, ``grid``, the newest first."""
     header: str = "page"
     ending: str = "renderer"
-    """``renderer``, ``view``, ``button``: what ends a list that goes on."""
+    """Format of the row that leads to the next page: ``renderer``, ``view``, ``button``."""
     kind: str = "normal"
     """``normal``, ``gated``, ``topic`` (no tabs), ``game``, ``sport``."""
     legacy: str = ""
@@ -111,24 +111,24 @@ class Channel:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The path of its page."""
         return f"/@{self.handle}" if self.handle else f"/channel/{self.id}"
 
     @property
     def vanity(self) -> str:
-        """The address that it calls its own."""
+        """Its canonical address."""
         return f"http://www.youtube.com{self.path}"
 
     @property
     def tabs(self) -> list[str]:
-        """The tabs that it shows, in their order."""
+        """The tabs of its page, in order."""
         if self.kind == "topic":
             return ["featured", "playlists"]
         lists = [tab for tab in PAGE if tab in self.items]
         return lists if self.shape == "grid" and len(lists) == 1 else ["featured", *lists, "playlists", "posts"]
 
     def sizes(self, tab: str) -> list[int]:
-        """How many items each page of a tab's list has."""
+        """The number of items of each page of a tab's list."""
         left, size = len(self.items.get(tab, [])), PAGE[tab]
         if self.kind in {"gated", "topic"}:
             size = 100
@@ -138,46 +138,46 @@ class Channel:
 
 
 def new_id(rng: random.Random, size: int) -> str:
-    """An id of so many characters."""
+    """A random id of ``size`` characters."""
     return "".join(rng.choices(_IDS, k=size))
 
 
 def items(rng: random.Random, tab: str, number: int) -> list[Item]:
-    """So many items of a tab, the newest first."""
+    """``number`` random items of a tab, the newest first."""
     moment = NOW - 7_200
     made: list[Item] = []
-    for place in range(number):
+    for index in range(number):
         moment -= rng.randrange(3_600, 1_500_000)
         state = "done"
-        if tab == "streams" and place < 2 and number > 2:
-            state = ("upcoming", "live")[place]
+        if tab == "streams" and index < 2 and number > 2:
+            state = ("upcoming", "live")[index]
         elif tab == "videos":
-            state = rng.choices(("done", "members", "premium", "upcoming" if place == 0 else "done"), (90, 4, 3, 3))[0]
+            state = rng.choices(("done", "members", "premium", "upcoming" if index == 0 else "done"), (90, 4, 3, 3))[0]
         elif tab == "shorts":
             state = rng.choices(("done", "hidden"), (95, 5))[0]
-        made.append(_item(rng, tab, place, state, moment if state != "upcoming" else NOW + 90_000))
+        made.append(_item(rng, tab, index, state, moment if state != "upcoming" else NOW + 90_000))
     return made
 
 
-def _item(rng: random.Random, tab: str, place: int, state: str, published: int) -> Item:
-    phrase = f"{rng.choice(_SUBJECTS)} {rng.choice(_SCENES)}".format(n=place + 1)
-    own = tuple(dict.fromkeys(rng.choices(_TAGS, k=rng.choice((0, 0, 1, 2)))))
-    with_ = (rng.choice(_FRIENDS),) if rng.random() < 0.2 else ()
-    title = phrase + "".join(f" #{tag}" for tag in own) + "".join(f" with @{name}" for name in with_)
-    further = tuple(dict.fromkeys(rng.choices(_TAGS, k=rng.choice((0, 1, 2)))))
-    others = (rng.choice(_FRIENDS),) if rng.random() < 0.3 else ()
+def _item(rng: random.Random, tab: str, index: int, state: str, published: int) -> Item:
+    phrase = f"{rng.choice(_SUBJECTS)} {rng.choice(_SCENES)}".format(n=index + 1)
+    title_tags = tuple(dict.fromkeys(rng.choices(_TAGS, k=rng.choice((0, 0, 1, 2)))))
+    title_friends = (rng.choice(_FRIENDS),) if rng.random() < 0.2 else ()
+    title = phrase + "".join(f" #{tag}" for tag in title_tags) + "".join(f" with @{name}" for name in title_friends)
+    description_tags = tuple(dict.fromkeys(rng.choices(_TAGS, k=rng.choice((0, 1, 2)))))
+    description_friends = (rng.choice(_FRIENDS),) if rng.random() < 0.3 else ()
     described = f"{phrase} & more.\nhttps://pier.example/a#top or mail@pier.example\n"
-    described += " ".join([*(f"#{tag}" for tag in further), *(f"(@{name})" for name in others)])
+    described += " ".join([*(f"#{tag}" for tag in description_tags), *(f"(@{name})" for name in description_friends)])
     if rng.random() < 0.01:
-        title, own, with_ = "", (), ()
+        title, title_tags, title_friends = "", (), ()
     views = int(10 ** rng.uniform(0, 7)) if rng.random() < 0.97 else rng.choice((0, 1, 1_234_567_890))
     return Item(
-        id=new_id(rng, 11) if place % 9 else "-" + new_id(rng, 10),
+        id=new_id(rng, 11) if index % 9 else "-" + new_id(rng, 10),
         tab=tab,
         title=title,
         description=described,
-        tags=(own, further),
-        friends=(with_, others),
+        tags=(title_tags, description_tags),
+        friends=(title_friends, description_friends),
         views=views,
         likes=None if rng.random() < 0.1 else views // 30 + 1,
         published=published,
@@ -189,7 +189,7 @@ def _item(rng: random.Random, tab: str, place: int, state: str, published: int) 
 
 
 SHAPES = (
-    # handle, items of videos, shorts, streams; how it is shown
+    # handle; numbers of videos, shorts and streams; formats
     ("harborlights", (297, 110, 40), {"badge": "verified", "legacy": "HarborLightsTV"}),
     ("Saltmill", (64, 0, 0), {"shape": "rich", "pronouns": True, "ending": "view"}),
     ("north.pier", (45, 50, 0), {"header": "tabbed", "shape": "rich", "badge": "artist", "lower": True}),
@@ -210,8 +210,8 @@ SPECIAL = (
 
 
 def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object) -> Channel:
-    """A channel with so many videos, shorts and streams. ``shown`` wins over what is drawn."""
-    rng = random.Random(f"{seed}/{name}/{shown.get('kind', '')}/{shown.get('legacy', '')}")  # noqa: S311  # an invented world
+    """A channel with these numbers of videos, shorts and streams. ``shown`` overrides random values."""
+    rng = random.Random(f"{seed}/{name}/{shown.get('kind', '')}/{shown.get('legacy', '')}")  # noqa: S311  # invented data
     picture = f"https://yt3.googleusercontent.com/{new_id(rng, 60)}"
     drawn: dict[str, object] = {
         "id": "UC" + new_id(rng, 22),
@@ -232,11 +232,11 @@ def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object
         "total": sum(numbers) + rng.choice((0, 2, 12_262)),
         "items": {tab: items(rng, tab, number) for tab, number in zip(PAGE, numbers, strict=True) if number},
     }
-    return Channel(**(drawn | shown))  # type: ignore[arg-type]  # the table's own words
+    return Channel(**(drawn | shown))  # type: ignore[arg-type]  # the fields named in the table
 
 
 def channels(seed: int, faults: list[str]) -> list[Channel]:
-    """All channels of a world: one for each shape, the special ones, one for each fault."""
+    """All channels of a site: one for each format, the special ones, one for each fault."""
     made = [channel(seed, name, numbers, **shown) for name, numbers, shown in SHAPES]
     made += [channel(seed, name, numbers, handle="", kind=kind) for name, kind, numbers in SPECIAL]
     for fault in faults:
@@ -247,7 +247,7 @@ def channels(seed: int, faults: list[str]) -> list[Channel]:
 
 
 class Channels:
-    """The channels of a seed. ``light``: the site's pages omit what nothing reads."""
+    """The channels of a seed. ``light``: the site's pages omit the parts that nothing reads."""
 
     def __init__(self, seed: int, faults: list[str], *, light: bool) -> None:
         self.heavy = not light
@@ -260,7 +260,7 @@ class Channels:
         """The channel of a handle, an id or a legacy name.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the channel does not exist.
         """
         bare = name.removeprefix("@")
         found = self.by_id.get(bare) or self.by_handle.get(bare.lower()) or self.by_legacy.get(bare.lower())

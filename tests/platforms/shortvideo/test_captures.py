@@ -1,4 +1,4 @@
-"""Recorded answers in both item shapes, read with the values that the notes give. They are not ours to ship."""
+"""Recorded responses in both item formats, compared with noted values. The recordings must not be published."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crawler.platforms.shortvideo.schema import PhotoSearch
 from crawler.registry import scrapers
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "shortvideo"
-pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded answers (../shared/captures) are not here")
+pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing")
 
 URL = "https://www.tiktok.com/api/search/photo/full/?keyword=whales"
 PHOTO_DETAIL = "app_photo_detail_7images_2025-09-09.json"
@@ -32,26 +32,26 @@ def saved(name: str) -> bytes:
     return gzip.decompress(body) if name.endswith(".gz") else body
 
 
-def read(body: bytes | str, **asked: Any) -> dict[str, Any]:
-    """A body's data, as ``scrapy extract`` gives it."""
+def read(body: bytes | str, **page_params: Any) -> dict[str, Any]:
+    """The data of a body, by ``scrapy extract``."""
     raw = body if isinstance(body, bytes) else saved(body)
-    data = asyncio.run(extract(scrapers()["shortvideo-photo-search-v4"], [raw], asked, url=URL))
+    data = asyncio.run(extract(scrapers()["shortvideo-photo-search-v4"], [raw], page_params, url=URL))
     assert validated(PhotoSearch, data) == data
     return data
 
 
-def shape(name: str) -> type[ResultsPage]:
+def recognised_page(name: str) -> type[ResultsPage]:
     body = saved(name).decode()
     return next(page for page in (AppResultsPage, ResultsPage) if page.recognise(body))
 
 
 def picture(value: dict[str, Any]) -> dict[str, Any]:
-    """The app's picture object as the contract has it: a URL where the app has the key of its storage."""
+    """The contract's picture object: its ``uri`` is a URL, the app's may be a storage key."""
     uri = value["uri"] if value["uri"].startswith("http") else (value["url_list"] or [""])[0]
     return {"uri": uri} | {name: value[name] for name in ("height", "url_list", "url_prefix", "width")}
 
 
-def test_the_whole_photo_post_of_the_app() -> None:
+def test_complete_photo_post_of_the_app() -> None:
     post = json.loads(saved(PHOTO_DETAIL))["aweme_detail"]
     data = read(PHOTO_DETAIL, keywords="how to")
     assert {key: data[key] for key in ("cursor", "has_more", "keywords")} == {
@@ -92,7 +92,7 @@ def test_the_whole_photo_post_of_the_app() -> None:
     assert len(item["image_post_info"]["images"]) == 7
 
 
-def test_author_sound_figures_and_stub_of_the_app() -> None:
+def test_author_sound_figures_and_video_stub_of_the_app() -> None:
     post = json.loads(saved(PHOTO_DETAIL))["aweme_detail"]
     (item,) = read(PHOTO_DETAIL)["search_item_list"]
     assert item["statistics"] == {
@@ -125,7 +125,7 @@ def test_author_sound_figures_and_stub_of_the_app() -> None:
     assert video["cover"] == picture(post["video"]["cover"])
 
 
-def test_the_flattened_search_of_the_app_has_one_photo_post_of_two() -> None:
+def test_flattened_search_of_the_app_has_one_photo_post_of_two_rows() -> None:
     data = read(TOP_SEARCH)
     assert data["cursor"] == "30"
     (item,) = data["search_item_list"]
@@ -133,11 +133,11 @@ def test_the_flattened_search_of_the_app_has_one_photo_post_of_two() -> None:
     assert item["create_time_utc"] == "2026-03-24T04:25:45.000Z"
     assert item["url"] == "https://www.tiktok.com/@idk_kid712/photo/7620673421353012494"
     assert [len(each["display_image"]["url_list"]) for each in item["image_post_info"]["images"]] == [1]
-    assert item["music"]["id"] == ""  # only the rounded number is there
+    assert item["music"]["id"] == ""  # the response has only the rounded number
     assert item["statistics"]["chatapp_share_count"] == 430
 
 
-def test_a_trimmed_post_has_its_address_from_its_link() -> None:
+def test_trimmed_post_has_the_url_of_its_share_link() -> None:
     (item,) = read(TRENDING)["search_item_list"]
     assert item["url"] == "https://www.tiktok.com/@breannafriedman0/photo/7540000301621841183"
     assert (
@@ -165,29 +165,29 @@ def test_a_trimmed_post_has_its_address_from_its_link() -> None:
         ("app_video_detail_2025-01-24.json", AppResultsPage, "0", False),
     ],
 )
-def test_videos_are_no_photo_posts(name: str, page: type[ResultsPage], cursor: str | None, more: bool) -> None:  # noqa: FBT001
-    assert shape(name) is page
+def test_videos_are_not_photo_posts(name: str, page: type[ResultsPage], cursor: str | None, more: bool) -> None:  # noqa: FBT001
+    assert recognised_page(name) is page
     data = read(name, keywords="TikTok")
     assert (data["search_item_list"], data["has_more"], data["keywords"]) == ([], more, "TikTok")
     if cursor is not None:
         assert data["cursor"] == cursor
 
 
-def test_another_services_answer_is_not_understood() -> None:
-    with pytest.raises(ScrapeError) as refused:
+def test_response_of_another_service_is_not_recognised() -> None:
+    with pytest.raises(ScrapeError) as raised:
         read("thirdparty_flattened_photo_item_2026-08-24.json")
-    assert (refused.value.code, refused.value.reason) == ("EXTRACTION_FAILED", "blind")
+    assert (raised.value.code, raised.value.reason) == ("EXTRACTION_FAILED", "blind")
 
 
 def as_photo(item: dict[str, Any]) -> dict[str, Any]:
-    """A recorded web item as a photo post: no answer with one was recorded, only its key's shape is known."""
+    """A recorded web item as a photo post. No photo post was recorded; only the structure of its key is known."""
     urls = [["https://p16.example/1.jpeg", "https://p19.example/1.jpeg"], ["https://p16.example/2.jpeg"]]
     images = [{"imageURL": {"urlList": each}, "imageWidth": 1080, "imageHeight": 1440} for each in urls]
     video = item["video"] | {"playAddr": "", "downloadAddr": "", "duration": 0, "height": 0, "width": 0}
     return item | {"imagePost": {"images": images, "cover": images[1], "title": "Synthetic"}, "video": video}
 
 
-def test_recorded_web_items_as_photo_posts() -> None:
+def test_recorded_web_items_converted_to_photo_posts() -> None:
     answer = json.loads(saved(WEB_SEARCH))
     items = [as_photo(entry["item"]) for entry in answer["data"]["data"] if "item" in entry]
     body = json.dumps({"status_code": 0, "item_list": items, "cursor": 12, "has_more": 1}).encode()

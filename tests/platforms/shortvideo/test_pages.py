@@ -1,4 +1,4 @@
-"""The page objects of the short-video search: true on every world, typed on every failure, never broken by damage."""
+"""Page objects of the short-video search: expected records, typed errors, and damaged data."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ URL = "https://www.tiktok.com/api/search/photo/full/?keyword=whales"
 PAGES = (AppResultsPage, ResultsPage, SearchPage)
 
 
-def read(body: bytes, *, status: int = 200, url: str = URL, **asked: Any) -> dict[str, Any]:
+def read(body: bytes, *, status: int = 200, url: str = URL, **params: Any) -> dict[str, Any]:
     response = HttpResponse(url, body, status=status, headers={"Content-Type": "application/json; charset=utf-8"})
     page = next(page for page in PAGES if page.recognise(response.text))
-    data = asyncio.run(page(response=response, page_params=PageParams(asked)).to_item())
+    data = asyncio.run(page(response=response, page_params=PageParams(params)).to_item())
     return validated(PhotoSearch, data)
 
 
-def visited(site: Site, words: str, **params: Any) -> dict[str, Any] | None:
-    """What a visit gives that is handed the world's answers one after another."""
+def session_data(site: Site, words: str, **params: Any) -> dict[str, Any] | None:
+    """The data of a session that receives the site's responses one after the other."""
 
-    async def visit() -> dict[str, Any] | None:
-        stay = SearchSession(PhotoSearchParams(keywords=words, **params), quiet=1, pause=0)
+    async def run() -> dict[str, Any] | None:
+        session = SearchSession(PhotoSearchParams(keywords=words, **params), quiet=1, pause=0)
         offset = 0
         while True:
             answer = site.answer(words, offset)
             offset = answer["cursor"]
-            if await stay.take(CapturedResponse(URL, 200, {}, orjson.dumps(answer))):
-                return stay.data()
+            if await session.take(CapturedResponse(URL, 200, {}, orjson.dumps(answer))):
+                return session.data()
 
-    return asyncio.run(visit())
+    return asyncio.run(run())
 
 
 @pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(20, 200))])
 @pytest.mark.parametrize("words", ["whales", "app-shape", "long list"])
-def test_worlds_are_read_as_they_are(seed: int, words: str) -> None:
+def test_sites_of_all_seeds_give_the_expected_records(seed: int, words: str) -> None:
     site = Site(seed)
     for cursor, count in (("0", 30), ("7", 11), ("25", 30), ("990", 30)):
-        data = visited(site, words, cursor=cursor, count=count)
+        data = session_data(site, words, cursor=cursor, count=count)
         assert data is not None
         assert validated(PhotoSearch, data) == site.expected_record(
             {"keywords": words, "cursor": cursor, "count": count}
@@ -61,12 +61,12 @@ def test_worlds_are_read_as_they_are(seed: int, words: str) -> None:
 
 @pytest.mark.parametrize("count", [1, 7, 12, 30])
 @pytest.mark.parametrize("words", ["whales", "long list"])
-def test_rows_by_cursor_are_each_there_once(words: str, count: int) -> None:
+def test_cursors_return_each_row_once(words: str, count: int) -> None:
     site = Site(3)
     rows: list[str] = []
     cursor, more = "0", True
     while more:
-        data = visited(site, words, cursor=cursor, count=count)
+        data = session_data(site, words, cursor=cursor, count=count)
         assert data is not None
         assert len(data["search_item_list"]) <= count
         rows += [row["aweme_id"] for row in data["search_item_list"]]
@@ -101,20 +101,20 @@ def test_rows_by_cursor_are_each_there_once(words: str, count: int) -> None:
         (b"<html><script id=__UNIVERSAL_DATA_FOR_REHYDRATION__>", "UPSTREAM_TIMEOUT", "no_answer"),
     ],
 )
-def test_refusals(body: bytes, code: str, reason: str) -> None:
-    with pytest.raises(ScrapeError) as refused:
+def test_error_responses(body: bytes, code: str, reason: str) -> None:
+    with pytest.raises(ScrapeError) as raised:
         read(body)
-    assert (refused.value.code, refused.value.reason) == (code, reason)
+    assert (raised.value.code, raised.value.reason) == (code, reason)
 
 
 @pytest.mark.parametrize(
     ("status", "code"),
     [(404, "TARGET_NOT_FOUND"), (429, "UPSTREAM_RATE_LIMITED"), (403, "UPSTREAM_BLOCKED"), (500, "UPSTREAM_ERROR")],
 )
-def test_statuses(status: int, code: str) -> None:
-    with pytest.raises(ScrapeError) as refused:
+def test_error_statuses(status: int, code: str) -> None:
+    with pytest.raises(ScrapeError) as raised:
         read(b"{}", status=status)
-    assert refused.value.code == code
+    assert raised.value.code == code
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_statuses(status: int, code: str) -> None:
         b'{"data": {"itemList": [], "hasMore": false}}',
     ],
 )
-def test_no_results_are_no_failure(body: bytes) -> None:
+def test_empty_list_is_a_result(body: bytes) -> None:
     assert read(body, keywords="x") == {"cursor": "0", "has_more": False, "keywords": "x", "search_item_list": []}
 
 
@@ -139,14 +139,14 @@ def answer(words: str = "whales") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("told", "more"), [(1, True), (0, False), ("1", True), ("0", False), (True, True), (None, False), ("false", False)]
+    ("value", "more"), [(1, True), (0, False), ("1", True), ("0", False), (True, True), (None, False), ("false", False)]
 )
-def test_whether_there_is_more(told: object, more: bool) -> None:  # noqa: FBT001
-    assert read(orjson.dumps(answer() | {"has_more": told}))["has_more"] is more
+def test_has_more_in_all_formats(value: object, more: bool) -> None:  # noqa: FBT001
+    assert read(orjson.dumps(answer() | {"has_more": value}))["has_more"] is more
 
 
 @pytest.mark.parametrize("name", ["statsV2", "stats"])
-def test_either_block_of_figures_will_do(name: str) -> None:
+def test_either_block_of_figures_is_sufficient(name: str) -> None:
     found = answer()
     for row in found["item_list"]:
         del row[name]
@@ -154,26 +154,26 @@ def test_either_block_of_figures_will_do(name: str) -> None:
     assert all(isinstance(figure, int) for figure in figures)
 
 
-def test_a_photo_post_whose_pictures_have_a_new_name_is_seen() -> None:
+def test_photo_post_with_renamed_pictures_raises() -> None:
     found = answer()
     found["item_list"][0]["imagePost"] = {"pictures": [1]}
-    with pytest.raises(ScrapeError) as refused:
+    with pytest.raises(ScrapeError) as raised:
         read(orjson.dumps(found))
-    assert refused.value.details[0]["loc"] == ["item_list", 0, "imagePost", "images"]
+    assert raised.value.details[0]["loc"] == ["item_list", 0, "imagePost", "images"]
 
 
-@pytest.mark.parametrize("nothing", [[], None])
+@pytest.mark.parametrize("images", [[], None])
 @pytest.mark.parametrize("words", ["whales", "app-shape"])
-def test_a_post_that_has_no_pictures_is_left_out(words: str, nothing: object) -> None:
+def test_post_without_pictures_is_left_out(words: str, images: object) -> None:
     found = answer(words)
     app = words == "app-shape"
     whole = len(read(orjson.dumps(found))["search_item_list"])
     row = found["search_item_list"][0]["aweme_info"] if app else found["item_list"][0]
-    row["image_post_info" if app else "imagePost"]["images"] = nothing
+    row["image_post_info" if app else "imagePost"]["images"] = images
     assert len(read(orjson.dumps(found))["search_item_list"]) == whole - 1
 
 
-def test_what_stands_in_texts_does_not_make_it_the_app_s() -> None:
+def test_app_keys_inside_strings_do_not_select_the_app_format() -> None:
     found = answer()
     found["item_list"][0]["anchors"] = [{"logExtra": '{"aweme_id": "1"}'}]
     body = orjson.dumps(found)
@@ -188,7 +188,7 @@ MANDATORY = {
 
 
 @pytest.mark.parametrize("words", ["whales", "app-shape"])
-def test_an_optional_key_that_is_gone_changes_nothing_else(words: str) -> None:
+def test_missing_optional_key_affects_its_own_field_only(words: str) -> None:
     whole = answer(words)
     key, inner = ("search_item_list", "aweme_info") if words == "app-shape" else ("item_list", None)
     before = read(orjson.dumps(whole))["search_item_list"][0]
@@ -221,55 +221,55 @@ SCRAPS = st.one_of(
 
 
 def damage(value: Any, data: st.DataObject, scrap: Any) -> Any:
-    """The value with one part anywhere in it replaced."""
-    place = value
+    """The value with one random part replaced."""
+    node = value
     while True:
-        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
         if not keys:
             return value
         key = data.draw(st.sampled_from(keys))
-        inner = place[key]
+        inner = node[key]
         if isinstance(inner, dict | list) and inner and data.draw(st.integers(0, 3)):
-            place = inner
+            node = inner
         else:
-            place[key] = scrap
+            node[key] = scrap
             return value
 
 
-def survives(data: st.DataObject, scrap: Any) -> None:
+def assert_survives(data: st.DataObject, scrap: Any) -> None:
     found = answer(data.draw(st.sampled_from(["whales", "app-shape"])))
     for _ in range(data.draw(st.integers(1, 3))):
         damage(found, data, scrap)
     try:
         read(orjson.dumps(found, option=orjson.OPT_NON_STR_KEYS))
     except ScrapeError as error:
-        assert error.reason or error.details  # noqa: PT017  # either is right, nothing else is
+        assert error.reason or error.details  # noqa: PT017  # a typed error is as right as a record
     except orjson.JSONEncodeError:
-        return  # an integer that JSON does not have
+        return  # an integer that is too large for JSON
 
 
 @settings(max_examples=300)
 @given(st.data(), SCRAPS)
-def test_damage_is_a_typed_error_or_does_no_harm(data: st.DataObject, scrap: Any) -> None:
-    survives(data, scrap)
+def test_damaged_data_gives_a_record_or_a_typed_error(data: st.DataObject, scrap: Any) -> None:
+    assert_survives(data, scrap)
 
 
 @pytest.mark.soak
 @settings(max_examples=2_000)
 @given(st.data(), SCRAPS)
-def test_much_damage(data: st.DataObject, scrap: Any) -> None:
-    survives(data, scrap)
+def test_damaged_data_gives_a_record_or_a_typed_error_many_times(data: st.DataObject, scrap: Any) -> None:
+    assert_survives(data, scrap)
 
 
 @given(st.binary(max_size=200))
-def test_junk_is_a_typed_error(body: bytes) -> None:
+def test_random_bytes_raise_typed_errors(body: bytes) -> None:
     response = HttpResponse(URL, body, status=200, headers={"Content-Type": "application/json"})
     try:
         asyncio.run(ResultsPage(response=response, page_params=PageParams()).to_item())
     except ScrapeError as error:
-        assert error.reason  # noqa: PT017  # nothing else may come out
+        assert error.reason  # noqa: PT017  # no other exception may be raised
 
 
-def test_the_page_is_told_apart_from_its_answers() -> None:
+def test_search_page_is_recognised() -> None:
     page = Site(light=True).page(FakeRequest("/search/photo", {"q": "whales"}))[2].decode()
     assert [each.recognise(page) for each in PAGES] == [False, False, True]

@@ -8,7 +8,7 @@ ORIGIN = "https://video.example"
 
 
 @pytest.mark.parametrize(
-    "words",
+    "keywords",
     [
         "whales",
         "black & white",
@@ -23,14 +23,14 @@ ORIGIN = "https://video.example"
         "\ud83d",
     ],
 )
-def test_words_are_only_ever_words(words: str) -> None:
-    request = search_request(ORIGIN, keywords=words.encode(errors="replace").decode())
+def test_keywords_cannot_change_the_url(keywords: str) -> None:
+    request = search_request(ORIGIN, keywords=keywords.encode(errors="replace").decode())
     url = urlsplit(request.url)
     assert (f"{url.scheme}://{url.netloc}", url.path, url.fragment) == (ORIGIN, "/search/photo", "")
-    assert parse_qs(url.query) == {"q": [words.encode(errors="replace").decode()]}
+    assert parse_qs(url.query) == {"q": [keywords.encode(errors="replace").decode()]}
 
 
-def test_the_page_is_told_what_was_asked_for() -> None:
+def test_page_params_contain_the_params() -> None:
     request = search_request(ORIGIN, keywords="whales", cursor="12", count=5)
     assert request.meta["page_params"] == {"keywords": "whales", "cursor": "12", "count": 5}
     assert request.url == f"{ORIGIN}/search/photo?q=whales"

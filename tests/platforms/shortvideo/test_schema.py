@@ -23,12 +23,12 @@ SCRAPER = scrapers()["shortvideo-photo-search-v4"]
         ({"keywords": "x" * 200}, {"keywords": "x" * 200, "cursor": "0", "count": 30}),
     ],
 )
-def test_params(given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_valid_params(given: dict[str, Any], expected: dict[str, Any]) -> None:
     assert check_params(SCRAPER, given).model_dump() == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "where"),
+    ("given", "field"),
     [
         ({}, "keywords"),
         ({"keywords": ""}, "keywords"),
@@ -49,17 +49,17 @@ def test_params(given: dict[str, Any], expected: dict[str, Any]) -> None:
         ({"keywords": "x", "url": "http://127.0.0.1"}, "url"),
     ],
 )
-def test_wrong_params(given: dict[str, Any], where: str) -> None:
-    with pytest.raises(InvalidRequest) as refused:
+def test_invalid_params_are_refused(given: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
         check_params(SCRAPER, given)
-    assert where in {detail["loc"][0] for detail in refused.value.details}
+    assert field in {detail["loc"][0] for detail in raised.value.details}
 
 
 def record() -> dict[str, Any]:
     return copy.deepcopy(Site(light=True).expected_record({"keywords": "whales"}))
 
 
-def test_a_record_is_passed_on_as_it_is() -> None:
+def test_valid_record_is_unchanged() -> None:
     assert validated(PhotoSearch, record()) == record()
 
 
@@ -79,18 +79,18 @@ def test_a_record_is_passed_on_as_it_is() -> None:
         (("more",), 1),
     ],
 )
-def test_what_does_not_fit_is_refused(path: tuple[str | int, ...], value: Any) -> None:
+def test_invalid_values_raise(path: tuple[str | int, ...], value: Any) -> None:
     data = record()
-    place: Any = data["search_item_list"][0]
+    node: Any = data["search_item_list"][0]
     for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = value
-    with pytest.raises(ExtractionFailed) as refused:
+        node = node[step]
+    node[path[-1]] = value
+    with pytest.raises(ExtractionFailed) as raised:
         validated(PhotoSearch, data)
-    assert refused.value.details[0]["loc"][:2] == ["search_item_list", 0]
+    assert raised.value.details[0]["loc"][:2] == ["search_item_list", 0]
 
 
-def test_every_key_is_always_there() -> None:
+def test_every_key_is_mandatory() -> None:
     for key in record()["search_item_list"][0]:
         data = record()
         del data["search_item_list"][0][key]

@@ -1,4 +1,4 @@
-"""Recorded answers of the video site, read with the values that the notes give. They are not ours to ship."""
+"""Recorded responses of the video site, compared with noted values. The recordings must not be published."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from crawler.registry import scrapers
 from crawler.spiders.videosite import VideositeSpider
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "videosite"
-pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not here")
+pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are missing")
 
 
-def read(*names: str | bytes, **asked: Any) -> dict[str, Any]:
-    """The validated data of captures, as ``scrapy extract`` gives it."""
+def read(*names: str | bytes, **page_params: Any) -> dict[str, Any]:
+    """The validated data of captures, by ``scrapy extract``."""
     bodies = [name if isinstance(name, bytes) else (CAPTURES / name).read_bytes() for name in names]
-    return asyncio.run(extract(scrapers()["videosite-profile-v3"], bodies, asked, url="https://www.youtube.com"))
+    return asyncio.run(extract(scrapers()["videosite-profile-v3"], bodies, page_params, url="https://www.youtube.com"))
 
 
 @cache
 def bundle(name: str) -> dict[str, Any]:
-    """The answers of a bundle by what they are."""
+    """The responses of a bundle by their labels."""
     return {each["what"]: each for each in json.loads((CAPTURES / name).read_bytes())}
 
 
@@ -39,7 +39,7 @@ def body_of(entry: dict[str, Any]) -> bytes:
     return body.encode() if isinstance(body, str) else json.dumps(body).encode()
 
 
-# name: items, more, channel's id, username, name, subscribers, videos, badge, items without views and without length
+# name: items, has more, channel id, username, name, subscribers, videos, badge, items without views, without length
 LISTS = {
     "browse_videos_lockup_p1_creativecommons_202605.json": (
         *(30, True, "UCTwECeGqMZee77BjdoYtI2Q", "creativecommons", "Creative Commons", 8_840, 258, False, 0, 0),
@@ -77,7 +77,7 @@ LISTS = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_lists(name: str) -> None:
+def test_lists_have_the_noted_values(name: str) -> None:
     data = read(name)
     profile, posts = data["profile"], data["posts"]
     assert (
@@ -98,7 +98,7 @@ def test_lists(name: str) -> None:
     assert profile["is_family_safe"] is True
 
 
-def test_the_newest_shape_field_by_field() -> None:
+def test_newest_format_field_by_field() -> None:
     data = read("browse_videos_lockup_p1_creativecommons_202605.json")
     profile = data["profile"]
     assert profile["subscriber_count_text"] == "8.84k subscribers"
@@ -114,7 +114,7 @@ def test_the_newest_shape_field_by_field() -> None:
     assert first["thumbnail_image"].startswith("https://i.ytimg.com/vi/")
 
 
-def test_a_further_page_follows_the_first() -> None:
+def test_continuation_page_follows_the_first() -> None:
     names = [f"browse_videos_lockup_p{number}_creativecommons_202605.json" for number in (1, 2)]
     first, both = read(names[0]), read(*names)
     assert both["profile"] == first["profile"]
@@ -127,27 +127,27 @@ def test_a_further_page_follows_the_first() -> None:
     assert read(names[1])["profile"]["profile_id"] == first["profile"]["profile_id"]
 
 
-def test_what_is_live_has_no_views() -> None:
+def test_live_item_has_no_views() -> None:
     posts = read("OLD_browse_videos_grid_nbcnews_LIVE_202208.json")["posts"]
     assert len(posts) == 30
     (live,) = [post for post in posts if post["view_count"] is None]
     assert live["video_duration_seconds"] is None
 
 
-def test_what_is_announced_has_its_start() -> None:
+def test_announced_item_has_its_start_time() -> None:
     posts = read("OLD_browse_videos_UPCOMING_24newshd_202211.json")["posts"]
     (announced,) = [post for post in posts if post["published_date"] is not None]
     assert announced["view_count"] is None
 
 
-def test_members_only() -> None:
+def test_item_for_members_has_no_views() -> None:
     data = read("item_lockup_MEMBERS_ONLY_202606.json", channel="UCTwECeGqMZee77BjdoYtI2Q")
     (post,) = data["posts"]
     assert post["view_count"] is None
     assert post["video_duration_seconds"]
 
 
-def test_the_playlist_of_shorts() -> None:
+def test_playlist_of_shorts() -> None:
     data = read("browse_playlist_UUSH_shorts_bbcnews_202608_TRIMMED.json")
     first, _ = data["posts"]
     assert (first["content_id"], first["content_type"]) == ("9BzS1Hw_KCU", "short")
@@ -155,7 +155,7 @@ def test_the_playlist_of_shorts() -> None:
     assert data["profile"]["profile_id"] == "UC16niRr50-MSBwiO3YDb3RA"
 
 
-def test_an_artist_s_releases_are_no_items() -> None:
+def test_releases_of_an_artist_are_not_items() -> None:
     data = read("browse_releases_radiohead_ARTIST_BADGE_202601.json")
     assert (data["posts"], data["profile"]["verification_status"]) == ([], True)
     assert data["profile"]["display_name"] == "Radiohead"
@@ -169,7 +169,7 @@ def test_an_artist_s_releases_are_no_items() -> None:
         ("browse_topic_sports_carouselHeader_202601.json", "UCEgdi0XIXXZ-qJOFPf4JSKw", "Sports", 74_400_000),
     ],
 )
-def test_channels_that_show_little(name: str, channel: str, display_name: str, subscribers: int | None) -> None:
+def test_channels_with_few_fields(name: str, channel: str, display_name: str, subscribers: int | None) -> None:
     profile = read(name)["profile"]
     assert (profile["profile_id"], profile["display_name"], profile["follower_count"]) == (
         channel,
@@ -180,7 +180,7 @@ def test_channels_that_show_little(name: str, channel: str, display_name: str, s
     assert profile["username"] == ""
 
 
-def test_the_about_panel() -> None:
+def test_about_panel() -> None:
     data = read("about_panel_rickastley_202607_TRIMMED.json", "page_ldjson_profilepage_rickastley_202608.html")
     profile = data["profile"]
     assert (profile["account_creation_date"], profile["account_creation_date_text"]) == (1_422_748_800, "2015-02-01")
@@ -193,23 +193,23 @@ def test_the_about_panel() -> None:
     assert (profile["display_name"], profile["username"]) == ("Rick Astley", "RickAstleyYT")
 
 
-def test_search_engines_are_told_the_same_links() -> None:
+def test_linked_data_has_the_same_links() -> None:
     panel, page = "about_panel_rickastley_202607_TRIMMED.json", "page_ldjson_profilepage_rickastley_202608.html"
     links = read(panel, page)["profile"]["external_links"]
     assert read(page)["profile"]["external_links"] == []
-    asked = VideositeSpider.page_params(scrapers()["videosite-profile-v3"], {"include_about": "false"})
-    assert read(page, **asked)["profile"]["external_links"] == []
+    page_params = VideositeSpider.page_params(scrapers()["videosite-profile-v3"], {"include_about": "false"})
+    assert read(page, **page_params)["profile"]["external_links"] == []
     assert read(page, include_about=True)["profile"]["external_links"] == links
 
 
-def test_a_header_in_another_language_gives_no_wrong_numbers() -> None:
+def test_header_in_another_language_has_null_numbers() -> None:
     profile = read("page_header_bbcnews_VIETNAMESE_202608_TRIMMED.json")["profile"]
     assert (profile["follower_count"], profile["content_count"]) == (None, None)
     assert (profile["username"], profile["verification_status"]) == ("BBCNews", True)
     assert not profile["biography"].endswith("...")
 
 
-def test_the_feed() -> None:
+def test_feed() -> None:
     data = read("feed_rss_kurzgesagt_202601.xml")
     posts = data["posts"]
     assert len(posts) == 15
@@ -218,7 +218,7 @@ def test_the_feed() -> None:
     assert data["profile"]["profile_id"] == "UCsXVk37bltHxD1rDPwtNM8Q"
 
 
-def test_a_video_s_metadata() -> None:
+def test_video_metadata() -> None:
     for what, entry in bundle("BUNDLE_player_microformat_202606.json").items():
         (post,) = read(body_of(entry))["posts"]
         assert post["published_date"], what
@@ -232,7 +232,7 @@ def test_a_video_s_metadata() -> None:
     ("name", "comments"),
     [("next_licenseddoctor_commentcount_202606.json", 18), ("next_ratingsdisabled_202606.json", None)],
 )
-def test_comments(name: str, comments: int | None) -> None:
+def test_comment_count(name: str, comments: int | None) -> None:
     (post,) = read(name)["posts"]
     if comments is not None:
         assert post["comment_count"] == comments
@@ -250,22 +250,22 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("what", FAILURES)
-def test_refusals(what: str) -> None:
+def test_error_responses(what: str) -> None:
     kind, reason = FAILURES[what]
-    with pytest.raises(kind) as refused:
+    with pytest.raises(kind) as raised:
         read(body_of(bundle("BUNDLE_unavailable_and_resolve_202601.json")[what]))
-    assert refused.value.reason == reason
+    assert raised.value.reason == reason
 
 
 @pytest.mark.parametrize(
     "what", ["resolve_url @handle ok", "resolve_url legacy vanity /name ok", "resolve_url /user/ ok"]
 )
-def test_addresses(what: str) -> None:
+def test_resolved_addresses_lead_to_a_channel(what: str) -> None:
     data = read(body_of(bundle("BUNDLE_unavailable_and_resolve_202601.json")[what]))
     assert data["profile"]["profile_id"].startswith("UC")
 
 
-def test_a_playlist_that_does_not_exist() -> None:
+def test_missing_playlist_is_an_empty_list() -> None:
     (entry,) = [e for w, e in bundle("BUNDLE_unavailable_and_resolve_202601.json").items() if w.startswith("playlist")]
     body = body_of(entry).decode()
     assert PlaylistPage.recognise(body)
@@ -281,6 +281,6 @@ def test_a_playlist_that_does_not_exist() -> None:
         ("page_results_empty_html_ytcfg_202605.html", TargetNotFound),
     ],
 )
-def test_pages_that_are_no_channel(name: str, kind: type[ScrapeError]) -> None:
+def test_pages_that_are_not_channels_raise(name: str, kind: type[ScrapeError]) -> None:
     with pytest.raises(kind):
         read(name)

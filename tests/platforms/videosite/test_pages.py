@@ -1,4 +1,4 @@
-"""The video site's answers: which are what was asked for, what is said of the others, and what damage does to them."""
+"""The video site's page objects: valid responses, typed errors for all others, and damaged data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crawler.platforms.videosite.item import node_text, post, read_row, rows_of,
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.profile import joined_day, unwrapped
-from crawler.platforms.videosite.record import joined
+from crawler.platforms.videosite.record import joined_record
 from crawler.platforms.videosite.schema import ChannelRecord
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite import extra
@@ -45,16 +45,18 @@ def call(endpoint: str, **body: Any) -> bytes:
     return site().page(FakeRequest(f"/youtubei/v1/{endpoint}", {}, "POST", {}, orjson.dumps(body)))[2]
 
 
-def read(kind: type[VideositePage], body: bytes | str, *, status: int | None = 200, **asked: Any) -> dict[str, Any]:
+def read(kind: type[VideositePage], body: bytes | str, *, status: int | None = 200, **params: Any) -> dict[str, Any]:
     raw = body.encode() if isinstance(body, str) else body
-    page = kind(response=HttpResponse(ORIGIN, raw, status=status, encoding="utf-8"), page_params=PageParams(asked))
+    page = kind(response=HttpResponse(ORIGIN, raw, status=status, encoding="utf-8"), page_params=PageParams(params))
     return dict(asyncio.run(page.to_item()))
 
 
-def refusal(kind: type[VideositePage], body: bytes | str, *, status: int | None = 200, **asked: Any) -> tuple[str, str]:
-    with pytest.raises(ScrapeError) as refused:
-        read(kind, body, status=status, **asked)
-    return refused.value.code, refused.value.reason
+def error_of(
+    kind: type[VideositePage], body: bytes | str, *, status: int | None = 200, **params: Any
+) -> tuple[str, str]:
+    with pytest.raises(ScrapeError) as raised:
+        read(kind, body, status=status, **params)
+    return raised.value.code, raised.value.reason
 
 
 HARBOR = site().named("harborlights")
@@ -79,14 +81,14 @@ FULL: dict[type[VideositePage], FakeRequest] = {
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: str(kind.source))
-def test_every_answer_is_recognised_as_what_it_is(kind: type[VideositePage]) -> None:
-    found = [page for page in SCRAPER.pages if page.recognise(BODIES[kind].decode())]
-    assert found[0] is kind
-    of_full_weight = Site().page(FULL[kind])[2].decode() if kind in FULL else BODIES[kind].decode()
-    assert next(page for page in SCRAPER.pages if page.recognise(of_full_weight)) is kind
+def test_every_response_is_recognised(kind: type[VideositePage]) -> None:
+    candidates = [page for page in SCRAPER.pages if page.recognise(BODIES[kind].decode())]
+    assert candidates[0] is kind
+    full_body = Site().page(FULL[kind])[2].decode() if kind in FULL else BODIES[kind].decode()
+    assert next(page for page in SCRAPER.pages if page.recognise(full_body)) is kind
 
 
-# Gates that all answers share
+# Errors of all kinds of responses
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: str(kind.source))
@@ -109,10 +111,10 @@ def test_every_answer_is_recognised_as_what_it_is(kind: type[VideositePage]) -> 
         (200, bytes(range(256)), "EXTRACTION_FAILED"),
     ],
 )
-def test_what_no_answer_is(kind: type[VideositePage], status: int, body: bytes, code: str) -> None:
+def test_invalid_responses_raise(kind: type[VideositePage], status: int, body: bytes, code: str) -> None:
     if kind is ResolvePage and body in {b"{}", b"[]"}:
         code = "TARGET_NOT_FOUND"
-    assert refusal(kind, body, status=status)[0] == code
+    assert error_of(kind, body, status=status)[0] == code
 
 
 @pytest.mark.parametrize(
@@ -126,15 +128,15 @@ def test_what_no_answer_is(kind: type[VideositePage], status: int, body: bytes, 
         (ResolvePage, 404, ("TARGET_NOT_FOUND", "not_found")),
     ],
 )
-def test_what_a_status_means_depends_on_the_question(
+def test_meaning_of_a_status_depends_on_the_kind_of_request(
     kind: type[VideositePage], status: int, expected: tuple[str, str]
 ) -> None:
     body = orjson.dumps(extra.refused(status, "No.", "NO"))
-    assert refusal(kind, body, status=status) == expected
+    assert error_of(kind, body, status=status) == expected
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked"),
+    ("kind", "params"),
     [
         (ChannelPage, {"channel": site().named("saltmill").id}),
         (ChannelPage, {"handle": "saltmill"}),
@@ -146,16 +148,16 @@ def test_what_a_status_means_depends_on_the_question(
     ],
     ids=lambda value: str(getattr(value, "source", "")),
 )
-def test_what_belongs_to_another_is_never_returned(kind: type[VideositePage], asked: dict[str, Any]) -> None:
-    assert refusal(kind, BODIES[kind], **asked) == ("EXTRACTION_FAILED", "wrong_echo")
+def test_data_of_another_channel_or_video_is_never_returned(kind: type[VideositePage], params: dict[str, Any]) -> None:
+    assert error_of(kind, BODIES[kind], **params) == ("EXTRACTION_FAILED", "wrong_echo")
 
 
 @pytest.mark.parametrize("handle", ["harborlights", "HarborLights", "HARBORLIGHTS"])
-def test_handles_have_no_case(handle: str) -> None:
+def test_handles_ignore_case(handle: str) -> None:
     assert read(ChannelPage, BODIES[ChannelPage], handle=handle)["profile"]["username"] == "harborlights"
 
 
-# What texts say
+# Texts
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,7 @@ def test_hashtags_and_mentions(title: str, tags: list[str], mentions: list[str])
         ({"content": ""}, ""),
     ],
 )
-def test_texts(node: Any, text: str) -> None:
+def test_text_of_a_node(node: Any, text: str) -> None:
     assert node_text(node) == text
 
 
@@ -202,7 +204,7 @@ def test_texts(node: Any, text: str) -> None:
         ([], "", None, None),
     ],
 )
-def test_parts_are_told_apart_by_what_they_say(
+def test_parts_of_a_row_are_recognised_by_their_text(
     parts: list[str], badge: str, views: int | None, seconds: int | None
 ) -> None:
     rows = [{"metadataParts": [{"text": {"content": part}} for part in parts]}, {"badges": [{"badgeViewModel": {}}]}]
@@ -219,7 +221,7 @@ def test_parts_are_told_apart_by_what_they_say(
 
 
 @pytest.mark.parametrize("kind", ["PLAYLIST", "PODCAST", "ALBUM"])
-def test_lists_of_videos_are_no_videos(kind: str) -> None:
+def test_lists_of_videos_are_not_videos(kind: str) -> None:
     shape = {"contentId": "PLaaaaaaaaaaaaaaaaaa", "contentType": f"LOCKUP_CONTENT_TYPE_{kind}"}
     assert read_row({"richItemRenderer": {"content": {"lockupViewModel": shape}}}, "videos") == (None, None)
 
@@ -240,7 +242,7 @@ def test_lists_of_videos_are_no_videos(kind: str) -> None:
         },
     ],
 )
-def test_tokens(row: dict[str, Any]) -> None:
+def test_tokens_of_all_formats(row: dict[str, Any]) -> None:
     assert token_of(row) == "T"
     assert list(rows_of({"richGridRenderer": {"contents": [row]}}))[-1][1] == row
 
@@ -254,16 +256,16 @@ def test_tokens(row: dict[str, Any]) -> None:
         ("http://[broken", ""),
     ],
 )
-def test_links(url: str, target: str) -> None:
+def test_links_are_unwrapped(url: str, target: str) -> None:
     assert unwrapped(url) == target
 
 
-@pytest.mark.parametrize("words", ["", "Joined", "Joined Foo 1, 2015", "Joined Feb 31, 2015", "1 февр. 2015 г."])
-def test_days_that_are_none(words: str) -> None:
-    assert joined_day(words) is None
+@pytest.mark.parametrize("label", ["", "Joined", "Joined Foo 1, 2015", "Joined Feb 31, 2015", "1 февр. 2015 г."])
+def test_malformed_days_are_none(label: str) -> None:
+    assert joined_day(label) is None
 
 
-def test_comments() -> None:
+def test_comment_count() -> None:
     panel = {
         "panelIdentifier": "engagement-panel-comments-section",
         "header": {"engagementPanelTitleHeaderRenderer": {"contextualInfo": {"runs": [{"text": "4.9k"}]}}},
@@ -277,32 +279,32 @@ def test_comments() -> None:
     assert CommentsPage.recognise(body.decode())
     (item,) = read(CommentsPage, body)["posts"]
     assert item["comment_count"] == 4_900
-    assert refusal(CommentsPage, b'{"contents": {}}') == ("EXTRACTION_FAILED", "no_metadata")
+    assert error_of(CommentsPage, b'{"contents": {}}') == ("EXTRACTION_FAILED", "no_metadata")
 
 
 def test_files_of_two_channels_are_not_mixed() -> None:
     other = read(AboutPage, call("browse", continuation=f"about-{site().named('saltmill').id}"))
     with pytest.raises(ExtractionFailed, match="different channels"):
-        joined({"channel": read(ChannelPage, BODIES[ChannelPage]), "about": other}, {})
+        joined_record({"channel": read(ChannelPage, BODIES[ChannelPage]), "about": other}, {})
 
 
 # Damage
 
 PAYLOAD = orjson.loads(call("browse", browseId=HARBOR.id, params="EgZ2aWRlb3PyBgQKAjoA"))
 ROWS = PAYLOAD["contents"]["twoColumnBrowseResultsRenderer"]["tabs"][1]["tabRenderer"]["content"]["richGridRenderer"]
-ROWS["contents"][6:-1] = []  # more of the same is not more to damage
+ROWS["contents"][6:-1] = []  # more rows would only repeat the same damage
 MANDATORY = {"contentId", "lockupViewModel"}
-"""Without one of these an item is not understood."""
+"""Keys without which an item cannot be read."""
 
 
-def places(node: Any, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def key_paths(node: Any, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, value in inner:
         yield (*above, key)
-        yield from places(value, (*above, key))
+        yield from key_paths(value, (*above, key))
 
 
-PLACES = list(places(PAYLOAD))
+PATHS = list(key_paths(PAYLOAD))
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [None, 0, -1, True, "", "junk", [], {}, [None], {"a": []}, 10**30, "\ud83d", 1.5, [[]], "UC"]
 )
@@ -310,33 +312,33 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
 
 def record_of(data: Any) -> dict[str, Any]:
     item = read(ChannelPage, json.dumps(data), channel=HARBOR.id, tab="videos")
-    return validated(ChannelRecord, joined({"channel": item}, {"username": "harborlights", "tab": "videos"}))
+    return validated(ChannelRecord, joined_record({"channel": item}, {"username": "harborlights", "tab": "videos"}))
 
 
-def damage(data: Any, place: tuple[str | int, ...], value: Any) -> Any:
-    """The data with another value at a place, without it for "remove"."""
+def damage(data: Any, path: tuple[str | int, ...], value: Any) -> Any:
+    """The data with another value at a path, or without the key for "remove"."""
     changed = copy.deepcopy(data)
     holder = changed
-    for key in place[:-1]:
+    for key in path[:-1]:
         holder = holder[key]
     if value == "remove":
-        del holder[place[-1]]
+        del holder[path[-1]]
     else:
-        holder[place[-1]] = value
+        holder[path[-1]] = value
     return changed
 
 
-def outcome(place: tuple[str | int, ...], value: Any) -> tuple[dict[str, Any] | None, str]:
+def outcome(path: tuple[str | int, ...], value: Any) -> tuple[dict[str, Any] | None, str]:
     """The record of damaged data, or the code of the error."""
     try:
-        return record_of(damage(PAYLOAD, place, value)), "OK"
+        return record_of(damage(PAYLOAD, path, value)), "OK"
     except ScrapeError as error:
         return None, error.code
 
 
-def survives(place: tuple[str | int, ...], value: Any) -> None:
-    """Damage gives a valid record that differs only a little, or a typed error; never another exception, never junk."""
-    record, code = outcome(place, value)
+def assert_survives(path: tuple[str | int, ...], value: Any) -> None:
+    """Check that damage leads to a valid record of the same channel and items, or to a typed error."""
+    record, code = outcome(path, value)
     assert code in {"OK", "EXTRACTION_FAILED", "TARGET_NOT_FOUND", "UPSTREAM_ERROR"}
     if record is None:
         return
@@ -346,39 +348,39 @@ def survives(place: tuple[str | int, ...], value: Any) -> None:
 
 
 @settings(max_examples=300)
-@given(st.sampled_from(PLACES), st.one_of(st.just("remove"), JUNK))
-def test_damage(place: tuple[str | int, ...], value: Any) -> None:
-    survives(place, value)
+@given(st.sampled_from(PATHS), st.one_of(st.just("remove"), JUNK))
+def test_damaged_data_gives_a_record_or_a_typed_error(path: tuple[str | int, ...], value: Any) -> None:
+    assert_survives(path, value)
 
 
 @pytest.mark.soak
 @settings(max_examples=2_000)
-@given(st.sampled_from(PLACES), st.one_of(st.just("remove"), JUNK))
-def test_much_damage(place: tuple[str | int, ...], value: Any) -> None:
-    survives(place, value)
+@given(st.sampled_from(PATHS), st.one_of(st.just("remove"), JUNK))
+def test_damaged_data_gives_a_record_or_a_typed_error_many_times(path: tuple[str | int, ...], value: Any) -> None:
+    assert_survives(path, value)
 
 
-def is_leaf(place: tuple[str | int, ...]) -> bool:
+def is_leaf(path: tuple[str | int, ...]) -> bool:
     value = PAYLOAD
-    for key in place:
+    for key in path:
         value = value[key]
     return not isinstance(value, dict | list)
 
 
-def test_each_key_of_an_item_concerns_its_own_field_only() -> None:
+def test_each_key_of_an_item_affects_its_own_field_only() -> None:
     whole = record_of(PAYLOAD)["posts"]
-    in_second = [place for place in PLACES if len(place) > 9 and place[:9] == SECOND_ROW and is_leaf(place)]
+    in_second = [path for path in PATHS if len(path) > 9 and path[:9] == SECOND_ROW and is_leaf(path)]
     assert len(in_second) > 20
-    for place in in_second:
-        record, code = outcome(place, "remove")
-        assert (code == "EXTRACTION_FAILED") is (place[-1] in MANDATORY), place
+    for path in in_second:
+        record, code = outcome(path, "remove")
+        assert (code == "EXTRACTION_FAILED") is (path[-1] in MANDATORY), path
         if record is None:
             continue
         posts = record["posts"]
-        assert [each for each in posts if each["content_id"] != whole[1]["content_id"]] == [whole[0], *whole[2:]], place
+        assert [each for each in posts if each["content_id"] != whole[1]["content_id"]] == [whole[0], *whole[2:]], path
         if len(posts) == len(whole):
             changed = {key for key in whole[1] if posts[1][key] != whole[1][key]}
-            assert len(changed - {"hashtags", "mentions"}) <= 1, (place, changed)
+            assert len(changed - {"hashtags", "mentions"}) <= 1, (path, changed)
 
 
 SECOND_ROW = (
@@ -388,6 +390,6 @@ SECOND_ROW = (
 
 
 @given(st.binary(max_size=300))
-def test_bytes(body: bytes) -> None:
+def test_random_bytes_raise(body: bytes) -> None:
     for kind in BODIES:
-        refusal(kind, body)
+        error_of(kind, body)

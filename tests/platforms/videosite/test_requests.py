@@ -1,4 +1,4 @@
-"""Requests of the video site: what is asked for reaches URL or body, and nothing else does."""
+"""Requests of the video site: URL and body contain the params and nothing else."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ CHANNEL = "UCuAXFkgsw1L7xaCfnd5JJOw"
         (upstream.feed_request(ORIGIN, CHANNEL, "shorts"), f"/feeds/videos.xml?playlist_id=UUSH{CHANNEL[2:]}"),
     ],
 )
-def test_pages(request_: Request, url: str) -> None:
+def test_page_requests(request_: Request, url: str) -> None:
     assert (request_.method, request_.url) == ("GET", ORIGIN + url)
     assert request_.headers["Cookie"] == upstream.COOKIES.encode()
 
 
 @pytest.mark.parametrize(
-    ("request_", "endpoint", "asked"),
+    ("request_", "endpoint", "params"),
     [
         (
             upstream.resolve_request(ORIGIN, "c/name"),
@@ -65,7 +65,7 @@ def test_pages(request_: Request, url: str) -> None:
         ),
     ],
 )
-def test_calls(request_: Request, endpoint: str, asked: dict[str, object]) -> None:
+def test_api_requests(request_: Request, endpoint: str, params: dict[str, object]) -> None:
     url = urlsplit(request_.url)
     assert (request_.method, f"{url.scheme}://{url.netloc}", url.path) == ("POST", ORIGIN, f"/youtubei/v1/{endpoint}")
     query = parse_qs(url.query)
@@ -79,29 +79,29 @@ def test_calls(request_: Request, endpoint: str, asked: dict[str, object]) -> No
         "WEB",
         upstream.CLIENT_VERSION,
     )
-    assert body == asked
+    assert body == params
     assert request_.headers["Content-Type"] == b"application/json"
     assert "key=" not in request_.url
 
 
-def test_a_newer_version_of_the_client_is_taken() -> None:
+def test_newer_client_version_is_used() -> None:
     request = upstream.video_request(ORIGIN, "-abcdefghij", version="2.20270101.00.00")
     assert orjson.loads(request.body)["context"]["client"]["clientVersion"] == "2.20270101.00.00"
     assert request.headers["X-YouTube-Client-Version"] == b"2.20270101.00.00"
 
 
 @pytest.mark.parametrize(
-    ("request_", "asked"),
+    ("request_", "page_params"),
     [
         (upstream.channel_request(ORIGIN, "@a.b", "videos"), {"handle": "a.b", "tab": "videos"}),
         (upstream.channel_request(ORIGIN, f"channel/{CHANNEL}", "videos"), {"channel": CHANNEL, "tab": "videos"}),
         (upstream.channel_request(ORIGIN, "c/name", "videos"), {"tab": "videos"}),
         (
-            upstream.browse_request(ORIGIN, CHANNEL, "shorts", asked="@a"),
+            upstream.browse_request(ORIGIN, CHANNEL, "shorts", address="@a"),
             {"handle": "a", "channel": CHANNEL, "tab": "shorts"},
         ),
         (upstream.video_request(ORIGIN, "-abcdefghij"), {"video": "-abcdefghij"}),
     ],
 )
-def test_the_page_objects_are_told_what_was_asked_for(request_: Request, asked: dict[str, str]) -> None:
-    assert request_.meta["page_params"] == asked
+def test_page_params_contain_the_expected_echo(request_: Request, page_params: dict[str, str]) -> None:
+    assert request_.meta["page_params"] == page_params

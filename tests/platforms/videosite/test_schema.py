@@ -1,4 +1,4 @@
-"""What the video site's scraper takes and refuses."""
+"""Valid and invalid params of the video site's scraper."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def cursor(kind: str = CURSOR_KIND, **changed: Any) -> str:
     return cursors.encode(kind, PAYLOAD | changed)
 
 
-def refusal(**params: Any) -> InvalidRequest:
-    with pytest.raises(InvalidRequest) as refused:
+def invalid_request(**params: Any) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as raised:
         check_params(SCRAPER, params)
-    return refused.value
+    return raised.value
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def refusal(**params: Any) -> InvalidRequest:
         "@h",
     ],
 )
-def test_usernames(username: str) -> None:
+def test_valid_usernames(username: str) -> None:
     params = check_params(SCRAPER, {"username": username})
     assert isinstance(params, ProfileParams)
     assert (params.name, params.type, params.include_about) == (username.removeprefix("@"), "video", False)
@@ -81,25 +81,25 @@ def test_usernames(username: str) -> None:
         *("a" * 101, "@" + "a" * 101, "a\u2028b", "a\r\nHost: evil", "harborlights\n", " harborlights", "🌊"),
     ],
 )
-def test_what_is_no_username(username: str) -> None:
-    assert refusal(username=username).details[0]["loc"] == ["username"]
+def test_malformed_usernames_are_refused(username: str) -> None:
+    assert invalid_request(username=username).details[0]["loc"] == ["username"]
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
+    ("given", "expected"),
     [(True, True), (False, False), (1, True), (0, False), ("true", True), ("false", False), ("1", True), ("0", False)],
 )
-def test_the_switch(given: Any, meant: bool) -> None:  # noqa: FBT001
+def test_switch_values(given: Any, expected: bool) -> None:  # noqa: FBT001
     for text in (False, True):
         if text and not isinstance(given, str):
             continue
         params = check_params(SCRAPER, {"username": "a", "include_about": given}, text=text)
         assert isinstance(params, ProfileParams)
-        assert params.include_about is meant
+        assert params.include_about is expected
 
 
 @pytest.mark.parametrize(
-    ("params", "where"),
+    ("params", "field"),
     [
         ({}, "username"),
         ({"username": 1}, "username"),
@@ -115,15 +115,15 @@ def test_the_switch(given: Any, meant: bool) -> None:  # noqa: FBT001
         ({"username": "a", "max_pages": 2}, "max_pages"),
     ],
 )
-def test_what_is_refused(params: dict[str, Any], where: str) -> None:
-    assert refusal(**params).details[0]["loc"] == [where]
+def test_invalid_params_are_refused(params: dict[str, Any], field: str) -> None:
+    assert invalid_request(**params).details[0]["loc"] == [field]
 
 
 # Cursors
 
 
 @pytest.mark.parametrize("username", ["harborlights", "@HarborLights", CHANNEL])
-def test_a_cursor_goes_with_every_name_of_its_channel(username: str) -> None:
+def test_cursor_is_valid_for_every_name_of_its_channel(username: str) -> None:
     params = check_params(SCRAPER, {"username": username, "cursor": cursor()})
     assert isinstance(params, ProfileParams)
     assert params.continuation == Continuation(**PAYLOAD)
@@ -151,13 +151,13 @@ def test_a_cursor_goes_with_every_name_of_its_channel(username: str) -> None:
         ("harborlights", "video", "ä"),
     ],
 )
-def test_foreign_and_tampered_cursors(username: str, kind: str, sent: str) -> None:
-    refused = refusal(username=username, type=kind, cursor=sent)
-    assert refused.code == "INVALID_REQUEST"
-    assert "4qmFsg" not in refused.message
+def test_foreign_and_tampered_cursors_are_refused(username: str, kind: str, sent: str) -> None:
+    error = invalid_request(username=username, type=kind, cursor=sent)
+    assert error.code == "INVALID_REQUEST"
+    assert "4qmFsg" not in error.message
 
 
 @given(st.text(max_size=200))
-def test_text_is_no_cursor(text: str) -> None:
+def test_random_text_is_not_a_cursor(text: str) -> None:
     with pytest.raises(ValueError, match="not a cursor"):
         continuation_of(text)

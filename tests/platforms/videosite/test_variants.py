@@ -1,4 +1,4 @@
-"""The video site's answers in the forms that they also have: other wrappers, other places, other words."""
+"""Variants of the video site's responses: other wrappers, other paths, other texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.platforms.videosite.details import VideoPage
 from crawler.platforms.videosite.item import post
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.sandbox.videosite import extra
-from tests.platforms.videosite.test_pages import BODIES, HARBOR, call, read, refusal
+from tests.platforms.videosite.test_pages import BODIES, HARBOR, call, error_of, read
 from tests.videosite import SCRAPER
 
 
@@ -35,7 +35,9 @@ def channel_with(change: Any) -> dict[str, Any]:
         ([], "", None),
     ],
 )
-def test_what_a_header_says_is_told_by_its_words(rows: list[list[str]], subscribers: str, videos: int | None) -> None:
+def test_parts_of_a_header_are_recognised_by_their_text(
+    rows: list[list[str]], subscribers: str, videos: int | None
+) -> None:
     def change(data: Any) -> None:
         header = data["header"]["pageHeaderRenderer"]["content"]["pageHeaderViewModel"]
         parts = [{"metadataParts": [{"text": {"content": part}} for part in row]} for row in rows]
@@ -46,7 +48,7 @@ def test_what_a_header_says_is_told_by_its_words(rows: list[list[str]], subscrib
     assert profile["follower_count"] == (8_840 if subscribers.startswith("8.84k") else None)
 
 
-def test_the_end_of_a_list_is_not_that_of_what_stands_around_it() -> None:
+def test_token_of_a_list_has_precedence_over_that_of_its_container() -> None:
     def end(token: str) -> dict[str, Any]:
         return {"continuationItemRenderer": {"continuationEndpoint": {"continuationCommand": {"token": token}}}}
 
@@ -61,10 +63,10 @@ def test_the_end_of_a_list_is_not_that_of_what_stands_around_it() -> None:
         return change
 
     assert channel_with(around(row, end("NEXT")))["continuation"] == "NEXT"
-    assert channel_with(around(row))["continuation"] == "OTHERS", "the only one there is"
+    assert channel_with(around(row))["continuation"] == "OTHERS", "the only token"
 
 
-def test_a_playlist_s_further_page() -> None:
+def test_continuation_page_of_a_playlist() -> None:
     action = {"continuationItems": [{"playlistVideoRenderer": {"videoId": "aaaaaaaaaaa", "playlistId": "UULFx"}}]}
     data = {
         "responseContext": {"serviceTrackingParams": [{"params": [{"key": "browse_id", "value": "VLUULFx"}]}]},
@@ -89,14 +91,14 @@ def test_a_playlist_s_further_page() -> None:
         ({"playabilityStatus": {"status": "ERROR"}}, VideoPage, "no_metadata"),
     ],
 )
-def test_answers_that_say_little(data: dict[str, Any], kind: type[VideositePage], expected: str) -> None:
+def test_responses_without_data(data: dict[str, Any], kind: type[VideositePage], expected: str) -> None:
     body = orjson.dumps({"responseContext": {"serviceTrackingParams": []}, **data})
     assert next(page for page in SCRAPER.pages if page.recognise(body.decode())) is kind
-    assert refusal(kind, body)[1] == expected
+    assert error_of(kind, body)[1] == expected
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("message", "expected"),
     [
         ("This channel is not available in your country.", ("TARGET_RESTRICTED", "region")),
         ("This content isn't available in your country.", ("TARGET_RESTRICTED", "region")),
@@ -106,8 +108,8 @@ def test_answers_that_say_little(data: dict[str, Any], kind: type[VideositePage]
         ("What a pity.", ("TARGET_NOT_FOUND", "unavailable")),
     ],
 )
-def test_alerts(words: str, expected: tuple[str, str]) -> None:
-    assert refusal(ChannelPage, orjson.dumps(extra.alert(HARBOR.id, words))) == expected
+def test_alerts(message: str, expected: tuple[str, str]) -> None:
+    assert error_of(ChannelPage, orjson.dumps(extra.alert(HARBOR.id, message))) == expected
 
 
 @pytest.mark.parametrize(
@@ -121,22 +123,22 @@ def test_alerts(words: str, expected: tuple[str, str]) -> None:
         (None, ("EXTRACTION_FAILED", "no_contents")),
     ],
 )
-def test_errors_that_were_saved_without_their_status(code: int | None, expected: tuple[str, str]) -> None:
+def test_errors_saved_without_their_status(code: int | None, expected: tuple[str, str]) -> None:
     body = orjson.dumps(extra.refused(code, "No.", "NO"))  # type: ignore[arg-type]
-    assert refusal(ChannelPage, b"\n " + body, status=None) == expected
+    assert error_of(ChannelPage, b"\n " + body, status=None) == expected
 
 
 @pytest.mark.parametrize(
     "opening", [b'window["ytInitialData"] = ', b"window['ytInitialData'] = ", b"var ytInitialData="]
 )
-def test_pages_name_their_data_in_several_ways(opening: bytes) -> None:
-    bio = b"unusual traffic"  # which a channel may well speak of
+def test_pages_assign_their_data_in_several_ways(opening: bytes) -> None:
+    bio = b"unusual traffic"  # also possible in a channel's description
     body = BODIES[ChannelPage].replace(b"var ytInitialData = ", opening).replace(b"All about", bio)
     assert next(page for page in SCRAPER.pages if page.recognise(body.decode())) is ChannelPage
     assert len(read(ChannelPage, body)["posts"]) == 30
 
 
-def test_a_video_s_page() -> None:
+def test_page_of_a_video() -> None:
     player = BODIES[VideoPage]
     body = b"<script>var ytInitialPlayerResponse = %b;var meta = document.createElement('meta');</script>" % player
     body += b'<script>var ytInitialData = {"contents": {}};</script>'
@@ -146,7 +148,7 @@ def test_a_video_s_page() -> None:
     assert next(page for page in SCRAPER.pages if page.recognise(nothing.decode())) is ChannelPage
 
 
-def test_an_address_without_its_scheme() -> None:
+def test_picture_url_without_a_scheme() -> None:
     assert post("aaaaaaaaaaa", kind="video", thumbnail_image="//i.ytimg.com/a.jpg")["thumbnail_image"] == (
         "https://i.ytimg.com/a.jpg"
     )

@@ -1,4 +1,4 @@
-"""The way to a channel's record, through the spider's own steps and a world in this process: equal to the truth."""
+"""Records of channels by the spider's own code and a simulated site in this process: equal to the expected ones."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.base import First
 from crawler.targets.target import Target, check_params
-from tests.videosite import SCRAPER, Stub, comparable, first_of, visit
+from tests.videosite import SCRAPER, Stub, comparable, first_of, scrape
 
 KINDS = ("video", "short", "live", "all")
-OF_THE_CONNECTION = {"slow", "slow-once", "hang", "truncated", "reset", "flaky", "foreign-redirect"}
+CONNECTION_FAULTS = {"slow", "slow-once", "hang", "truncated", "reset", "flaky", "foreign-redirect"}
 
 
 @cache
@@ -41,26 +41,26 @@ def names(of: Site) -> list[str]:
 
 
 def pages(of: Site, **params: Any) -> list[dict[str, Any]]:
-    """All pages of a target, each asked for with the cursor of the one before."""
+    """All pages of a target, each requested with the cursor of the previous one."""
     found: list[dict[str, Any]] = []
-    asked = params
+    page_params = params
     while True:
-        found.append(visit(Stub(of), **asked))
+        found.append(scrape(Stub(of), **page_params))
         cursor = found[-1]["pagination"]["cursor"]
         if not cursor:
             return found
-        asked = {**params, "cursor": cursor}
+        page_params = {**params, "cursor": cursor}
 
 
 @pytest.mark.parametrize("seed", [*range(1, 21), *(pytest.param(n, marks=pytest.mark.soak) for n in range(21, 221))])
-def test_records_equal_the_truth(seed: int) -> None:
+def test_records_equal_the_expected_ones(seed: int) -> None:
     of = Site(seed, light=True)
     for number, name in enumerate(names(of)):
         params = {"username": name, "type": KINDS[(number + seed) % 4], "include_about": (number + seed) % 3 == 0}
-        found = visit(Stub(of), **params)
+        found = scrape(Stub(of), **params)
         assert comparable(found) == of.expected_record(params), params
         if cursor := found["pagination"]["cursor"]:
-            second = visit(Stub(of), **params, cursor=cursor)
+            second = scrape(Stub(of), **params, cursor=cursor)
             assert comparable(second) == of.expected_record({**params, "page": 2}), params
 
 
@@ -83,7 +83,7 @@ def test_every_page_of_every_channel(name: str, kind: str) -> None:
         assert comparable(record) == site().expected_record({"username": name, "type": kind, "page": number})
 
 
-def test_ten_pages_with_everything_that_a_real_page_has() -> None:
+def test_ten_pages_of_realistic_size() -> None:
     of = Site()
     found = pages(of, username="@harborlights", include_about=True)
     assert [len(record["posts"]) for record in found] == [30] * 9 + [27]
@@ -95,38 +95,38 @@ def test_ten_pages_with_everything_that_a_real_page_has() -> None:
 
 
 @pytest.mark.parametrize("name", ["harborlights", "@HarborLights", "HARBORLIGHTSTV", "oldtimer", "АсельИсакова-т4ц"])
-def test_a_channel_has_many_names(name: str) -> None:
-    assert comparable(visit(Stub(site()), username=name)) == site().expected_record({"username": name})
+def test_all_names_of_a_channel_are_valid(name: str) -> None:
+    assert comparable(scrape(Stub(site()), username=name)) == site().expected_record({"username": name})
 
 
-def test_an_id_is_a_name_too() -> None:
+def test_channel_ids_are_valid_names() -> None:
     of = site()
     channel = of.named("north.pier")
-    assert comparable(visit(Stub(of), username=channel.id)) == of.expected_record({"username": "north.pier"})
+    assert comparable(scrape(Stub(of), username=channel.id)) == of.expected_record({"username": "north.pier"})
 
 
 @pytest.mark.parametrize("name", ["@nobody.at.all", "nobody", "UC0000000000000000000000"])
-def test_nobody(name: str) -> None:
-    with pytest.raises(ScrapeError) as refused:
-        visit(Stub(site()), username=name)
-    assert (refused.value.code, refused.value.reason) == ("TARGET_NOT_FOUND", "not_found")
+def test_unknown_names_are_not_found(name: str) -> None:
+    with pytest.raises(ScrapeError) as raised:
+        scrape(Stub(site()), username=name)
+    assert (raised.value.code, raised.value.reason) == ("TARGET_NOT_FOUND", "not_found")
 
 
-# Sources that fall back on one another
+# Fallbacks
 
 
-@pytest.mark.parametrize("name", sorted(FAULTS.keys() - OF_THE_CONNECTION))
-@pytest.mark.parametrize("named", ["handle", "id"])
-def test_faults(name: str, named: str) -> None:
+@pytest.mark.parametrize("name", sorted(FAULTS.keys() - CONNECTION_FAULTS))
+@pytest.mark.parametrize("address", ["handle", "id"])
+def test_faults_have_their_codes(name: str, address: str) -> None:
     of = site()
-    asked = {"username": f"@{name}" if named == "handle" else of.named(name).id, "include_about": True}
+    params = {"username": f"@{name}" if address == "handle" else of.named(name).id, "include_about": True}
     if FAULTS[name].code == "OK":
-        assert comparable(visit(Stub(of), **asked)) == of.expected_record(asked)
+        assert comparable(scrape(Stub(of), **params)) == of.expected_record(params)
         return
-    with pytest.raises(ScrapeError) as refused:
-        visit(Stub(of), **asked)
-    assert refused.value.code == FAULTS[name].code
-    assert refused.value.reason or name in COMMON
+    with pytest.raises(ScrapeError) as raised:
+        scrape(Stub(of), **params)
+    assert raised.value.code == FAULTS[name].code
+    assert raised.value.reason or name in COMMON
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_faults(name: str, named: str) -> None:
         ("loop", ["page", "about", "feed", "player"]),
     ],
 )
-def test_each_source_has_another_to_fall_back_on(name: str, kinds: list[str]) -> None:
+def test_each_source_has_a_fallback(name: str, kinds: list[str]) -> None:
     stub = Stub(site())
-    visit(stub, username=f"@{name}", include_about=True)
-    asked = stub.kinds()
-    assert [kind for place, kind in enumerate(asked) if kind != "player" or asked[place - 1] != "player"] == kinds
+    scrape(stub, username=f"@{name}", include_about=True)
+    found = stub.kinds()
+    assert [kind for index, kind in enumerate(found) if kind != "player" or found[index - 1] != "player"] == kinds
 
 
 @pytest.mark.parametrize(
@@ -158,67 +158,67 @@ def test_each_source_has_another_to_fall_back_on(name: str, kinds: list[str]) ->
         ("page-error", ScrapeError, "server_error"),
     ],
 )
-def test_further_pages_that_fail(name: str, kind: type[ScrapeError], reason: str) -> None:
-    first = visit(Stub(site()), username=name)
-    with pytest.raises(kind) as refused:
-        visit(Stub(site()), username=name, cursor=first["pagination"]["cursor"])
-    assert refused.value.reason == reason
+def test_failing_continuation_pages_raise(name: str, kind: type[ScrapeError], reason: str) -> None:
+    first = scrape(Stub(site()), username=name)
+    with pytest.raises(kind) as raised:
+        scrape(Stub(site()), username=name, cursor=first["pagination"]["cursor"])
+    assert raised.value.reason == reason
 
 
 @pytest.mark.parametrize(
-    ("error", "goes_on"),
+    ("error", "has_fallback"),
     [
         (UpstreamError("The download failed.", reason="connection"), True),
         (UpstreamBlocked("Another host.", reason="foreign_redirect"), True),
         (UpstreamTimeout("Too late.", reason="timeout"), False),
-        (CircuitOpen("Left alone."), False),
+        (CircuitOpen("The circuit is open."), False),
         (BlockedByPolicy("No."), False),
     ],
 )
-def test_a_page_that_could_not_be_downloaded(error: ScrapeError, *, goes_on: bool) -> None:
+def test_fallback_of_a_page_that_could_not_be_downloaded(error: ScrapeError, *, has_fallback: bool) -> None:
     of = site()
-    asked = {"username": "@harborlights"}
-    target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, asked))
+    params = {"username": "@harborlights"}
+    target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, params))
     stub = Stub(of)
-    made = ChannelReader(stub, target).record(First(stub, stub.request(target), error=error))
-    if goes_on:
-        assert comparable(asyncio.run(made)) == of.expected_record(asked)
+    record = ChannelReader(stub, target).record(First(stub, stub.request(target), error=error))
+    if has_fallback:
+        assert comparable(asyncio.run(record)) == of.expected_record(params)
         return
     with pytest.raises(type(error)):
-        asyncio.run(made)
+        asyncio.run(record)
 
 
-def test_a_list_in_circles_ends() -> None:
+def test_repeated_token_ends_the_list() -> None:
     found = pages(site(), username="@loop")
     assert [record["pagination"]["has_more"] for record in found] == [True, False]
 
 
-# The budget
+# Limits of the enrichment
 
 
-@pytest.mark.parametrize(("most", "asked"), [(0, []), (1, ["feed"]), (3, ["feed", "player", "player"])])
-def test_so_many_further_requests_and_no_more(most: int, asked: list[str]) -> None:
-    stub = Stub(site(), VIDEOSITE_ENRICH_MAX=most)
-    found = visit(stub, username="harborlights")
-    assert stub.kinds() == ["page", *asked]
-    known = [post["published_date"] is not None for post in found["posts"]]
-    assert sum(known) >= (14 if most else 0)
-    if not most:
+@pytest.mark.parametrize(("max_requests", "kinds"), [(0, []), (1, ["feed"]), (3, ["feed", "player", "player"])])
+def test_enrichment_requests_are_limited(max_requests: int, kinds: list[str]) -> None:
+    stub = Stub(site(), VIDEOSITE_ENRICH_MAX=max_requests)
+    found = scrape(stub, username="harborlights")
+    assert stub.kinds() == ["page", *kinds]
+    dated = [post["published_date"] is not None for post in found["posts"]]
+    assert sum(dated) >= (14 if max_requests else 0)
+    if not max_requests:
         assert not any(post["like_count"] for post in found["posts"])
 
 
-def test_further_requests_take_half_of_the_time_left_at_most() -> None:
+def test_enrichment_takes_at_most_half_of_the_time_left() -> None:
     class Slow(Stub):
         async def fetch(self, request: Request, target: Target) -> Response:
             if "player" in request.url:
                 await asyncio.sleep(60)
             return await super().fetch(request, target)
 
-    async def made() -> tuple[dict[str, Any], float]:
+    async def run() -> tuple[dict[str, Any], float]:
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        start = loop.time()
         params = check_params(SCRAPER, {"username": "harborlights"})
-        target = Target(id="1", scraper=SCRAPER, params=params, deadline=began + 1)
+        target = Target(id="1", scraper=SCRAPER, params=params, deadline=start + 1)
         stub = Slow(site())
         record = await ChannelReader(stub, target).record(await first_of(stub, target))
         left = target.deadline - loop.time() if target.deadline else 0
@@ -226,19 +226,19 @@ def test_further_requests_take_half_of_the_time_left_at_most() -> None:
             task.cancel()
         return record, left
 
-    record, left = asyncio.run(made())
+    record, left = asyncio.run(run())
     assert left > 0.3
     assert sum(post["published_date"] is not None for post in record["posts"]) >= 14
 
 
-def test_the_web_client_s_version_is_the_page_s() -> None:
+def test_client_version_is_that_of_the_page() -> None:
     stub = Stub(site())
-    visit(stub, username="harborlights")
-    bodies = [ask.body for ask in stub.asked if site().kind(ask) == "player"]
+    scrape(stub, username="harborlights")
+    bodies = [request.body for request in stub.requests if site().kind(request) == "player"]
     assert bodies
     assert all(b"2.20260801.03.00" in body for body in bodies)
 
 
-def test_requests_are_answered_by_what_they_ask_for() -> None:
+def test_malformed_player_request_is_not_found() -> None:
     assert site().kind(FakeRequest("/youtubei/v1/player", {}, "POST", {}, b"{broken")) == "player"
     assert site().page(FakeRequest("/youtubei/v1/player", {}, "POST", {}, b"{broken"))[0] == 404
