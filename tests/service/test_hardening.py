@@ -26,7 +26,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.web.resource import Resource
 
-from crawler.service.edge import ARRIVAL, IDLE, EdgeSite
+from crawler.service.edge import ARRIVAL_SECONDS, IDLE_SECONDS, EdgeSite
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import Service, running
@@ -148,12 +148,12 @@ def test_a_request_that_drips_is_dropped(pieces: list[bytes]) -> None:
         channel.dataReceived(piece)  # type: ignore[attr-defined]  # a protocol
         clock.advance(1)
     assert transport.disconnected
-    assert clock.seconds() <= ARRIVAL + 1
+    assert clock.seconds() <= ARRIVAL_SECONDS + 1
 
 
 def test_a_connection_that_says_nothing_is_dropped() -> None:
     clock, _, transport = connected()
-    clock.advance(IDLE - 1)
+    clock.advance(IDLE_SECONDS - 1)
     assert not transport.disconnecting
     clock.advance(2)
     assert transport.disconnecting
@@ -167,7 +167,7 @@ def test_slow_clients_harm_nobody(service: Service) -> None:
         connection.sendall(b"POST / HTTP/1.1\r\n" if number % 2 else REQUEST)
     started = time.monotonic()
     open_ones = set(slow)
-    while open_ones and time.monotonic() - started < ARRIVAL * 2:
+    while open_ones and time.monotonic() - started < ARRIVAL_SECONDS * 2:
         assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
         for connection in list(open_ones):
             try:

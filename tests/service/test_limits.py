@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 
 from crawler.errors import ConcurrencyLimited
 from crawler.service.keys import Holder
-from crawler.service.limits import KeyLimits, Leave
+from crawler.service.limits import KeyLimits, Release
 from tests.service.client import SEARCH, call, many
 from tests.service.conftest import running
 
@@ -36,12 +36,12 @@ async def passed(limit: KeyLimits, holder: Holder, calls: int) -> int:
     return sum(standing is None or standing.allowed for standing in standings)
 
 
-async def entered(limit: KeyLimits, holder: Holder, calls: int) -> list[Leave]:
+async def entered(limit: KeyLimits, holder: Holder, calls: int) -> list[Release]:
     """What gives back the places of those calls that got one."""
     leaves = []
     for _ in range(calls):
         try:
-            leaves.append(await limit.enter(holder))
+            leaves.append(await limit.acquire(holder))
         except ConcurrencyLimited:
             break
     return leaves

@@ -16,7 +16,7 @@ from scrapy.utils.test import get_crawler
 
 from crawler.platforms.retail.schema import Listing
 from crawler.registry import scrapers, spiders
-from crawler.service.fill_rates import fill_rates
+from crawler.service.fill_rates import optional_values
 from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import ROOT, Service, running
@@ -145,7 +145,7 @@ def test_empty_values_are_told_from_others() -> None:
         {"item_id": "1", "flag": "", "badges": [], "price": {"current_price": None}, "seller": {"id": "s"}},
         {"item_id": "2", "flag": "x", "badges": ["a"], "price": {"current_price": 0}},
     ]
-    found = list(fill_rates(Listing, {"cat_id": "1", "products": rows, "heading": "", "total_results": 0}))
+    found = list(optional_values(Listing, {"cat_id": "1", "products": rows, "heading": "", "total_results": 0}))
     assert ("heading", True) in found
     assert ("total_results", False) in found
     assert found.count(("products.price.current_price", True)) == 1

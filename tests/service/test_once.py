@@ -180,7 +180,7 @@ def target(cat_id: str = "1", *, wait: float = 5.0, key: str = "t") -> Target:
 
 
 def cache_of(platform: Platform, *, ttl: float = 60, max_bytes: int = 100_000) -> Cache:
-    return Cache(platform.fetch, {RETAIL: ttl}, max_bytes, longest=120)
+    return Cache(platform.fetch, {RETAIL: ttl}, max_bytes, max_wait=120)
 
 
 async def settle() -> None:
@@ -261,7 +261,7 @@ async def test_kept_answers_grow_old_and_few() -> None:
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
     where = str(tmp_path / "store.sqlite3") if request.param == "sqlite" else request.getfixturevalue("postgresql")
     opened = Store(where, idempotency.SCHEMA)
-    opened.transact_here(lambda session: session.run("DELETE FROM idempotency"))
+    opened.transact_sync(lambda session: session.run("DELETE FROM idempotency"))
     yield opened
     asyncio.run(opened.close())
 

@@ -15,7 +15,7 @@ from openapi_spec_validator import validate
 
 from crawler.errors import MethodNotAllowed, ScraperNotFound, documented
 from crawler.registry import scrapers
-from crawler.service.openapi import about, document
+from crawler.service.openapi import describe_error, document
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service
 
@@ -71,7 +71,7 @@ def described(part: dict[str, Any]) -> bool:
 
 def test_errors_are_explained_in_a_sentence() -> None:
     for error in documented():
-        assert re.fullmatch(r"(When|For|Without) .+\.", about(error)), about(error)
+        assert re.fullmatch(r"(When|For|Without) .+\.", describe_error(error)), describe_error(error)
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_usage_is_the_keys_own_and_by_day(tmp_path: Path) -> None:
     days = [(0, "OK", 5), (0, "TARGET_NOT_FOUND", 2), (1, "OK", 7), (30, "OK", 11), (31, "OK", 13)]
     rows = [("sandbox", "a", _ago(n), code, calls, calls * (code == "OK")) for n, code, calls in days]
     rows += [("other", "a", _ago(0), "OK", 1000, 1000)]
-    store.transact_here(
+    store.transact_sync(
         lambda session: [session.run(row, **dict(zip(columns, values, strict=True))) for values in rows]
     )
     asyncio.run(store.close())
