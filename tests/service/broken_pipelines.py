@@ -13,7 +13,7 @@ class Raises:
     """Raises an exception for each item."""
 
     def process_item(self, item: Any) -> Any:
-        raise ZeroDivisionError("a secret of ours")
+        raise ZeroDivisionError("an internal detail")
 
 
 class Stops:
@@ -41,4 +41,4 @@ class CannotOpen:
     """Raises when the crawler is created."""
 
     def __init__(self) -> None:
-        raise ZeroDivisionError("a secret of ours")
+        raise ZeroDivisionError("an internal detail")
