@@ -3,7 +3,7 @@
 ``python -m benchmarks.crawl [targets]``; 100,000 take half an hour.
 
 Both run one after the other against one sandbox with small pages, in a separate process. Targets per second per core
-are targets by the processor time of the crawl's process, so that other work on the machine has little influence.
+are targets by the CPU time of the crawl's process, so that other work on the machine has little influence.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Run:
 
     @property
     def rate(self) -> float:
-        """Targets per second of processor time."""
+        """Targets per second of CPU time."""
         return self.targets / self.processor
 
     def __str__(self) -> str:

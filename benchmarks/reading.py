@@ -1,6 +1,6 @@
 """The cost of parsing a response, by page object, compared with a lower bound.
 
-What is measured: processor time from the body's bytes to the item, validated if one page object returns a scraper's
+What is measured: CPU time from the body's bytes to the item, validated if one page object returns a scraper's
 whole record. The responses are those of the sandbox for each scraper's example, as ``scrapy probe --save`` saves them:
 real structure and size. The floor, from the same bytes:
 

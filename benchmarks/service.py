@@ -10,7 +10,7 @@ the parsing) and on one of real size (0.6 MB), and the latency of single calls, 
 
 Equal for all: the machine, the run, the sandbox process and its page, the page object and the data model, no delays.
 Servers run in turn in each round, the figures are medians over the rounds; every response must contain the same
-products. Clients and sandbox use the machine's cores too, equally for all servers; the processor time of a server for
+products. Clients and sandbox use the machine's cores too, equally for all servers; the CPU time of a server for
 a call does not depend on that.
 
 Different, because both run as shipped: scrapyrt writes a log file for each call, at DEBUG, and runs on asyncio's own
@@ -59,7 +59,7 @@ class Server:
     call: Call
     calls_per_second: list[float] = field(default_factory=list)
     milliseconds: list[float] = field(default_factory=list)
-    """Processor time of the server per call."""
+    """CPU time of the server per call."""
     latency: list[float] = field(default_factory=list)
     """Median milliseconds of single calls."""
 
@@ -156,7 +156,7 @@ def report(title: str, found: dict[str, Server]) -> None:
         latency = f"  {median(server.latency):6.2f} ms for a single call" if server.latency else ""
         speed, cpu = median(server.calls_per_second), median(server.milliseconds)
         rounds = ", ".join(f"{each:.0f}" for each in server.calls_per_second)
-        print(f"  {server.name:9} {speed:6.1f} calls/s  {cpu:5.2f} ms of processor time per call{latency}  ({rounds})")
+        print(f"  {server.name:9} {speed:6.1f} calls/s  {cpu:5.2f} ms of CPU time per call{latency}  ({rounds})")
     endpoint, scrapyrt, bare = (found[name] for name in ("endpoint", "scrapyrt", "bare"))
     speed, *others = (median(server.calls_per_second) for server in (endpoint, scrapyrt, bare))
     ratios = [speed / other for other in others]

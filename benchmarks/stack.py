@@ -35,7 +35,7 @@ def processes(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process and its descendants."""
+    """Return the CPU time of a process and its descendants."""
     ticks = 0
     for each in processes(pid):
         user, system = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[11:13]

@@ -1,4 +1,4 @@
-"""Processor time of a crawl and of an endpoint call: this checkout, another one, and this one a second time.
+"""CPU time of a crawl and of an endpoint call: this checkout, another one, and this one a second time.
 
 Each round runs every version, and the figures are medians over the rounds of the ratio to this checkout in the same
 round. "again" is this checkout a second time: the distance of its ratio from 1 is the error of the comparison. All
@@ -35,7 +35,7 @@ QUERY = {"query": "mustard"}
 
 @dataclass
 class Version:
-    """A checkout under test, with its figures by round, in milliseconds of processor time."""
+    """A checkout under test, with its figures by round, in milliseconds of CPU time."""
 
     name: str
     folder: Path
@@ -177,7 +177,7 @@ def main() -> None:
     options = parser.parse_args()
     for light in (True, False):
         this, other, again = measure(options.other.resolve(), options, light=light)
-        print(f"{'light page' if light else '0.6 MB page'}, {options.rounds} rounds, ms of processor time")
+        print(f"{'light page' if light else '0.6 MB page'}, {options.rounds} rounds, ms of CPU time")
         for what in ("calls", "crawls"):
             own = getattr(this, what)
             print(f"  {what:7} this {median(own):7.2f}", end="")

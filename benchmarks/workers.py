@@ -1,7 +1,7 @@
-"""Two workers compared with one: processor time per call, and the distribution of the calls.
+"""Two workers compared with one: CPU time per call, and the distribution of the calls.
 
 What is measured: calls of a light search page over ``CLIENTS`` kept connections, ``scrapy serve`` with one process and
-with ``--workers 2``, each with its own sandbox in the same run; rounds alternate. Processor time is that of all of the
+with ``--workers 2``, each with its own sandbox in the same run; rounds alternate. CPU time is that of all of the
 service's processes. The log line of a call contains its worker.
 
 Usage: .venv/bin/python -m benchmarks.workers [--rounds N] [--calls N]
@@ -39,11 +39,11 @@ def main() -> None:
                 run_round(server, options.calls if number else 8 * CLIENTS)
         for server in servers:
             speed, cpu = median(server.calls_per_second[1:]), median(server.milliseconds[1:])
-            print(f"{server.name}: {speed:6.1f} calls/s  {cpu:5.2f} ms of processor time per call")
+            print(f"{server.name}: {speed:6.1f} calls/s  {cpu:5.2f} ms of CPU time per call")
         one, two = (median(server.milliseconds[1:]) for server in servers)
         served = Counter(re.findall(r"event=call .*worker=(\d)", log.read_text()))
         shares = ", ".join(f"worker {worker}: {count / served.total():.0%}" for worker, count in sorted(served.items()))
-        print(f"two workers: {two / one:.2f} times the processor time per call; {shares}")
+        print(f"two workers: {two / one:.2f} times the CPU time per call; {shares}")
 
 
 if __name__ == "__main__":
