@@ -92,11 +92,11 @@ def main() -> None:
                 "LOG_LEVEL": "WARNING",
             }
             failures = {"FAILURES_FEED": folder / "failures.jsonl"}
-            ours = crawl("retail", "crawler.settings", targets, folder, settings | failures)
-            print(f"retail: {ours}", flush=True)
+            retail = crawl("retail", "crawler.settings", targets, folder, settings | failures)
+            print(f"retail: {retail}", flush=True)
             plain = crawl("plain", "benchmarks.plain_settings", targets, folder, settings)
             print(f"plain:  {plain}")
-            print(f"{targets:,} targets; ratio of the rates per core: {ours.rate / plain.rate:.2f}")
+            print(f"{targets:,} targets; ratio of the rates per core: {retail.rate / plain.rate:.2f}")
         finally:
             sandbox.kill()
             sandbox.wait()

@@ -180,10 +180,12 @@ def main() -> None:
                     continue
                 kind, least = floor(page)
                 runs = (reading(page, full_record_model(page, scraper)), *([least] if least else []))
-                ours, *lowest = fastest(runs, options.rounds)
+                time_ms, *lowest = fastest(runs, options.rounds)
                 name = f"{scraper.platform} {type(page).__qualname__}"
                 figures = (
-                    f"{lowest[0]:5.2f} ms {ours:5.2f} ms  {ours / lowest[0]:5.2f}" if lowest else f"{ours:17.2f} ms"
+                    f"{lowest[0]:5.2f} ms {time_ms:5.2f} ms  {time_ms / lowest[0]:5.2f}"
+                    if lowest
+                    else f"{time_ms:17.2f} ms"
                 )
                 print(f"{name:30} {kind:4} {size / 1000:4.0f} kB {figures}", flush=True)
 

@@ -149,15 +149,15 @@ def measure(rounds: int, calls: int, *, light: bool) -> dict[str, Server]:
         return {server.name: server for server in tested}
 
 
-def report(title: str, found: dict[str, Server]) -> None:
+def report(title: str, results: dict[str, Server]) -> None:
     """Print the medians, and the ratios of the endpoint to the other servers."""
     print(title)
-    for server in found.values():
+    for server in results.values():
         latency = f"  {median(server.latency):6.2f} ms for a single call" if server.latency else ""
         speed, cpu = median(server.calls_per_second), median(server.milliseconds)
         rounds = ", ".join(f"{each:.0f}" for each in server.calls_per_second)
         print(f"  {server.name:9} {speed:6.1f} calls/s  {cpu:5.2f} ms of CPU time per call{latency}  ({rounds})")
-    endpoint, scrapyrt, bare = (found[name] for name in ("endpoint", "scrapyrt", "bare"))
+    endpoint, scrapyrt, bare = (results[name] for name in ("endpoint", "scrapyrt", "bare"))
     speed, *others = (median(server.calls_per_second) for server in (endpoint, scrapyrt, bare))
     ratios = [speed / other for other in others]
     print(f"  endpoint: {ratios[0]:.2f} times scrapyrt's calls/s, {ratios[1]:.2f} times the bare server's")

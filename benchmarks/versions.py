@@ -178,11 +178,11 @@ def main() -> None:
     for light in (True, False):
         this, other, again = measure(options.other.resolve(), options, light=light)
         print(f"{'light page' if light else '0.6 MB page'}, {options.rounds} rounds, ms of CPU time")
-        for what in ("calls", "crawls"):
-            own = getattr(this, what)
-            print(f"  {what:7} this {median(own):7.2f}", end="")
+        for kind in ("calls", "crawls"):
+            own = getattr(this, kind)
+            print(f"  {kind:7} this {median(own):7.2f}", end="")
             for version in (other, again):
-                ratios = [a / b for a, b in zip(own, getattr(version, what), strict=True)]
+                ratios = [a / b for a, b in zip(own, getattr(version, kind), strict=True)]
                 print(f"   this / {version.name} {median(ratios):.3f} ({min(ratios):.2f}..{max(ratios):.2f})", end="")
             print(flush=True)
 

@@ -49,7 +49,7 @@ class Detail(Model):
     loc: list[str | int]
     """The path of a request field, or of a value in the platform's payload."""
     msg: str
-    """What was expected."""
+    """The expected value."""
     type: str
     """A slug for the kind of fault."""
 

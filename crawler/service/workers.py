@@ -94,18 +94,18 @@ class Supervisor:
                 worker.process.terminate()
 
     def _start(self, number: int, delay: float = 0.0) -> None:
-        ours, theirs = socket.socketpair()
+        channel, worker_end = socket.socketpair()
         process = self._processes.Process(
-            target=self._work, args=(number, theirs, ours, delay), name=f"worker-{number}"
+            target=self._work, args=(number, worker_end, channel, delay), name=f"worker-{number}"
         )
         process.start()
-        theirs.close()
-        ours.settimeout(0)
-        worker = Worker(number, process, ours)
+        worker_end.close()
+        channel.settimeout(0)
+        worker = Worker(number, process, channel)
         self._workers.append(worker)
-        self._selector.register(ours, selectors.EVENT_READ, lambda: self._read(worker))
+        self._selector.register(channel, selectors.EVENT_READ, lambda: self._read(worker))
 
-    def _work(self, number: int, channel: socket.socket, supervisors_end: socket.socket, delay: float) -> None:
+    def _work(self, number: int, channel: socket.socket, supervisor_end: socket.socket, delay: float) -> None:
         """Run a worker, in its own process."""
         structlog.contextvars.bind_contextvars(worker=number)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -114,7 +114,7 @@ class Supervisor:
         )  # a terminal sends it to every process; the supervisor passes it on
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self._selector.close()
-        for inherited in (self.listener, supervisors_end, *(worker.channel for worker in self._workers)):
+        for inherited in (self.listener, supervisor_end, *(worker.channel for worker in self._workers)):
             inherited.close()
         time.sleep(delay)
         self.serve(channel)
