@@ -236,8 +236,9 @@ class TargetRestricted(TargetError):
 
 
 class UpstreamError(ScrapeError):
-    """Raised when the platform failed: 5xx or no connection after all retries. Also the base of upstream errors."""
+    """Raised when the platform failed: 5xx or no connection after all retries."""
 
+    # Also the base of all upstream errors.
     type = "upstream"
     code = "UPSTREAM_ERROR"
     http_status = 502
@@ -279,8 +280,9 @@ class UpstreamTimeout(UpstreamError):
 
 
 class ServiceError(ScrapeError):
-    """Raised for a bug in the project. The message has no traceback. Also the base of service errors."""
+    """Raised for a bug in the project. The message has no traceback."""
 
+    # Also the base of all service errors.
     type = "service"
     code = "INTERNAL_ERROR"
     http_status = 500

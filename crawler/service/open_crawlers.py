@@ -135,7 +135,7 @@ class OpenCrawler:
             raise Overloaded(f"The queue of this platform is full: {self.limit} calls are in flight.", retry_after=wait)
         excess = self.budget.earliest(ahead=len(self.source)) - deadline
         if excess >= 0:
-            message = "The call cannot start before its deadline: too many calls are in the queue."
+            message = "No download slot will be free before the call's deadline."
             raise Overloaded(message, retry_after=max(1, math.ceil(excess)))
 
     def _completed(self, outcome: Outcome) -> None:
