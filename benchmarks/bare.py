@@ -1,6 +1,6 @@
-"""What a call costs without Scrapy: Twisted fetches the page, the same page object reads it, the data is validated.
+"""The cost of a call without Scrapy: Twisted fetches the page, the same page object parses it, the data is validated.
 
-No queue, no tracker, no retries, no budget, no key, no middlewares, no log: the floor of what a call can cost here.
+Without queue, tracker, retries, throttle, key, middlewares and log: the lower bound for a call.
 
 Usage: python -m benchmarks.bare PORT
 """
@@ -36,7 +36,7 @@ reactor: Any = _reactor
 
 
 class Search(Resource):
-    """``POST``: the params of a search; the answer is its data."""
+    """``POST`` with the params of a search returns its data."""
 
     isLeaf = True
 
@@ -52,18 +52,18 @@ class Search(Resource):
         return b"ready"
 
     def render_POST(self, request: Request) -> int:
-        Deferred.fromCoroutine(self._answer(request)).addErrback(request.processingFailed)
+        Deferred.fromCoroutine(self._respond(request)).addErrback(request.processingFailed)
         return NOT_DONE_YET
 
-    async def _answer(self, request: Request) -> None:
+    async def _respond(self, request: Request) -> None:
         assert request.content
         params = SearchParams.model_validate_json(request.content.read())
-        asked = listing_request(str(self.origin), query=params.query)
-        response = await self.agent.request(b"GET", asked.url.encode())
+        listing = listing_request(str(self.origin), query=params.query)
+        response = await self.agent.request(b"GET", listing.url.encode())
         body = await readBody(response)
         page = SearchPage(
-            response=HttpResponse(asked.url, body, status=response.code),
-            page_params=PageParams(asked.meta["page_params"]),
+            response=HttpResponse(listing.url, body, status=response.code),
+            page_params=PageParams(listing.meta["page_params"]),
         )
         data = validated(SearchListing, await page.to_item())
         request.setHeader("Content-Type", "application/json")

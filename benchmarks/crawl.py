@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.crawl [targets]``; 100,000 take half an hour.
 
-Both run after one another against one sandbox at its lightest (a process of its own, small pages). Targets per second
-per core are targets by the processor time of the crawl's process, so that other work on the machine hardly counts.
+Both run one after the other against one sandbox with small pages, in a separate process. Targets per second per core
+are targets by the CPU time of the crawl's process, so that other work on the machine has little influence.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGES = 9
-"""Pages of the category that are asked for in turn: the sandbox keeps them rendered."""
+"""Pages of the category that are requested in turn: the sandbox caches their rendered form."""
 
 
 @dataclass
 class Run:
-    """A crawl that is over."""
+    """A finished crawl."""
 
     targets: int
     seconds: float
     processor: float
     memory: list[int]
-    """Resident kilobytes, sampled at equal distances."""
+    """Resident kilobytes, sampled at equal intervals."""
 
     @property
     def rate(self) -> float:
-        """Targets per second of processor time."""
+        """Targets per second of CPU time."""
         return self.targets / self.processor
 
     def __str__(self) -> str:
@@ -47,10 +47,10 @@ class Run:
 
 
 def crawl(spider: str, module: str, targets: int, folder: Path, settings: dict[str, Any]) -> Run:
-    """Runs a crawl of the targets file."""
+    """Run a crawl of the targets file."""
     out = folder / f"{spider}.jsonl"
-    given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    command = [sys.executable, "-m", "scrapy", "crawl", spider, "-a", f"targets={folder}/targets.jsonl", *given]
+    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    command = [sys.executable, "-m", "scrapy", "crawl", spider, "-a", f"targets={folder}/targets.jsonl", *options]
     started = time.monotonic()
     memory: list[int] = []
     with subprocess.Popen(
@@ -73,7 +73,7 @@ def crawl(spider: str, module: str, targets: int, folder: Path, settings: dict[s
 
 
 def main() -> None:
-    """Runs both and prints their figures."""
+    """Run both crawls and print their figures."""
     targets = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -92,11 +92,11 @@ def main() -> None:
                 "LOG_LEVEL": "WARNING",
             }
             failures = {"FAILURES_FEED": folder / "failures.jsonl"}
-            ours = crawl("retail", "crawler.settings", targets, folder, settings | failures)
-            print(f"retail: {ours}", flush=True)
+            retail = crawl("retail", "crawler.settings", targets, folder, settings | failures)
+            print(f"retail: {retail}", flush=True)
             plain = crawl("plain", "benchmarks.plain_settings", targets, folder, settings)
             print(f"plain:  {plain}")
-            print(f"{targets:,} targets; ratio of the rates per core: {ours.rate / plain.rate:.2f}")
+            print(f"{targets:,} targets; ratio of the rates per core: {retail.rate / plain.rate:.2f}")
         finally:
             sandbox.kill()
             sandbox.wait()

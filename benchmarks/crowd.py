@@ -1,8 +1,8 @@
-"""A crowd before one slow platform: calls in flight, how long the last one waits, and what memory that takes.
+"""Many simultaneous calls to one slow platform: the wait of the last call, and the memory of the service.
 
 What is measured: ``--calls`` calls at once of a search whose page takes ``--seconds`` (the sandbox waits), with a
-budget of ``--concurrency`` downloads at once and a waiting line that holds all others. The settings dictate that the
-last answer comes after calls / concurrency * seconds; the figure is how much later it really came.
+throttle of ``--concurrency`` download slots and a queue for all other calls. With these settings the last response
+takes calls / concurrency * seconds; the figure is the ratio of the measured time to it.
 
 Usage: .venv/bin/python -m benchmarks.crowd [--calls N] [--concurrency N] [--seconds S]
 """
@@ -23,8 +23,8 @@ SEARCH = "/v1/scrapers/retail-search-v4"
 
 
 async def crowd(url: str, headers: dict[str, str], calls: int, pid: int) -> tuple[Counter[str], float, float]:
-    """The answers by code, seconds until the last one, and the most memory seen meanwhile, in MB."""
-    most = rss_megabytes(pid)
+    """Return the responses by code, the seconds until the last one, and the peak memory in MB."""
+    peak = rss_megabytes(pid)
     start = time.perf_counter()
     async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=calls)) as session:
 
@@ -34,14 +34,14 @@ async def crowd(url: str, headers: dict[str, str], calls: int, pid: int) -> tupl
 
         tasks = [asyncio.ensure_future(one()) for _ in range(calls)]
         while not all(task.done() for task in tasks):
-            most = max(most, rss_megabytes(pid))
+            peak = max(peak, rss_megabytes(pid))
             await asyncio.sleep(0.25)
-        return Counter(task.result() for task in tasks), time.perf_counter() - start, most
+        return Counter(task.result() for task in tasks), time.perf_counter() - start, peak
 
 
 def main() -> None:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description="A crowd before one slow platform.")
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Many simultaneous calls to one slow platform.")
     parser.add_argument("--calls", type=int, default=1_000)
     parser.add_argument("--concurrency", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=5.0)
@@ -53,11 +53,11 @@ def main() -> None:
     with stack("--latency", str(options.seconds), **settings) as running:
         port, pid = running.endpoint()
         headers = running.headers | {"Prefer": "wait=120"}
-        answers, last, memory = asyncio.run(crowd(f"http://127.0.0.1:{port}{SEARCH}", headers, options.calls, pid))
-    dictated = options.calls / options.concurrency * options.seconds
-    print(f"{options.calls} calls at once, {options.concurrency} downloads at once, {options.seconds} s a page")
-    print(f"answers: {dict(answers)}; the last after {last:.1f} s, {last / dictated:.2f} times {dictated:.0f} s")
-    print(f"memory: {memory:.0f} MB at most")
+        responses, last, memory = asyncio.run(crowd(f"http://127.0.0.1:{port}{SEARCH}", headers, options.calls, pid))
+    ideal = options.calls / options.concurrency * options.seconds
+    print(f"{options.calls} calls at once, {options.concurrency} download slots, {options.seconds} s a page")
+    print(f"responses: {dict(responses)}; the last after {last:.1f} s, {last / ideal:.2f} times {ideal:.0f} s")
+    print(f"memory: {memory:.0f} MB at the peak")
 
 
 if __name__ == "__main__":

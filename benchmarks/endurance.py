@@ -1,7 +1,7 @@
-"""Many calls, a third of them on faults, with recycling on: outcomes, memory and open files over time.
+"""Many calls, a third of them on faults, with recycling: outcomes, memory and open files over time.
 
 What is measured: calls with ``--at-once`` in flight, in portions; after each portion the resident memory of the service
-and its open files. Each answer's code is compared with the one that the sandbox's fault table says.
+and its open files. The code of each response is compared with the sandbox's fault table.
 
 Usage: .venv/bin/python -m benchmarks.endurance [--calls N] [--at-once N]
 """
@@ -21,14 +21,14 @@ from crawler.sandbox.retail.site import FAULTS, Site
 
 PORTION = 5_000
 CATEGORY = "/v1/scrapers/retail-category-v4"
-SLOW = {"hang", "slow"}  # these measure the clock
+SLOW = {"hang", "slow"}  # their duration is fixed
 
 Checked = tuple[dict[str, Any], str]
-"""A call's params, and the code that it must end with."""
+"""The params of a call, and its expected code."""
 
 
 def mixed(size: int) -> list[Checked]:
-    """Params of calls, a third on faults of every kind in turn, with the code that each must end with."""
+    """Build the params and expected codes of calls, a third of them on faults of every kind in turn."""
     faults = [(cat_id, FAULTS[name].code) for cat_id, name in sorted(Site.fault_ids.items()) if name not in SLOW]
     calls: list[Checked] = []
     for number in range(size):
@@ -40,18 +40,18 @@ def mixed(size: int) -> list[Checked]:
     return calls
 
 
-async def play(
+async def make_calls(
     url: str, headers: dict[str, str], calls: list[tuple[dict[str, Any], str]], at_once: int
 ) -> Counter[str]:
-    """Makes the calls. Returns how many were answered as they must be, and the others as found."""
+    """Make the calls. Return the number of expected codes, and of each other result."""
     found: Counter[str] = Counter()
-    waiting = iter(calls)
+    remaining = iter(calls)
     async with aiohttp.ClientSession(headers=headers) as session:
 
         async def client() -> None:
-            for params, expected in waiting:
-                async with session.post(url, json=params) as answer:
-                    code = (await answer.json())["status"]["code"]
+            for params, expected in remaining:
+                async with session.post(url, json=params) as response:
+                    code = (await response.json())["status"]["code"]
                     found["as expected" if code == expected else f"{params}: {code} for {expected}"] += 1
 
         await asyncio.gather(*(client() for _ in range(at_once)))
@@ -59,7 +59,7 @@ async def play(
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description="The endpoint over many calls.")
     parser.add_argument("--calls", type=int, default=50_000)
     parser.add_argument("--at-once", type=int, default=32)
@@ -76,8 +76,10 @@ def main() -> None:
         for number in range(0, options.calls, PORTION):
             start = time.perf_counter()
             calls = mixed(min(PORTION, options.calls - number))
-            total += asyncio.run(play(f"http://127.0.0.1:{port}{CATEGORY}", running.headers, calls, options.at_once))
-            time.sleep(1)  # connections that were closed are gone
+            total += asyncio.run(
+                make_calls(f"http://127.0.0.1:{port}{CATEGORY}", running.headers, calls, options.at_once)
+            )
+            time.sleep(1)  # until closed connections have disappeared
             memory.append(rss_megabytes(pid))
             speed = len(calls) / (time.perf_counter() - start)
             print(

@@ -1,4 +1,4 @@
-"""What a crawl is compared with: Scrapy and a page object, without a target source, tracker and validation."""
+"""The baseline of a crawl: Scrapy and a page object, without target source, tracker and validation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from crawler.platforms.retail.requests import listing_request
 
 
 class PlainSpider(Spider):
-    """Asks for the pages that a targets file names."""
+    """Requests the pages of a targets file."""
 
     name = "plain"
     targets: str
 
     async def start(self) -> AsyncIterator[Request]:
-        """A request for each line."""
+        """Yield a request for each line."""
         origin = origins("retail", self.settings)
         assert isinstance(origin, str)
         with Path(self.targets).open() as lines:  # noqa: ASYNC230  # as plain spiders do
@@ -32,5 +32,5 @@ class PlainSpider(Spider):
                 yield request.replace(callback=self.parse_page, dont_filter=True)
 
     async def parse_page(self, response: Response, page: ListingPage) -> AsyncIterator[dict[str, Any]]:
-        """What the page object reads."""
+        """Yield the item of the page object."""
         yield await page.to_item()

@@ -1,4 +1,4 @@
-"""Settings of ``benchmarks/crawl.py`` for plain Scrapy: its defaults, and what ours would win by for nothing."""
+"""Settings of ``benchmarks/crawl.py`` for plain Scrapy: its defaults, without settings that distort the comparison."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""What reading a response costs, per page object, against the least that it could cost.
+"""The cost of parsing a response, by page object, compared with a lower bound.
 
-What is measured: processor time from the body's bytes to the item, validated where one page object has a scraper's
-whole record. The responses are those of the sandbox for each scraper's example, as ``scrapy probe --save`` keeps them:
-real structure and weight. The floor, from the same bytes:
+What is measured: CPU time from the body's bytes to the item, validated if one page object returns a scraper's
+whole record. The responses are those of the sandbox for each scraper's example, as ``scrapy probe --save`` saves them:
+real structure and size. The floor, from the same bytes:
 
-- pages with embedded JSON: finding each block that the page object decodes, by the bytes that it begins and ends with,
-  and ``orjson.loads`` on it;
-- HTML: one lxml parse, and the page object's own XPath expressions, compiled, on the nodes on which it asks them;
+- pages with embedded JSON: finding each block that the page object decodes, by its first and last bytes, and
+  ``orjson.loads`` on it;
+- HTML: one lxml parse, and the page object's own XPath expressions, compiled, on the same nodes;
 - feeds: the same with lxml's XML parser;
-- pages whose data is neither (script literals) have no floor of this kind: their time stands alone.
+- other data (script literals) has no such floor: only its time is printed.
 
-Each figure is the smallest of many rounds, floor and reading in turn. Pages under 10 kB are left out: they measure
-Python's calls, and cost nothing.
+Each figure is the smallest of many rounds, floor and parsing in turn. Pages under 10 kB are left out: their time is
+mostly the overhead of Python's calls.
 
 Usage: .venv/bin/python -m benchmarks.reading [--rounds N] [scraper ...]
 """
@@ -46,12 +46,12 @@ from crawler.platforms.page import PlatformPage
 from crawler.registry import scrapers
 from crawler.targets.target import Scraper
 
-SMALL = 10_000  # bytes
+MIN_PAGE_BYTES = 10_000
 Query = tuple[Any, str, dict[str, str] | None]
 
 
 def probed(scraper: Scraper, folder: Path) -> list[PlatformPage]:
-    """The responses that a scraper's example takes, one of each page object."""
+    """Return the pages of a scraper's example, one of each page object."""
     command: list[str | Path] = [
         BIN / "scrapy",
         "probe",
@@ -69,30 +69,30 @@ def probed(scraper: Scraper, folder: Path) -> list[PlatformPage]:
     for kind in sorted(folder.iterdir()):
         page = Fixture(min(kind.iterdir())).get_page(load_class(kind.name))
         assert isinstance(page, PlatformPage)
-        with contextlib.suppress(ScrapeError):  # a page that only leads to others, as a browser's first
+        with contextlib.suppress(ScrapeError):  # a page without data, such as the first page in a browser
             reading(page, None)()
             pages.append(page)
     return pages
 
 
 def reading(page: PlatformPage, model: type[BaseModel] | None) -> Callable[[], object]:
-    """From the bytes of a page's response to its item; validated by a model, where one is given."""
+    """Return a function that parses a page's response to its item, and validates it if a model is given."""
     response, kind, body = page.response, type(page), bytes(page.response.body)
 
     def run() -> object:
         again = HttpResponse(response.url, body, status=response.status, headers=response.headers)
         item = kind(response=again, page_params=page.page_params).to_item()
         try:
-            item.send(None)  # no page object waits for anything
+            item.send(None)  # page objects do no I/O
         except StopIteration as finished:
             return validated(model, finished.value) if model else finished.value
-        raise SystemExit(f"{kind.__name__}.to_item() waits")
+        raise SystemExit(f"{kind.__name__}.to_item() must not await anything")
 
     return run
 
 
-def whole(page: PlatformPage, scraper: Scraper) -> type[BaseModel] | None:
-    """The scraper's model, where the page alone gives its whole record."""
+def full_record_model(page: PlatformPage, scraper: Scraper) -> type[BaseModel] | None:
+    """Return the scraper's model if the page alone contains the whole record."""
     with contextlib.suppress(ExtractionFailed):
         reading(page, scraper.data)()
         return scraper.data
@@ -100,48 +100,48 @@ def whole(page: PlatformPage, scraper: Scraper) -> type[BaseModel] | None:
 
 
 @contextlib.contextmanager
-def noted() -> Iterator[tuple[list[bytes], list[Query]]]:
-    """What is decoded and asked meanwhile: the blocks of JSON, and the XPath expressions with their nodes."""
+def recorded_reads() -> Iterator[tuple[list[bytes], list[Query]]]:
+    """Record the decoded blocks of JSON, and the XPath expressions with their nodes."""
     blocks: list[bytes] = []
     queries: list[Query] = []
     loads, xpath = orjson.loads, Selector.xpath
 
-    def noting_loads(data: Any) -> Any:
+    def recording_loads(data: Any) -> Any:
         blocks.append(data.encode() if isinstance(data, str) else bytes(data))
         return loads(data)
 
-    def noting_xpath(self: Any, query: str, namespaces: Any = None, **kwargs: Any) -> Any:
+    def recording_xpath(self: Any, query: str, namespaces: Any = None, **kwargs: Any) -> Any:
         queries.append((self.root, query, namespaces))
         return xpath(self, query, namespaces=namespaces, **kwargs)
 
-    with patch("crawler.reading.json.orjson.loads", noting_loads), patch.object(Selector, "xpath", noting_xpath):
+    with patch("crawler.reading.json.orjson.loads", recording_loads), patch.object(Selector, "xpath", recording_xpath):
         yield blocks, queries
 
 
 @cache
 def compiled(query: str, namespaces: tuple[tuple[str, str], ...]) -> etree.XPath:
-    """An expression, as parsel lets it be written."""
+    """Compile an expression with parsel's namespaces."""
     known = {"re": "http://exslt.org/regular-expressions", "set": "http://exslt.org/sets", **dict(namespaces)}
     return etree.XPath(query, namespaces=known)
 
 
 def floor(page: PlatformPage) -> tuple[str, Callable[[], object] | None]:
-    """What the same bytes cost at least, and in which way they are read."""
+    """Return the kind of the data, and a function with the lower bound of its cost."""
     body = bytes(page.response.body)
-    with noted() as (blocks, queries):
+    with recorded_reads() as (blocks, queries):
         reading(page, None)()
-    found = [block for block in blocks if block in body]
-    if not found and not queries:
+    embedded = [block for block in blocks if block in body]
+    if not embedded and not queries:
         return "", None
-    asked = [(node, compiled(query, tuple((spaces or {}).items()))) for node, query, spaces in queries]
+    expressions = [(node, compiled(query, tuple((spaces or {}).items()))) for node, query, spaces in queries]
     markup = "" if not queries else "XML" if body.lstrip().startswith(b"<?xml") else "HTML"
     parser = etree.XMLParser(recover=True) if markup == "XML" else lxml.html.HTMLParser(recover=True, huge_tree=True)
 
     def least() -> object:
         if markup:
             etree.fromstring(body, parser=parser)
-        answers = [expression(node) for node, expression in asked if not isinstance(node, str)]
-        return answers, [orjson.loads(_located(body, block[:80], block[-10:], len(block))) for block in found]
+        results = [expression(node) for node, expression in expressions if not isinstance(node, str)]
+        return results, [orjson.loads(_located(body, block[:80], block[-10:], len(block))) for block in embedded]
 
     return markup or "JSON", least
 
@@ -153,7 +153,7 @@ def _located(body: bytes, head: bytes, tail: bytes, length: int) -> bytes:
 
 
 def fastest(runs: tuple[Callable[[], object], ...], rounds: int) -> list[float]:
-    """The smallest milliseconds of each, in turn."""
+    """Return the fastest run of each function in milliseconds. They run in turn."""
     best = [float("inf")] * len(runs)
     for _ in range(rounds):
         for number, run in enumerate(runs):
@@ -164,8 +164,8 @@ def fastest(runs: tuple[Callable[[], object], ...], rounds: int) -> list[float]:
 
 
 def main() -> None:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description="Reading, per page object, against its floor.")
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Parsing time by page object, compared with a lower bound.")
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("scraper", nargs="*", help="default: all")
     options = parser.parse_args()
@@ -176,14 +176,18 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             for page in probed(scraper, Path(folder)):
                 size = len(page.response.body)
-                if size < SMALL:
+                if size < MIN_PAGE_BYTES:
                     continue
                 kind, least = floor(page)
-                runs = (reading(page, whole(page, scraper)), *([least] if least else []))
-                ours, *lowest = fastest(runs, options.rounds)
+                runs = (reading(page, full_record_model(page, scraper)), *([least] if least else []))
+                time_ms, *lowest = fastest(runs, options.rounds)
                 name = f"{scraper.platform} {type(page).__qualname__}"
-                told = f"{lowest[0]:5.2f} ms {ours:5.2f} ms  {ours / lowest[0]:5.2f}" if lowest else f"{ours:17.2f} ms"
-                print(f"{name:30} {kind:4} {size / 1000:4.0f} kB {told}", flush=True)
+                figures = (
+                    f"{lowest[0]:5.2f} ms {time_ms:5.2f} ms  {time_ms / lowest[0]:5.2f}"
+                    if lowest
+                    else f"{time_ms:17.2f} ms"
+                )
+                print(f"{name:30} {kind:4} {size / 1000:4.0f} kB {figures}", flush=True)
 
 
 if __name__ == "__main__":

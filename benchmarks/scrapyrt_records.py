@@ -1,6 +1,6 @@
-"""scrapyrt's resource, writing our records as their data: its encoder knows dicts and items only.
+"""scrapyrt's resource with support for records: its own encoder supports dicts and items only.
 
-Not in the settings module: this one imports the reactor, which must be installed first.
+Separate from the settings module, because this one imports the reactor, which must be installed first.
 """
 
 from typing import Any
@@ -11,10 +11,10 @@ from crawler.targets.target import Record
 
 
 class RecordEncoder(AdaptedScrapyJSONEncoder):  # type: ignore[misc]  # scrapyrt is untyped
-    """Scrapy's JSON encoder, and records."""
+    """Scrapy's JSON encoder with support for records."""
 
     def default(self, o: Any) -> Any:
-        """A record is its data."""
+        """Encode a record as its data."""
         return o.data if isinstance(o, Record) else super().default(o)
 
 

@@ -1,4 +1,4 @@
 """scrapyrt's own settings in the benchmark (``scrapyrt -S benchmarks.scrapyrt_settings``)."""
 
-DEBUG = False  # its documentation's word for production: no tracebacks in answers
+DEBUG = False  # as its documentation recommends for production: no tracebacks in responses
 RESOURCES = {"crawl.json": "benchmarks.scrapyrt_records.RecordResource"}

@@ -1,4 +1,4 @@
-"""What the benchmarks run: the sandbox, our endpoint, other servers, each in a process of its own."""
+"""The processes of the benchmarks: the sandbox, the endpoint and other servers."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from typing import Any
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[1]
-READY_WITHIN = 60.0  # seconds
+READY_TIMEOUT_SECONDS = 60.0
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def processes(pid: int) -> list[int]:
-    """A process and those that it started."""
+    """Return a process and its descendants."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *(each for child in children for each in processes(int(child)))]
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time that a process and those that it started have used."""
+    """Return the CPU time of a process and its descendants."""
     ticks = 0
     for each in processes(pid):
         user, system = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[11:13]
@@ -44,7 +44,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def rss_megabytes(pid: int) -> float:
-    """Resident memory of a process and those that it started, without what they share."""
+    """Return the resident memory of a process and its descendants, without shared memory."""
     pages = 0
     for each in processes(pid):
         resident, shared = Path(f"/proc/{each}/statm").read_text().split()[1:3]
@@ -53,12 +53,12 @@ def rss_megabytes(pid: int) -> float:
 
 
 def open_files(pid: int) -> int:
-    """How many files a process and those that it started have open."""
+    """Return the number of open files of a process and its descendants."""
     return sum(len(list(Path(f"/proc/{each}/fd").iterdir())) for each in processes(pid))
 
 
 class Stack:
-    """Processes on one sandbox, all ended with it. What they print goes to files."""
+    """Processes that use one sandbox. Their output goes to files."""
 
     def __init__(self, stack: contextlib.ExitStack, sandbox: tuple[str, ...], settings: dict[str, Any]) -> None:
         self._stack = stack
@@ -78,10 +78,10 @@ class Stack:
         ).strip()
 
     def _sandbox(self, options: tuple[str, ...]) -> dict[str, Any]:
-        """Starts the sandbox, and returns where its platforms are."""
+        """Start the sandbox, and return the origins of its platforms."""
         log = self.folder / "sandbox.log"
         process = self._stack.enter_context(_running(BIN / "scrapy", "sandbox", *options, env=self.env, log=log))
-        deadline = time.monotonic() + READY_WITHIN
+        deadline = time.monotonic() + READY_TIMEOUT_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
             for line in log.read_text().splitlines(keepends=True):
                 if line.startswith('{"origins"') and line.endswith("\n"):
@@ -92,24 +92,24 @@ class Stack:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of a call of our endpoint."""
+        """Headers of a call to the endpoint."""
         return {"Content-Type": "application/json", "X-API-Key": self.key}
 
     def endpoint(self, *options: str) -> tuple[int, int]:
-        """Starts our endpoint. Returns its port and process id."""
+        """Start the endpoint. Return its port and process id."""
         port = free_port()
         pid = self.start(BIN / "scrapy", "serve", "--port", str(port), *options, port=port, ready="/readyz")
         return port, pid
 
     def start(self, *command: str | Path, port: int, ready: str) -> int:
-        """Starts a server and returns its process id when it answers a path with any status below 500.
+        """Start a server, and return its process id when a path returns a status below 500.
 
         Raises:
-            SystemExit: it ended, or is not ready in time.
+            SystemExit: the server exited, or is not ready in time.
         """
         log = self.folder / f"{Path(command[0]).name}-{port}.log"
         process = self._stack.enter_context(_running(*command, env=self.env, log=log))
-        deadline = time.monotonic() + READY_WITHIN
+        deadline = time.monotonic() + READY_TIMEOUT_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
             connection = HTTPConnection("127.0.0.1", port, timeout=5)
             with contextlib.suppress(OSError), contextlib.closing(connection):
@@ -122,9 +122,9 @@ class Stack:
 
 @contextlib.contextmanager
 def stack(*sandbox: str, light: bool = True, **settings: Any) -> Iterator[Stack]:
-    """Runs the sandbox with its options; ``settings`` of the project go to all that is started on it."""
-    with contextlib.ExitStack() as processes_to_end:
-        yield Stack(processes_to_end, (*sandbox, *(["--light"] if light else [])), settings)
+    """Run the sandbox with its options. ``settings`` apply to all processes of the project that use it."""
+    with contextlib.ExitStack() as exit_stack:
+        yield Stack(exit_stack, (*sandbox, *(["--light"] if light else [])), settings)
 
 
 @contextlib.contextmanager

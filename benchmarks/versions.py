@@ -1,12 +1,12 @@
-"""Processor time of a crawl and of an endpoint call: this checkout against another one, and this one measured twice.
+"""CPU time of a crawl and of an endpoint call: this checkout, another one, and this one a second time.
 
-Each round gives every version its turn, and the figures are medians over the rounds of the ratio to this checkout in
-the same round. "again" is this checkout a second time: how far its ratio is from 1 is what the comparison cannot show.
-All versions run against one sandbox (a process of its own, of this checkout), on a light page and on one of 0.6 MB.
+Each round runs every version, and the figures are medians over the rounds of the ratio to this checkout in the same
+round. "again" is this checkout a second time: the distance of its ratio from 1 is the error of the comparison. All
+versions run against one sandbox (a separate process of this checkout), on a light page and on one of 0.6 MB.
 
 Usage: .venv/bin/python -m benchmarks.versions OTHER [--rounds N] [--calls N] [--targets N]
 
-OTHER is a folder with another checkout (``git worktree add OTHER COMMIT``); it is run with this environment.
+OTHER is a folder with another checkout (``git worktree add OTHER COMMIT``). It runs in this environment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.stack import READY_WITHIN, ROOT, cpu_seconds, free_port
+from benchmarks.stack import READY_TIMEOUT_SECONDS, ROOT, cpu_seconds, free_port
 
 SEARCH = "/v1/scrapers/retail-search-v4"
 QUERY = {"query": "mustard"}
@@ -35,7 +35,7 @@ QUERY = {"query": "mustard"}
 
 @dataclass
 class Version:
-    """A checkout under test, with its figures by round, in milliseconds of processor time."""
+    """A checkout under test, with its figures by round, in milliseconds of CPU time."""
 
     name: str
     folder: Path
@@ -45,18 +45,18 @@ class Version:
     crawls: list[float] = field(default_factory=list)
 
     def environment(self, settings: dict[str, Any]) -> dict[str, str]:
-        """The environment in which this checkout's code is imported."""
+        """Return the environment that imports this checkout's code."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
         return own | {"PYTHONPATH": str(self.folder)} | {f"CRAWLER_{k}": json.dumps(v) for k, v in settings.items()}
 
     def scrapy(self, *arguments: str) -> list[str]:
-        """A command of the project, with this checkout's code."""
+        """Return a command of the project, with this checkout's code."""
         return [sys.executable, "-m", "scrapy", *arguments]
 
 
 @contextlib.contextmanager
 def sandbox(folder: Path, *, light: bool) -> Iterator[dict[str, Any]]:
-    """Runs the sandbox; gives the settings that make a version crawl it."""
+    """Run the sandbox, and yield the settings for crawls of it."""
     command = [sys.executable, "-m", "scrapy", "sandbox", *(["--light"] if light else [])]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -74,10 +74,10 @@ def sandbox(folder: Path, *, light: bool) -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def serving(version: Version, settings: dict[str, Any], log: Path) -> Iterator[None]:
-    """Runs a version's endpoint.
+    """Run a version's endpoint.
 
     Raises:
-        SystemExit: it is not ready in time.
+        SystemExit: the endpoint is not ready in time.
     """
     version.port = free_port()
     with (
@@ -91,7 +91,7 @@ def serving(version: Version, settings: dict[str, Any], log: Path) -> Iterator[N
         ) as process,
     ):
         version.pid = process.pid
-        deadline = time.monotonic() + READY_WITHIN
+        deadline = time.monotonic() + READY_TIMEOUT_SECONDS
         while True:
             with contextlib.suppress(OSError):
                 connection = HTTPConnection("127.0.0.1", version.port, timeout=5)
@@ -106,7 +106,7 @@ def serving(version: Version, settings: dict[str, Any], log: Path) -> Iterator[N
 
 
 def call(version: Version, key: str, calls: int) -> list[str]:
-    """A round of calls over one kept connection; returns the ids of the last answer's products."""
+    """Run a round of calls over one kept connection. Return the product ids of the last response."""
     headers = {"Content-Type": "application/json", "X-API-Key": key}
     ids: list[str] = []
     before = cpu_seconds(version.pid)
@@ -119,10 +119,10 @@ def call(version: Version, key: str, calls: int) -> list[str]:
 
 
 def crawl(version: Version, settings: dict[str, Any], targets: Path, number: int, out: Path) -> None:
-    """A round of one crawl of the targets file, its start included.
+    """Run a round of one crawl of the targets file, including its start.
 
     Raises:
-        SystemExit: not every target has data.
+        SystemExit: a target has no data.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
@@ -135,13 +135,13 @@ def crawl(version: Version, settings: dict[str, Any], targets: Path, number: int
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     with out.open() as lines:
         if sum(1 for _ in lines) != number:
-            raise SystemExit(f"{version.name}: not every target has data")
+            raise SystemExit(f"{version.name}: some of the {number} targets have no data")
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     version.crawls.append(used / number * 1000)
 
 
 def measure(other: Path, options: argparse.Namespace, *, light: bool) -> list[Version]:
-    """Runs the rounds on one kind of page; the first round of calls warms up and does not count."""
+    """Run the rounds on one kind of page. The first round of calls is a warm-up and is not counted."""
     versions = [Version("this", ROOT), Version("other", other), Version("again", ROOT)]
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as running:
         folder = Path(name)
@@ -155,20 +155,20 @@ def measure(other: Path, options: argparse.Namespace, *, light: bool) -> list[Ve
             running.enter_context(serving(version, settings, folder / f"{version.name}.log"))
         expected = [call(version, key.strip(), options.calls) for version in versions]
         if expected[1:] != expected[:-1] or not expected[0]:
-            raise SystemExit("The versions give different products.")
+            raise SystemExit("The versions return different products.")
         for version in versions:
             version.calls.clear()
         for number in range(options.rounds):
-            turn = versions[number % 3 :] + versions[: number % 3]
-            for version in turn:
+            rotated = versions[number % 3 :] + versions[: number % 3]
+            for version in rotated:
                 call(version, key.strip(), options.calls)
-            for version in turn:
+            for version in rotated:
                 crawl(version, settings, targets, options.targets, folder / "out.jsonl")
     return versions
 
 
 def main() -> None:
-    """Measures both kinds of pages and prints a table of each."""
+    """Measure both kinds of pages and print a table of each."""
     parser = argparse.ArgumentParser()
     parser.add_argument("other", type=Path)
     parser.add_argument("--rounds", type=int, default=10)
@@ -177,12 +177,12 @@ def main() -> None:
     options = parser.parse_args()
     for light in (True, False):
         this, other, again = measure(options.other.resolve(), options, light=light)
-        print(f"{'light page' if light else '0.6 MB page'}, {options.rounds} rounds, ms of processor time")
-        for what in ("calls", "crawls"):
-            own = getattr(this, what)
-            print(f"  {what:7} this {median(own):7.2f}", end="")
+        print(f"{'light page' if light else '0.6 MB page'}, {options.rounds} rounds, ms of CPU time")
+        for kind in ("calls", "crawls"):
+            own = getattr(this, kind)
+            print(f"  {kind:7} this {median(own):7.2f}", end="")
             for version in (other, again):
-                ratios = [a / b for a, b in zip(own, getattr(version, what), strict=True)]
+                ratios = [a / b for a, b in zip(own, getattr(version, kind), strict=True)]
                 print(f"   this / {version.name} {median(ratios):.3f} ({min(ratios):.2f}..{max(ratios):.2f})", end="")
             print(flush=True)
 

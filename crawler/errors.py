@@ -1,9 +1,9 @@
-"""Every way in which a target can fail to have data, as one tree of typed errors.
+"""All errors of targets and calls, as one tree of typed errors.
 
 ::
 
     ScrapeError
-    ├── RequestError              the caller's request: mend it, then send it again
+    ├── RequestError              the caller's request: correct it, then send it again
     │   ├── InvalidJson               INVALID_JSON               400
     │   ├── InvalidRequest            INVALID_REQUEST            400
     │   ├── ScraperNotFound           SCRAPER_NOT_FOUND          404
@@ -19,7 +19,7 @@
     ├── AuthError                 the caller's key
     │   ├── MissingApiKey             MISSING_API_KEY            401
     │   └── InvalidApiKey             INVALID_API_KEY            401
-    ├── TargetError               the target itself: a repeat changes nothing
+    ├── TargetError               the target itself: a retry changes nothing
     │   ├── TargetNotFound            TARGET_NOT_FOUND           404
     │   └── TargetRestricted          TARGET_RESTRICTED          422
     ├── UpstreamError             UPSTREAM_ERROR             502  retryable
@@ -32,9 +32,9 @@
         ├── Overloaded                OVERLOADED                 503  retryable
         └── ShuttingDown              SHUTTING_DOWN              503  retryable
 
-The page objects, the spiders, the middlewares and the endpoint raise these and nothing else on purpose;
-whatever else is raised is a bug of ours and becomes ``INTERNAL_ERROR`` where the tracker meets it.
-The errors derive from web-poet's ``PageObjectAction``, so that a fixture stores a page's failure as it stores its data.
+The page objects, spiders, middlewares and the endpoint raise only these errors. Any other exception is a bug: the
+tracker and the endpoint convert it to ``INTERNAL_ERROR``. The errors derive from web-poet's ``PageObjectAction``, so
+that a fixture can store the failure of a page like its data.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ErrorType = Literal["auth", "request", "target", "upstream", "service"]
 
 
 class Detail(TypedDict):
-    """One thing that is wrong: where (a path of keys and indexes), what was expected, and pydantic's word for it."""
+    """One invalid value: its path (keys and indexes), a message and pydantic's type of the error."""
 
     loc: list[str | int]
     msg: str
@@ -56,10 +56,10 @@ class Detail(TypedDict):
 
 
 class ScrapeError(PageObjectAction):
-    """The base: what a caller, a feed and a log are told of a failure.
+    """The base of all errors, with the attributes that callers, feeds and logs receive.
 
-    ``details`` name the places (request fields or payload paths), ``retry_after`` is in seconds,
-    ``upstream_status`` is the platform's HTTP status and ``reason`` a short machine-readable word for what it did.
+    ``details`` name the invalid request fields or payload paths, ``retry_after`` is in seconds, ``upstream_status`` is
+    the platform's HTTP status and ``reason`` a machine-readable slug for the cause.
     """
 
     code: ClassVar[str]
@@ -84,7 +84,7 @@ class ScrapeError(PageObjectAction):
         self.reason = reason
 
     def as_dict(self) -> dict[str, Any]:
-        """The envelope's ``error`` object: code, type, message, details, retry_after, upstream, doc_url."""
+        """Return the envelope's ``error``: code, type, message, details, retry_after, upstream, doc_url."""
         upstream = None
         if self.upstream_status is not None or self.reason:
             upstream = {"status": self.upstream_status, "reason": self.reason}
@@ -100,7 +100,7 @@ class ScrapeError(PageObjectAction):
 
 
 class RequestError(ScrapeError):
-    """The request cannot be served as it was sent."""
+    """The base of errors of the caller's request."""
 
     type = "request"
 
@@ -120,14 +120,14 @@ class InvalidRequest(RequestError):
 
 
 class ScraperNotFound(RequestError):
-    """Raised when no scraper, or no route, has the name asked for."""
+    """Raised when a route or scraper does not exist."""
 
     code = "SCRAPER_NOT_FOUND"
     http_status = 404
 
 
 class MethodNotAllowed(RequestError):
-    """Raised when a route exists, but not for this HTTP method."""
+    """Raised when a route does not accept the HTTP method."""
 
     code = "METHOD_NOT_ALLOWED"
     http_status = 405
@@ -138,7 +138,7 @@ class MethodNotAllowed(RequestError):
 
 
 class PayloadTooLarge(RequestError):
-    """Raised when a request body is larger than the endpoint reads, declared or counted."""
+    """Raised when the declared or received size of a request body is over the limit."""
 
     code = "PAYLOAD_TOO_LARGE"
     http_status = 413
@@ -152,14 +152,14 @@ class UnsupportedMediaType(RequestError):
 
 
 class BlockedByPolicy(RequestError):
-    """Raised when the operator's own policy (robots.txt, allowed origins) forbids the download."""
+    """Raised when the operator's policy (robots.txt, allowed origins) forbids the download."""
 
     code = "BLOCKED_BY_POLICY"
     http_status = 422
 
 
 class ItemDropped(RequestError):
-    """Raised when an item pipeline dropped the target's item: the message holds the pipeline's reason."""
+    """Raised when an item pipeline dropped the target's item. The message contains the pipeline's reason."""
 
     code = "ITEM_DROPPED"
     http_status = 422
@@ -181,7 +181,7 @@ class IdempotencyMismatch(RequestError):
 
 
 class RateLimited(RequestError):
-    """Raised when this key has made more calls than it may in the time window."""
+    """Raised when the API key is over its rate limit."""
 
     code = "RATE_LIMITED"
     http_status = 429
@@ -189,7 +189,7 @@ class RateLimited(RequestError):
 
 
 class ConcurrencyLimited(RequestError):
-    """Raised when this key has more calls in flight than it may."""
+    """Raised when the API key has too many calls in flight."""
 
     code = "CONCURRENCY_LIMITED"
     http_status = 429
@@ -197,7 +197,7 @@ class ConcurrencyLimited(RequestError):
 
 
 class AuthError(ScrapeError):
-    """The caller is not known."""
+    """The base of errors of the API key."""
 
     type = "auth"
     http_status = 401
@@ -216,28 +216,29 @@ class InvalidApiKey(AuthError):
 
 
 class TargetError(ScrapeError):
-    """The platform answered clearly, and the answer is no."""
+    """The base of errors of the target itself."""
 
     type = "target"
 
 
 class TargetNotFound(TargetError):
-    """Raised when the platform says that the target does not exist, or that the page is not of the asked kind."""
+    """Raised when the target does not exist on the platform, or is a page of another kind."""
 
     code = "TARGET_NOT_FOUND"
     http_status = 404
 
 
 class TargetRestricted(TargetError):
-    """Raised when the target exists but is not public: suspended, age- or region-gated, behind a login."""
+    """Raised when the target exists but is not public: suspended, age or region restricted, behind a login wall."""
 
     code = "TARGET_RESTRICTED"
     http_status = 422
 
 
 class UpstreamError(ScrapeError):
-    """Raised when the platform failed: 5xx or no connection after all retries. Also the base of its kind."""
+    """Raised when the platform failed: 5xx or no connection after all retries."""
 
+    # Also the base of all upstream errors.
     type = "upstream"
     code = "UPSTREAM_ERROR"
     http_status = 502
@@ -245,20 +246,20 @@ class UpstreamError(ScrapeError):
 
 
 class UpstreamBlocked(UpstreamError):
-    """Raised when the platform refused us: login page, challenge, empty body. Counts towards the circuit breaker."""
+    """Raised when the platform blocked the request: login wall, challenge, empty body. May open the circuit breaker."""
 
     code = "UPSTREAM_BLOCKED"
 
 
 class ExtractionFailed(UpstreamError):
-    """Raised when a page was fetched but not understood, or holds another target: ``details`` carry the paths."""
+    """Raised when a page has an unknown structure, or shows another target. ``details`` contain the paths."""
 
     code = "EXTRACTION_FAILED"
     retryable = False
 
 
 class UpstreamRateLimited(UpstreamError):
-    """Raised when the platform says "slow down"."""
+    """Raised when the platform limits the request rate."""
 
     code = "UPSTREAM_RATE_LIMITED"
     http_status = 503
@@ -279,8 +280,9 @@ class UpstreamTimeout(UpstreamError):
 
 
 class ServiceError(ScrapeError):
-    """Raised for a bug of ours; its message holds no traceback. Also the base of its kind."""
+    """Raised for a bug in the project. The message has no traceback."""
 
+    # Also the base of all service errors.
     type = "service"
     code = "INTERNAL_ERROR"
     http_status = 500
@@ -288,27 +290,27 @@ class ServiceError(ScrapeError):
 
 
 class Overloaded(ServiceError):
-    """Raised when the waiting line is full, or the turn cannot come before the deadline."""
+    """Raised when the queue is full, or the call cannot start before its deadline."""
 
     code = "OVERLOADED"
     http_status = 503
 
 
 class ShuttingDown(ServiceError):
-    """Raised when the service drains, or a crawler went away with the target in hand."""
+    """Raised when the service shuts down, or a crawler closed before the target was completed."""
 
     code = "SHUTTING_DOWN"
     http_status = 503
 
 
 def documented() -> list[type[ScrapeError]]:
-    """Every error that has a code of its own, in the order of the tree."""
+    """Return all errors with a code, in the order of the tree."""
 
     def below(kind: type[ScrapeError]) -> Iterator[type[ScrapeError]]:
         if "code" in vars(kind):
             yield kind
         for child in kind.__subclasses__():
-            if child.__module__ == __name__:  # what is raised elsewhere is a kind of these, under the same code
+            if child.__module__ == __name__:  # subclasses in other modules share the code of their base
                 yield from below(child)
 
     return list(below(ScrapeError))

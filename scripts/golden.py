@@ -1,23 +1,23 @@
-"""A golden record of the behaviour: what each target of a fixed list ends with, to compare after a refactoring.
+"""A golden record of the project's behaviour: the outcomes of a fixed list of targets, to compare after a refactoring.
 
-``write FILE`` runs the targets and writes one line each; ``compare FILE`` runs them again and prints what differs.
+``write FILE`` runs the targets and writes one line each; ``compare FILE`` runs them again and prints the differences.
 
-Only interfaces for users are called (``scrapy sandbox``, ``scrapy crawl``, ``scrapy extract``), and nothing of the
-package is imported, so the record outlives renamed modules and classes. The targets are in ``golden_targets.jsonl``:
+The script uses only interfaces for users (``scrapy sandbox``, ``scrapy crawl``, ``scrapy extract``) and imports nothing
+of the package, so the record outlives renamed modules and classes. The targets are in ``golden_targets.jsonl``:
 ``scraper`` and ``params`` (or ``platform`` and ``line``, a line that is not a valid target), the ``variants`` of the
-crawl (default: plain), the ``seeds`` of the sandbox (default: 1 to 3), and the name of the ``fault`` that the sandbox
-plays, for the reader. The names of faults are tied to handles and ids by their sorted order: after a fault is added to
-the sandbox, change the list.
+crawl (default: plain), the ``seeds`` of the sandbox (default: 1 to 3), and the name of the sandbox's ``fault``, for the
+reader. The sorted order of the faults' names assigns them to handles and ids: after a fault is added to the sandbox,
+change the list.
 
 Keys and values of the rows:
 
 - ``sandbox/<seed>/<scraper>/<params> [<variant>]``: a target, or a follow-up request's target: error code, message,
   upstream status and reason, hash of the details, hash of the data.
 - ``sandbox/<seed>/<platform> [<variant>]``: a crawl: exit code, number of lines of the feed and the failures feed.
-- ``captures/<platform>/<file>``: a saved response. Its messages may quote it, so they are hashed, too.
+- ``captures/<platform>/<file>``: a saved response. Messages may quote it, so they are hashed too.
 
-Not in the record, because two runs of the same code differ in it: ids that are made up, ``fetched_at``, durations, and
-the port in origins.
+The record omits values that differ between runs of the same code: generated ids, ``fetched_at``, durations, and the
+port in origins.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGETS = Path(__file__).with_name("golden_targets.jsonl")
 CAPTURES = ROOT.parent / "shared" / "captures"
 SEEDS = (1, 2, 3)
-CRAWL_TIMEOUT = 1800
-"""Seconds after which a crawl hangs."""
-SHOWN_TEXT = 80
-"""Characters of a param that a key shows. A longer one (a cursor) is hashed."""
+CRAWL_TIMEOUT_SECONDS = 1800
+"""Timeout of a crawl."""
+MAX_PARAM_CHARACTERS = 80
+"""Characters of a param in a key. Longer params (cursors) are hashed."""
 SCRAPERS = {
     "microblog": {"microblog-profile": ""},
     "photoapp": {"photoapp-post-v4": ""},
@@ -59,14 +59,14 @@ SCRAPERS = {
     "shortvideo": {"shortvideo-photo-search-v4": ""},
     "videosite": {"videosite-profile-v3": ""},
 }
-"""The scrapers that read the captures of a platform, with the end of their rows' keys."""
+"""The scrapers for the captures of a platform, with the suffixes of their rows' keys."""
 
 Row = dict[str, Any]
 Rows = dict[str, Row]
 
 
 CAPTURED = "captures"
-"""What stands for the captures where a variant is named."""
+"""The name of the captures in the option for variants."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class Selection:
     variants: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     captures: bool = True
-    """Whether the captures are there."""
+    """Whether the captures are available."""
 
     def covers(self, platform: str, variant: str, seed: int | None = None) -> bool:
-        """Whether a crawl, or the captures of a platform, are in the part."""
+        """Whether a crawl, or the captures of a platform, are in the selection."""
         return (
             platform in (self.platforms or (platform,))
             and (self.captures or variant != CAPTURED)
@@ -89,7 +89,7 @@ class Selection:
         )
 
     def covers_row(self, key: str) -> bool:
-        """Whether a row is in the part."""
+        """Whether a row is in the selection."""
         kind, first, rest = key.split("/", 2)
         if kind == CAPTURED:
             return self.covers(first, CAPTURED)
@@ -100,14 +100,14 @@ class Selection:
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to run a crawl: settings and spider arguments beside those of all."""
+    """A kind of crawl: settings and spider arguments in addition to the common ones."""
 
     settings: dict[str, object] = field(default_factory=dict)
     arguments: dict[str, str] = field(default_factory=dict)
 
 
-# Limits are far beyond what an answer takes, so that the load of the machine decides nothing. The variants whose
-# targets wait for a limit cut it short.
+# Timeouts are far longer than a response takes, so that the load of the machine has no influence. Variants whose
+# targets wait for a timeout shorten it.
 SETTINGS: dict[str, object] = {
     "BREAKER_THRESHOLD": 0,
     "BROWSER_QUIET": 30,
@@ -123,7 +123,7 @@ VARIANTS = {
     "plain": Variant(),
     "bare": Variant({"VIDEOSITE_ENRICH_MAX": 0}),
     "deadline": Variant({"TARGET_TIMEOUT": 0.5, "DOWNLOAD_TIMEOUT": 2, "SOURCE_TIMEOUT": 2, "RETRY_TIMES": 0}),
-    # One target at a time: which slice hands out a product that several slices list depends on the order.
+    # One target at a time: if several slices list a product, the order decides which slice returns it.
     "exhaustive": Variant({"LISTING_CEILING": 150, "TARGETS_IN_FLIGHT": 1}, {"exhaustive": "true"}),
     "explode": Variant(),
     "fallback": Variant({"BROWSER_QUIET": 8}),
@@ -133,38 +133,38 @@ VARIANTS = {
     "quiet": Variant({"BROWSER_QUIET": 3}),
     "robots": Variant({"ROBOTSTXT_OBEY": 1}),
 }
-EXPLODED = {"microblog": "main", "retail": "products"}
-"""The list whose rows are the lines of the feed, by platform."""
+EXPLODE_PATHS = {"microblog": "main", "retail": "products"}
+"""By platform: the list whose rows become lines of the feed."""
 
 
 def canonical(value: object) -> str:
-    """JSON of sorted keys."""
+    """Encode a value as JSON with sorted keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def digest(value: object) -> str:
-    """The hash of a value's canonical JSON."""
+    """Hash the canonical JSON of a value."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 def shortened(value: object) -> object:
-    """Params for a key, with long texts hashed."""
+    """Hash long texts in params, for a key."""
     if isinstance(value, dict):
         return {key: shortened(each) for key, each in value.items()}
-    if isinstance(value, str) and len(value) > SHOWN_TEXT:
+    if isinstance(value, str) and len(value) > MAX_PARAM_CHARACTERS:
         return f"sha256:{hashlib.sha256(value.encode()).hexdigest()[:16]}"
     return value
 
 
-def failed(code: str, message: str, upstream: object, details: Sequence[object]) -> Row:
-    """The row of a target without data."""
+def failed_row(code: str, message: str, upstream: object, details: Sequence[object]) -> Row:
+    """Return the row of a target without data."""
     message = re.sub(r"\b(127\.0\.0\.1|localhost):\d+", r"\1", message)
     more = {"upstream": upstream, "details": digest(details) if details else None}
     return {"code": code, "message": message, "data": None} | {name: value for name, value in more.items() if value}
 
 
-def found(data: object) -> Row:
-    """The row of a target that has data."""
+def data_row(data: object) -> Row:
+    """Return the row of a target with data."""
     return {"code": "OK", "message": "", "data": digest(data)}
 
 
@@ -182,15 +182,15 @@ class Crawl:
 
     @property
     def suffix(self) -> str:
-        """The end of a key, which names the variant."""
+        """The suffix of a key, with the variant."""
         return "" if self.variant == "plain" else f" [{self.variant}]"
 
     def command(self, origins: dict[str, str], folder: Path) -> list[str]:
-        """The command line. Its files are in ``folder``."""
+        """Return the command line. Its files are in ``folder``."""
         variant = VARIANTS[self.variant]
         arguments = {"targets": str(folder / "targets.jsonl"), **variant.arguments}
         if self.variant == "explode":
-            arguments["explode"] = EXPLODED[self.platform]
+            arguments["explode"] = EXPLODE_PATHS[self.platform]
         settings = SETTINGS | variant.settings
         settings |= {"BROWSER_FALLBACK": self.platform} if self.variant == "fallback" else {}
         settings |= {
@@ -203,7 +203,7 @@ class Crawl:
         return command + [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
 
     def run(self, origins: dict[str, str]) -> Rows:
-        """The rows of the crawl and its targets."""
+        """Run the crawl. Return its row and those of its targets."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "targets.jsonl").write_text("".join(f"{line}\n" for line in self.lines))
@@ -214,27 +214,27 @@ class Crawl:
                 stderr=subprocess.DEVNULL,
                 cwd=ROOT,
                 env=environment(),
-                timeout=CRAWL_TIMEOUT,
+                timeout=CRAWL_TIMEOUT_SECONDS,
             )
             out, failures = lines_of(folder / "out.jsonl"), lines_of(folder / "failures.jsonl")
         rows: list[tuple[str, Row]] = []
         if self.variant == "explode":
-            rows += [(self.key(lines[0]), found(lines)) for lines in joined(out)]
+            rows += [(self.key(lines[0]), data_row(lines)) for lines in group_by_target(out)]
         else:
-            rows += [(self.key(line), found(line["data"])) for line in out]
+            rows += [(self.key(line), data_row(line["data"])) for line in out]
         for line in failures:
-            rows.append((self.key(line), failed(line["code"], line["message"], line["upstream"], line["details"])))
-        crawl = failed(f"EXIT {run.returncode}", f"{len(out)} lines, {len(failures)} failures", None, ())
+            rows.append((self.key(line), failed_row(line["code"], line["message"], line["upstream"], line["details"])))
+        crawl = failed_row(f"EXIT {run.returncode}", f"{len(out)} lines, {len(failures)} failures", None, ())
         return numbered([*rows, (f"sandbox/{self.seed}/{self.platform}{self.suffix}", crawl)])
 
     def key(self, line: dict[str, Any]) -> str:
-        """The key of the target of a feed's line."""
+        """Return the key of a line of a feed."""
         params = canonical(shortened(line["params"]))
         return f"sandbox/{self.seed}/{line['scraper'] or self.platform}/{params}{self.suffix}"
 
 
-def joined(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The lines of each target of a feed of rows, in their order, without what differs from run to run."""
+def group_by_target(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Group the lines of a feed of rows by target, in order, without values that differ between runs."""
     targets: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in lines:
         targets[line["target_id"]].append({name: line[name] for name in line.keys() - {"target_id", "fetched_at"}})
@@ -242,7 +242,7 @@ def joined(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def numbered(rows: list[tuple[str, Row]]) -> Rows:
-    """Rows by key. Where several targets of a crawl have the same params, the key counts them."""
+    """Return rows by key. Keys of targets with equal params get a number."""
     times: Counter[str] = Counter()
     named: Rows = {}
     for key, row in sorted(rows, key=canonical):
@@ -252,19 +252,19 @@ def numbered(rows: list[tuple[str, Row]]) -> Rows:
 
 
 def lines_of(file: Path) -> list[Any]:
-    """The objects of a JSON Lines file; none where there is no file."""
+    """Return the objects of a JSON Lines file; an empty list for a missing file."""
     return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
 
 
 def environment() -> dict[str, str]:
-    """The environment of the commands: this package, and the project's own settings."""
+    """Return the environment of the commands: this package, and the project's default settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CRAWLER_", "SCRAPY_"))}
     return {**kept, "PYTHONPATH": str(ROOT)}
 
 
 @contextlib.contextmanager
 def sandbox(seed: int) -> Iterator[dict[str, str]]:
-    """Runs the simulated platforms, and gives their origins. Faults that pass after the first request are new in it."""
+    """Run the simulated platforms, and yield their origins. Each run resets faults of the first request."""
     command = [sys.executable, "-m", "scrapy", "sandbox", "--seed", str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment()) as process:
         try:
@@ -275,17 +275,17 @@ def sandbox(seed: int) -> Iterator[dict[str, str]]:
 
 
 def listed() -> list[dict[str, Any]]:
-    """The list of targets."""
+    """Return the list of targets."""
     return [json.loads(line) for line in TARGETS.read_text().splitlines()]
 
 
 def platform_of(target: dict[str, Any]) -> str:
-    """The platform of a target of the list. Names of scrapers begin with it."""
+    """Return the platform of a target of the list. Names of scrapers begin with it."""
     return str(target.get("platform") or target["scraper"].partition("-")[0])
 
 
 def crawls(only: Selection) -> list[list[Crawl]]:
-    """The crawls, in groups that share a sandbox."""
+    """Return the crawls, in groups that share a sandbox."""
     groups: dict[tuple[str, int], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for number, target in enumerate(listed()):
         if "captures" in target:
@@ -305,7 +305,7 @@ def crawls(only: Selection) -> list[list[Crawl]]:
 
 
 def run_group(group: list[Crawl]) -> Rows:
-    """The rows of crawls that share a sandbox, one crawl after the other."""
+    """Run the crawls of one sandbox in turn, and return their rows."""
     rows: Rows = {}
     with sandbox(group[0].seed) as origins:
         for crawl in group:
@@ -316,9 +316,9 @@ def run_group(group: list[Crawl]) -> Rows:
     return rows
 
 
-def progress(what: str, began: float) -> None:
-    """Prints what is done, and how long it took."""
-    print(f"{what}, {time.monotonic() - began:.1f} s", file=sys.stderr)
+def progress(text: str, began: float) -> None:
+    """Print a progress message with the duration."""
+    print(f"{text}, {time.monotonic() - began:.1f} s", file=sys.stderr)
 
 
 # The captures
@@ -326,7 +326,7 @@ def progress(what: str, began: float) -> None:
 
 @dataclass(frozen=True)
 class Capture:
-    """Saved responses of one target, and what they are extracted with."""
+    """Saved responses of one target, with the scraper and params to extract them."""
 
     key: str
     scraper: str
@@ -334,14 +334,14 @@ class Capture:
     params: dict[str, str] = field(default_factory=dict)
 
     def rows(self) -> Rows:
-        """The row of the target. A file that is a list of several answers has a row for each."""
+        """Return the row of the target. A file with a list of responses has a row for each."""
         if self.files[0].name.startswith("BUNDLE"):
-            answers = [canonical(each["body"]).encode() for each in json.loads(self.files[0].read_bytes())]
-            return {f"{self.key} #{number}": self.row([body]) for number, body in enumerate(answers, 1)}
+            bodies = [canonical(each["body"]).encode() for each in json.loads(self.files[0].read_bytes())]
+            return {f"{self.key} #{number}": self.row([body]) for number, body in enumerate(bodies, 1)}
         return {self.key: self.row([file.read_bytes() for file in self.files])}
 
     def row(self, bodies: list[bytes]) -> Row:
-        """What ``scrapy extract`` prints. It runs in this process: a process of its own takes a second to start."""
+        """Run ``scrapy extract`` and return its row. It runs in this process: a new one takes a second to start."""
         out, errors = io.BytesIO(), io.StringIO()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(ROOT):
             files = [Path(folder) / str(number) for number, _ in enumerate(bodies)]
@@ -356,23 +356,23 @@ class Capture:
                     status = end.code
             text.flush()
         if status not in {0, 2}:
-            return failed(f"EXIT {status}", digest(errors.getvalue()), None, ())
-        answer = json.loads(out.getvalue())
+            return failed_row(f"EXIT {status}", digest(errors.getvalue()), None, ())
+        printed = json.loads(out.getvalue())
         if not status:
-            return found(answer)
-        return failed(answer["code"], digest(answer["message"]), answer["upstream"], answer["details"])
+            return data_row(printed)
+        return failed_row(printed["code"], digest(printed["message"]), printed["upstream"], printed["details"])
 
 
 def captures(folder: Path, only: Selection) -> list[Capture]:
-    """Each file of the folder by itself, and the groups of the list."""
-    alone = [
+    """Return the captures: each file of the folder, and the groups of the list."""
+    single_files = [
         Capture(f"{CAPTURED}/{file.relative_to(folder)}{suffix}", scraper, (file,))
         for platform, scrapers in SCRAPERS.items()
         for file in sorted((folder / platform).rglob("*"))
         for scraper, suffix in scrapers.items()
         if file.is_file() and file.suffix != ".md" and only.covers(platform, CAPTURED)
     ]
-    together = [
+    groups = [
         Capture(
             f"{CAPTURED}/{platform_of(target)}/{' + '.join(target['captures'])} {canonical(target['params'])}",
             target["scraper"],
@@ -382,19 +382,19 @@ def captures(folder: Path, only: Selection) -> list[Capture]:
         for target in listed()
         if "captures" in target and only.covers(platform_of(target), CAPTURED)
     ]
-    return alone + together
+    return single_files + groups
 
 
 # The command
 
 
-def jobs_here() -> int:
-    """One more than there are processors: some crawls only wait."""
+def default_jobs() -> int:
+    """Return the number of processors plus one, because some crawls only wait."""
     return (os.cpu_count() or 1) + 1
 
 
 def record(folder: Path, only: Selection, jobs: int) -> Rows:
-    """The rows as the code is now."""
+    """Run all targets of the selection, and return their rows."""
     rows: Rows = {}
     with ThreadPoolExecutor(jobs) as threads:
         for part in threads.map(run_group, crawls(only)):
@@ -406,18 +406,18 @@ def record(folder: Path, only: Selection, jobs: int) -> Rows:
 
 
 def read(file: Path, only: Selection) -> Rows:
-    """The rows of a part of a record."""
+    """Read the rows of a record that are in the selection."""
     rows = {row.pop("key"): row for row in map(json.loads, file.read_text().splitlines())}
     return {key: row for key, row in rows.items() if only.covers_row(key)}
 
 
 def write(file: Path, rows: Rows) -> None:
-    """Writes a record."""
+    """Write a record."""
     file.write_text("".join(f"{json.dumps({'key': key, **row}, ensure_ascii=False)}\n" for key, row in rows.items()))
 
 
 def differences(was: Rows, now: Rows) -> list[str]:
-    """One line for each row that differs: key, and the fields that differ as they were and as they are."""
+    """Return one line for each different row: its key, and the old and new values of the different fields."""
     lines = []
     for key in sorted(was.keys() | now.keys()):
         before, after = was.get(key), now.get(key)
@@ -431,7 +431,7 @@ def differences(was: Rows, now: Rows) -> list[str]:
 
 
 def main() -> int:
-    """Runs the command line; 1 where rows differ."""
+    """Run the command line. Return 1 if rows differ."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("action", choices=("write", "compare"))
     parser.add_argument("file", type=Path)
@@ -439,12 +439,12 @@ def main() -> int:
     parser.add_argument("--variant", action="append", default=[], help="only this variant of crawls, or 'captures'")
     parser.add_argument("--seed", action="append", default=[], type=int, help="only this seed of the sandbox")
     parser.add_argument("--captures", type=Path, default=CAPTURES, help="folder of the captures (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=jobs_here(), help="crawls at a time (default: %(default)s)")
-    parser.add_argument("--now", type=Path, help="compare with this record; default: with the code as it is")
+    parser.add_argument("--jobs", type=int, default=default_jobs(), help="crawls at a time (default: %(default)s)")
+    parser.add_argument("--now", type=Path, help="compare with this record (default: run the current code)")
     options = parser.parse_args()
     only = Selection(tuple(options.platform), tuple(options.variant), tuple(options.seed))
     if not options.captures.is_dir():
-        print(f"Without the captures: there is no folder {options.captures}.", file=sys.stderr)
+        print(f"The captures are skipped: the folder {options.captures} does not exist.", file=sys.stderr)
         only = replace(only, captures=False)
     rows = read(options.now, only) if options.now else record(options.captures, only, options.jobs)
     if options.action == "write":

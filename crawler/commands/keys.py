@@ -14,13 +14,13 @@ from scrapy.exceptions import UsageError
 from crawler.commands.serve import keys_file
 from crawler.service import usage
 from crawler.service.keys import KeyStore
-from crawler.service.store import Store, store_of
+from crawler.service.store import Store, store_location
 
 
 class Command(ScrapyCommand):
-    """``create CLIENT`` prints a key, once; ``list`` and ``revoke ID`` know keys by their id.
+    """``create CLIENT`` prints a key, once; ``list`` and ``revoke ID`` use the id of a key.
 
-    ``usage`` prints what all clients, or one, have called in the last 31 days.
+    ``usage`` prints the calls of the last 31 days, of all clients or of one.
     """
 
     requires_project = True
@@ -35,8 +35,10 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         limits = parser.add_argument_group("limits of the key to create")
-        limits.add_argument("--rate", type=rate, help="calls in a time, as 60/minute (default: the setting KEY_RATE)")
-        limits.add_argument("--concurrency", type=places, help="calls at once (default: the setting KEY_CONCURRENCY)")
+        limits.add_argument("--rate", type=rate, help="calls per period, as 60/minute (default: the setting KEY_RATE)")
+        limits.add_argument(
+            "--concurrency", type=concurrency, help="calls in flight (default: the setting KEY_CONCURRENCY)"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -44,29 +46,29 @@ class Command(ScrapyCommand):
         match args:
             case ["create", client] if client.strip():
                 print(store.create(client, opts.rate, opts.concurrency))
-                print("Keep it: only its hash is stored.", file=sys.stderr)
+                print("Save this key now: only its hash is stored.", file=sys.stderr)
             case ["list"]:
                 for key in store.all():
                     state = "revoked" if key.revoked else "valid"
-                    limits = [key.rate or "", f"{key.concurrency} at once" if key.concurrency else ""]
+                    limits = [key.rate or "", f"{key.concurrency} in flight" if key.concurrency else ""]
                     day = f"{datetime.fromtimestamp(key.created, UTC):%Y-%m-%d}"
                     print("  ".join([key.id, f"{state:7}", day, key.client, *filter(None, limits)]))
             case ["revoke", key_id]:
                 if not store.revoke(key_id):
-                    print(f"There is no valid key with the id {key_id}.", file=sys.stderr)
+                    print(f"No valid key has the id {key_id}. 'scrapy keys list' prints all ids.", file=sys.stderr)
                     self.exitcode = 1
             case ["usage", *client] if len(client) <= 1:
                 self._print_usage(client)
             case _:
-                raise UsageError(f"Use: scrapy keys {self.syntax()}")
+                raise UsageError(f"Usage: scrapy keys {self.syntax()}")
 
-    def _print_usage(self, asked: list[str]) -> None:
-        """A line a client, day and scraper, the newest day first."""
+    def _print_usage(self, clients: list[str]) -> None:
+        """Print one line per client, day and scraper, the newest day first."""
         assert self.settings is not None
-        store = Store(store_of(self.settings), usage.SCHEMA)
+        store = Store(store_location(self.settings), usage.SCHEMA)
         print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  outcomes")
-        for client in asked or store.transact_here(usage.clients):
-            for entry in store.transact_here(partial(usage.report, client=client))["usage"]:
+        for client in clients or store.transact_sync(usage.clients):
+            for entry in store.transact_sync(partial(usage.report, client=client))["usage"]:
                 outcomes = " ".join(f"{code}={calls}" for code, calls in entry["outcomes"].items())
                 print(
                     f"{client:20}  {entry['day']}  {entry['scraper']:30}  {entry['calls']:8}  {entry['billable']:8}"
@@ -75,14 +77,14 @@ class Command(ScrapyCommand):
 
 
 def rate(text: str) -> str:
-    """Calls in a time, as ``60/minute``."""
-    parse(text)  # ValueError: argparse says which option it was
+    """Check a rate limit, as ``60/minute``."""
+    parse(text)  # argparse turns a ValueError into a message with the option's name
     return text
 
 
-def places(text: str) -> int:
-    """At least one."""
+def concurrency(text: str) -> int:
+    """Parse a limit of calls in flight."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("it must be at least 1")
+        raise argparse.ArgumentTypeError(f"expected at least 1, not {number}")
     return number

@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
     from crawler.service.keys import Keys
 
-REFUSED, BUSY = 2, 1
+EXIT_REFUSED, EXIT_PORT_BUSY = 2, 1
 
 BACKLOG = 1024
-"""Connections that may wait in the kernel until they are taken."""
+"""Size of the kernel's queue of connections that are not accepted yet."""
 
-SETTLED = 1.0
-"""Seconds after the start at which what stays for good has been loaded."""
+STARTUP_SECONDS = 1.0
+"""Seconds after which all modules and schemas are loaded."""
 
 
 def keys_file(settings: Settings) -> Path:
-    """Where the API keys are."""
+    """Return the path of the API keys."""
     return Path(settings["KEYS_FILE"] or data_file("keys.sqlite"))
 
 
 class Command(ScrapyCommand):
-    """Serves until SIGTERM, then answers the calls in flight and ends. Exit 2 without keys, 1 on a busy port."""
+    """Serve until SIGTERM, then finish the calls in flight. Exit code 2 without keys, 1 if the port is in use."""
 
     requires_project = True
     requires_crawler_process = False
@@ -55,9 +55,9 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-        parser.add_argument("--port", type=port, default=8000, help="port, 0 for any that is free (default 8000)")
+        parser.add_argument("--port", type=port, default=8000, help="port, 0 for any free port (default 8000)")
         parser.add_argument(
-            "--workers", type=workers, default=1, metavar="N", help="processes that serve the port (default 1)"
+            "--workers", type=workers, default=1, metavar="N", help="number of worker processes (default 1)"
         )
         parser.add_argument(
             "--sandbox", action="store_true", help="serve the simulated platforms, with the key 'sandbox'"
@@ -70,19 +70,17 @@ class Command(ScrapyCommand):
         keys: Keys
         if opts.sandbox:
             if not _is_loopback(opts.host):
-                return self._refuse(f"--sandbox serves loopback addresses only, and {opts.host} is none.")
+                return self._fail(f"--sandbox serves loopback addresses only, not {opts.host}. Use --host 127.0.0.1.")
             keys = SandboxKeys()
         else:
             store = KeyStore(keys_file(self.settings))
             if store.empty:
-                return self._refuse(
-                    "There are no API keys. Create one with: scrapy keys create CLIENT (or try --sandbox)."
-                )
+                return self._fail("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
             keys = store
         try:
             listener = _listen(opts.host, opts.port)
         except OSError as error:
-            return self._refuse(f"Cannot listen on {opts.host}:{opts.port}: {error.strerror or error}.", BUSY)
+            return self._fail(f"Cannot listen on {opts.host}:{opts.port}: {error.strerror or error}.", EXIT_PORT_BUSY)
         self._configure(opts)
         self._serve(listener, keys, opts)
         return None
@@ -93,7 +91,7 @@ class Command(ScrapyCommand):
         self.settings.set("LOG_INSTALL_ROOT_HANDLER", value=False, priority="cmdline")
         configure_logging(self.settings)
         structure_everything(self.settings)
-        # One line a download, and one a crawler's part: the calls have their own line.
+        # They log each download and each part of a crawler; the service logs one line per call.
         for noisy in ("scrapy", "scrapy_poet"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
 
@@ -106,7 +104,7 @@ class Command(ScrapyCommand):
         if opts.workers == 1:
             return self._work(keys, opts, listener=listener, announce=announce)
         with TemporaryDirectory(prefix="crawler-metrics-") as folder:
-            # The workers' metrics add up in it. It must be known before prometheus_client is loaded.
+            # The workers share their metrics in it. It must be set before prometheus_client is imported.
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
             from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
 
@@ -125,7 +123,7 @@ class Command(ScrapyCommand):
         announce: Callable[[], None] = lambda: None,
         channel: socket.socket | None = None,
     ) -> None:
-        """Serves in this process, on a socket of its own or on the connections that it is dealt."""
+        """Serve in this process, on its own socket or on connections from the supervisor."""
         install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", "uvloop.Loop")
         from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
 
@@ -145,30 +143,30 @@ class Command(ScrapyCommand):
             if channel:
                 receive_connections(channel, reactor, endpoint.site)
             announce()
-            reactor.callLater(SETTLED, spare_collector)
+            reactor.callLater(STARTUP_SECONDS, tune_garbage_collector)
 
         reactor.callWhenRunning(started)
         reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(endpoint.drain()))
         reactor.run()
 
-    def _refuse(self, why: str, code: int = REFUSED) -> None:
-        print(why, file=sys.stderr)
+    def _fail(self, message: str, code: int = EXIT_REFUSED) -> None:
+        print(message, file=sys.stderr)
         self.exitcode = code
 
 
 def port(text: str) -> int:
-    """A port that there can be."""
+    """Parse a port."""
     number = int(text)
     if not 0 <= number < 2**16:
-        raise argparse.ArgumentTypeError("a port is a number up to 65535")
+        raise argparse.ArgumentTypeError(f"{number} is not a port: expected 0 to 65535")
     return number
 
 
 def workers(text: str) -> int:
-    """At least one."""
+    """Parse the number of workers."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("there must be at least 1")
+        raise argparse.ArgumentTypeError(f"expected at least 1, not {number}")
     return number
 
 
@@ -177,11 +175,11 @@ def _listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
-def spare_collector() -> None:
-    """Takes what the process keeps for good out of the garbage collector's rounds, and makes them rarer.
+def tune_garbage_collector() -> None:
+    """Exclude permanent objects from garbage collection, and collect less often.
 
-    A call makes thousands of objects, nearly all freed by their reference counts; looking at all modules and schemas
-    again and again for the rest was a fifth of a call's processor time.
+    A call creates thousands of objects, and reference counting frees nearly all of them. Repeated traversals of all
+    modules and schemas took a fifth of a call's processor time.
     """
     gc.collect()
     gc.freeze()
@@ -192,8 +190,8 @@ def _use_sandbox(settings: Settings) -> None:
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
-    free = {name: {"concurrency": 16, "delay": 0.0} for name in platforms()}
-    settings.set("PLATFORM_BUDGETS", free | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
+    budgets = {name: {"concurrency": 16, "delay": 0.0} for name in platforms()}
+    settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
     settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")
 
 

@@ -1,4 +1,4 @@
-"""Request bodies: how much is read, and what is accepted as a JSON object."""
+"""Request bodies: the size limit, and the JSON objects that are accepted."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from twisted.web.server import Request
 
 from crawler.errors import InvalidJson, PayloadTooLarge, ScrapeError, UnsupportedMediaType
 
-MAX_BODY = 64 * 1024
+MAX_BODY_BYTES = 64 * 1024
 """Bytes. The longest params are a URL of 2,000 characters."""
 
-TOO_LARGE = PayloadTooLarge(f"The body may be {MAX_BODY} bytes long at most.")
+BODY_TOO_LARGE = PayloadTooLarge(f"The body is too large: at most {MAX_BODY_BYTES} bytes are accepted.")
 
 
-class Refusing(Protocol):
-    """A connection that can be refused further service."""
+class RefusableConnection(Protocol):
+    """A connection that can refuse its current request."""
 
     refused: bool
 
     def refuse(self, error: ScrapeError) -> None:
-        """Answers before the request is complete, reads no more, and closes."""
+        """Respond before the request is complete, stop reading, and close the connection."""
 
 
 class CappedRequest(Request):
-    """A request whose body is refused as soon as it is known to be too large: declared, or counted as it comes."""
+    """A request whose body is refused once its declared or received size is over the limit."""
 
     def gotLength(self, length: int | None) -> None:  # Twisted's name
-        super().gotLength(min(length or 0, MAX_BODY))
+        super().gotLength(min(length or 0, MAX_BODY_BYTES))
         self._received = 0
-        if length is not None and length > MAX_BODY:
-            self._connection.refuse(TOO_LARGE)
+        if length is not None and length > MAX_BODY_BYTES:
+            self._connection.refuse(BODY_TOO_LARGE)
 
     def handleContentChunk(self, data: bytes) -> None:  # Twisted's name
         self._received += len(data)
-        if self._received > MAX_BODY:
-            self._connection.refuse(TOO_LARGE)
+        if self._received > MAX_BODY_BYTES:
+            self._connection.refuse(BODY_TOO_LARGE)
         if not self._connection.refused:
             super().handleContentChunk(data)
 
@@ -44,31 +44,31 @@ class CappedRequest(Request):
         if not self._connection.refused:
             super().requestReceived(command, path, version)
 
-    def _handleStar(self) -> None:  # noqa: N802  # Twisted's: it would answer by itself, in its own way
+    def _handleStar(self) -> None:  # noqa: N802  # Twisted's own response has no envelope
         self.render(cast("Any", self.site).resource)
 
     @property
-    def _connection(self) -> Refusing:
-        return cast("Refusing", self.channel)
+    def _connection(self) -> RefusableConnection:
+        return cast("RefusableConnection", self.channel)
 
 
 def header(request: Request, name: str) -> str | None:
-    """A header's value, of repeated ones all, joined as RFC 9110 says; None where there is none.
+    """The value of a header, or None. Repeated headers are joined as in RFC 9110.
 
-    Bytes are taken as Latin-1: what is no ASCII fits no header that is read here, and must not break its reading.
+    Bytes are decoded as Latin-1, so that non-ASCII bytes do not raise; no header that is read here accepts them.
     """
     values = request.requestHeaders.getRawHeaders(name.encode())
     return None if values is None else b", ".join(values).decode("latin-1")
 
 
 def read_object(request: Request) -> dict[str, Any]:
-    """The body as a JSON object.
+    """Decode the body as a JSON object.
 
-    The standard library reads it, not orjson, which keeps the last of repeated keys and rounds huge integers.
+    The standard library decodes it: orjson keeps the last of repeated keys and rounds huge integers.
 
     Raises:
-        UnsupportedMediaType: not declared as JSON.
-        InvalidJson: not JSON, not an object, repeated keys, NaN, nested too deeply.
+        UnsupportedMediaType: the content type is not JSON.
+        InvalidJson: the body is not JSON, not an object, has repeated keys or NaN, or is nested too deeply.
     """
     declared = (header(request, "Content-Type") or "").partition(";")[0].strip().lower()
     if declared != "application/json":
@@ -76,30 +76,34 @@ def read_object(request: Request) -> dict[str, Any]:
     assert request.content is not None
     try:
         text = request.content.read().decode()
-        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant, parse_float=_number)
+        value = json.loads(
+            text, object_pairs_hook=_without_repeated_keys, parse_constant=_reject_constant, parse_float=_number
+        )
         if "\\u" in text:
-            json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text: nobody could send it
+            json.dumps(
+                value, ensure_ascii=False
+            ).encode()  # raises for half of a surrogate pair, which cannot be encoded
     except RecursionError:
         raise InvalidJson("The body is nested too deeply.") from None
     except ValueError as error:
-        raise InvalidJson(f"The body is no JSON: {error}.") from None
+        raise InvalidJson(f"The body is not valid JSON: {error}.") from None
     if not isinstance(value, dict):
-        raise InvalidJson("The body must be a JSON object: the scraper's params.")
+        raise InvalidJson("The body must be a JSON object with the scraper's params.")
     return value
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is there twice")
-    return found
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        raise ValueError("a key is repeated")
+    return unique
 
 
 def _number(text: str) -> float:
-    """Of a number with a point or an exponent: 2.0 is the integer 2 to JSON Schema, by which callers check params."""
+    """Decode a number with a point or an exponent. 2.0 becomes the integer 2, as in JSON Schema."""
     value = float(text)
     return int(value) if value.is_integer() else value
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")

@@ -1,6 +1,6 @@
-"""The response cache (off by default), and one fetch for equal calls that come at the same time.
+"""The response cache (off by default), and one shared fetch for simultaneous equal calls.
 
-Kept in memory, by worker: what it saves is the platform's patience and the caller's time, not a promise.
+Each worker has a cache of its own, in memory: it saves requests and time, but a hit is not guaranteed.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from crawler.targets.target import Target
 
 Fetch = Callable[[Target], Awaitable[dict[str, Any]]]
 
-ENTRY_COST = 500
-"""Bytes that an entry takes beside its key and its data."""
+ENTRY_OVERHEAD_BYTES = 500
+"""Estimated memory of an entry, without its key and data."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     data: bytes
     stored: float
-    """Moment of the monotonic clock."""
+    """Time of the monotonic clock."""
 
 
-class _Flight:
-    """One fetch, and all who wait for it. It is given up when nobody does any more."""
+class _SharedFetch:
+    """One fetch for several calls. It is cancelled when the last of them stops waiting."""
 
-    def __init__(self, fetching: Awaitable[bytes], ended: Callable[[], None]) -> None:
-        self._task = asyncio.ensure_future(fetching)
-        self._ended = ended
+    def __init__(self, fetch: Awaitable[bytes], on_end: Callable[[], None]) -> None:
+        self._task = asyncio.ensure_future(fetch)
+        self._on_end = on_end
         self._waiting = 0
         self._billed = False
 
     async def join(self, deadline: float) -> Served:
-        """What it brings. Whoever gets it first is billed for it.
+        """Wait for the data. The first call that receives it is billed.
 
         Raises:
-            ScrapeError: the target's, or ``UpstreamTimeout`` at the caller's own deadline.
+            ScrapeError: the target's error, or ``UpstreamTimeout`` at the call's own deadline.
         """
         self._waiting += 1
         try:
@@ -56,70 +56,72 @@ class _Flight:
         finally:
             self._waiting -= 1
             if not self._waiting:
-                self._ended()
+                self._on_end()
                 self._task.cancel()
         first, self._billed = not self._billed, True
-        found = {"X-Cache": "MISS"} if first else {"X-Cache": "HIT", "Age": "0"}
-        return Served(orjson.Fragment(data), billable=first, headers=found)
+        headers = {"X-Cache": "MISS"} if first else {"X-Cache": "HIT", "Age": "0"}
+        return Served(orjson.Fragment(data), billable=first, headers=headers)
 
 
 class Cache:
-    """Between the endpoint and the crawlers."""
+    """A cache between the endpoint and the crawlers."""
 
-    def __init__(self, fetch: Fetch, ttls: Mapping[str, float], max_bytes: int, longest: float) -> None:
-        """``ttls``: seconds by scraper; a scraper without is not cached. ``longest``: seconds that any call waits."""
+    def __init__(self, fetch: Fetch, ttls: Mapping[str, float], max_bytes: int, max_wait: float) -> None:
+        """``ttls``: seconds by scraper; other scrapers are not cached. ``max_wait``: the longest wait of a call."""
         self._fetch = fetch
         self.ttls = ttls
         self.max_bytes = max_bytes
-        self.longest = longest
+        self.max_wait = max_wait
         self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
         self._size = 0
-        self._flights: dict[bytes, _Flight] = {}
+        self._fetches: dict[bytes, _SharedFetch] = {}
 
     async def served(self, target: Target, control: str | None) -> Served:
-        """The target's data: kept, on its way already, or fetched. ``control`` is the call's ``Cache-Control``.
+        """Return the target's data from the cache, from a fetch in progress or from a new fetch.
+
+        ``control`` is the call's ``Cache-Control``.
 
         Raises:
-            ScrapeError: as the fetch does.
+            ScrapeError: the fetch failed.
         """
         ttl = self.ttls.get(target.scraper.name, 0)
         if not ttl:
             return Served(await self._fetch(target))
         key = orjson.dumps([target.scraper.name, target.params.model_dump(mode="json")], option=orjson.OPT_SORT_KEYS)
-        asked = {directive.strip().lower() for directive in (control or "").split(",")}
-        if not asked.isdisjoint({"no-cache", "no-store"}):
+        directives = {directive.strip().lower() for directive in (control or "").split(",")}
+        if not directives.isdisjoint({"no-cache", "no-store"}):
             data = orjson.dumps(await self._fetch(target))
-            if "no-store" not in asked:
-                self._keep(key, data)
+            if "no-store" not in directives:
+                self._store(key, data)
             return Served(orjson.Fragment(data), headers={"X-Cache": "MISS"})
         entry = self._entries.get(key)
         if entry and (age := time.monotonic() - entry.stored) < ttl:
             self._entries.move_to_end(key)
-            found = {"X-Cache": "HIT", "Age": str(int(age))}
-            return Served(orjson.Fragment(entry.data), billable=False, headers=found)
-        if key not in self._flights:
-            self._flights[key] = _Flight(self._fly(key, target), partial(self._landed, key))
+            headers = {"X-Cache": "HIT", "Age": str(int(age))}
+            return Served(orjson.Fragment(entry.data), billable=False, headers=headers)
+        if key not in self._fetches:
+            self._fetches[key] = _SharedFetch(self._fetch_and_store(key, target), partial(self._forget_fetch, key))
         assert target.deadline is not None
-        return await self._flights[key].join(target.deadline)
+        return await self._fetches[key].join(target.deadline)
 
-    async def _fly(self, key: bytes, target: Target) -> bytes:
-        # Its own deadline is as late as any call's can be: those who join may have more time than the first.
-        deadline = asyncio.get_running_loop().time() + self.longest
+    async def _fetch_and_store(self, key: bytes, target: Target) -> bytes:
+        # The fetch gets the longest deadline of any call: calls that join may have more time than the first one.
+        deadline = asyncio.get_running_loop().time() + self.max_wait
         data = orjson.dumps(await self._fetch(replace(target, deadline=deadline)))
-        self._keep(key, data)
+        self._store(key, data)
         return data
 
-    def _landed(self, key: bytes) -> None:
-        del self._flights[key]
+    def _forget_fetch(self, key: bytes) -> None:
+        del self._fetches[key]
 
-    def _keep(self, key: bytes, data: bytes) -> None:
+    def _store(self, key: bytes, data: bytes) -> None:
         self._drop(key)
         self._entries[key] = _Entry(data, time.monotonic())
-        self._size += len(key) + len(data) + ENTRY_COST
+        self._size += len(key) + len(data) + ENTRY_OVERHEAD_BYTES
         while self._size > self.max_bytes:
             self._drop(next(iter(self._entries)))
 
     def _drop(self, key: bytes) -> None:
         entry = self._entries.pop(key, None)
         if entry:
-            self._size -= len(key) + len(entry.data) + ENTRY_COST
+            self._size -= len(key) + len(entry.data) + ENTRY_OVERHEAD_BYTES

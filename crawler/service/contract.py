@@ -1,7 +1,7 @@
-"""The shapes of everything that the endpoint answers, as models: the OpenAPI document is generated from them.
+"""The models of the endpoint's responses. The OpenAPI document is generated from them.
 
-Answers are not built from them, which would cost a call more than all else here; the tests hold every answer of a
-running service against the document instead.
+Responses are not built from these models, because that would cost more time than the rest of the endpoint. Tests
+validate the responses of a running service against the document instead.
 """
 
 from __future__ import annotations
@@ -20,77 +20,77 @@ DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
 class Status(Model):
-    """How the call ended, in short."""
+    """The result of the call in short."""
 
     code: str
     """`OK`, or the error's code."""
     message: str
-    """For people; it may change."""
+    """Text for people. It may change."""
     retryable: bool
     """Whether the same call may succeed later."""
 
 
 class Meta(Model):
-    """About the call."""
+    """Metadata of the call."""
 
     client_id: str
-    """Whose key it was; "" where there was none that is known."""
+    """The client that owns the key; "" without a valid key."""
     scraper: str
-    """The scraper's primary name, also where it was called by an alias; "" where none was reached."""
+    """The scraper's primary name, also for calls by an alias; "" if the route is not a scraper's."""
     billable: bool
-    """True only where fresh data was served."""
+    """True only if fresh data was served."""
     duration_ms: int = Field(ge=0)
     """Milliseconds."""
 
 
 class Detail(Model):
-    """One thing that is wrong."""
+    """One invalid value."""
 
     loc: list[str | int]
-    """The path of a request field, or of a place in the platform's payload."""
+    """The path of a request field, or of a value in the platform's payload."""
     msg: str
-    """What was expected."""
+    """The expected value."""
     type: str
-    """A word for the kind of fault."""
+    """A slug for the kind of fault."""
 
 
 class Upstream(Model):
-    """What the platform did."""
+    """The platform's response."""
 
     status: int | None
-    """Its HTTP status, null where it gave none."""
+    """Its HTTP status; null without a response."""
     reason: str
-    """A short word for it."""
+    """A slug for the cause."""
 
 
 class Error(Model):
-    """Why there is no data."""
+    """The reason of a failed call."""
 
     code: str = Field(json_schema_extra={"enum": [error.code for error in documented()]})
-    """The code to act on; each is explained on the page that `doc_url` names."""
+    """The code to handle. The page at `doc_url` explains each code."""
     type: ErrorType
-    """Whose matter it is."""
+    """The party that has to act."""
     message: str
-    """For people; it may change."""
+    """Text for people. It may change."""
     details: list[Detail]
-    """The places that are wrong, where that can be said."""
+    """The invalid values, if they are known."""
     retry_after: int | None
-    """Seconds to wait before a repeat; over HTTP also the header `Retry-After`."""
+    """Seconds to wait before a retry; over HTTP also the header `Retry-After`."""
     upstream: Upstream | None
-    """What the platform did; null where it was not asked."""
+    """The platform's response; null if no request was sent to it."""
     doc_url: str
-    """Where the code is explained."""
+    """The page that explains the code."""
 
 
 class Answer(Model):
-    """What all answers of a scraper share."""
+    """The fields that all responses of a scraper share."""
 
     request_id: str = Field(pattern=REQUEST_ID)
-    """Names the call in the service's log; also the header `X-Request-Id`."""
+    """The id of the call in the service's log; also the header `X-Request-Id`."""
     status: Status
-    """How the call ended."""
+    """The result of the call."""
     meta: Meta
-    """Whose call it was, of what, whether it is billable and how long it took."""
+    """The client, the scraper, whether the call is billable, and its duration."""
 
 
 class Success(Answer, Generic[DataT]):
@@ -99,9 +99,9 @@ class Success(Answer, Generic[DataT]):
     success: Literal[True]
     """Whether there is data."""
     data: DataT
-    """What the scraper found. What the platform does not show is null, "" or []."""
+    """The scraped record. Values that the platform does not show are null, "" or []."""
     error: None
-    """Null: nothing failed."""
+    """Always null."""
 
 
 class Failure(Answer):
@@ -110,78 +110,78 @@ class Failure(Answer):
     success: Literal[False]
     """Whether there is data."""
     data: None
-    """Null: there is none."""
+    """Always null."""
     error: Error
-    """Why."""
+    """The reason of the failure."""
 
 
 class ScraperEntry(Model):
-    """A scraper of the catalogue."""
+    """A scraper in the catalogue."""
 
     name: str
-    """Its name in the URL."""
+    """The name in the URL."""
     aliases: list[str]
-    """Further names; they take and give the same."""
+    """Other names with the same params and data."""
     platform: str
-    """The platform that it asks."""
+    """The platform that it scrapes."""
     summary: str
-    """What one call gives."""
+    """The data that one call returns."""
     params_schema: dict[str, Any]
     """JSON Schema of the request body."""
     example: dict[str, Any]
-    """Params that the sandbox answers."""
+    """Params that return data in the sandbox."""
 
 
 class Catalogue(Model):
-    """Every scraper that there is."""
+    """All scrapers."""
 
     scrapers: list[ScraperEntry]
-    """By name."""
+    """The scrapers, without their aliases."""
 
 
 class UsageEntry(Model):
-    """A day's calls of one scraper."""
+    """The calls of one scraper on one day."""
 
     day: str = Field(pattern=DAY)
-    """In UTC."""
+    """The day in UTC."""
     scraper: str
-    """Its primary name."""
+    """The scraper's primary name."""
     calls: int
-    """All calls that carried the key and named the scraper."""
+    """All calls of the scraper with a key of the client."""
     billable: int
-    """Those that were answered with fresh data."""
+    """Calls that returned fresh data."""
     outcomes: dict[str, int]
-    """Calls by code; `CLIENT_GONE` where the caller did not wait for the answer."""
+    """Calls by code; `CLIENT_GONE` if the client disconnected before the response."""
 
 
 class UsageReport(Model):
     """A client's usage."""
 
     client_id: str
-    """Whose key it is."""
+    """The client that owns the key."""
     from_: str = Field(pattern=DAY, alias="from")
     """The first day, inclusive."""
     to: str = Field(pattern=DAY)
     """The last day, inclusive."""
     calls: int
-    """Of all days together."""
+    """All calls of these days."""
     billable: int
-    """Of all days together."""
+    """All billable calls of these days."""
     usage: list[UsageEntry]
-    """The newest day first."""
+    """The calls by day and scraper, the newest day first."""
 
 
 class Health(Model):
-    """That the process lives."""
+    """The state of the process."""
 
     status: Literal["ok"]
-    """In one word."""
+    """Always `ok`."""
 
 
 class Readiness(Model):
-    """Whether calls are taken."""
+    """Whether the service accepts calls."""
 
     status: Literal["ready", "draining", "broken"]
-    """`broken`: of no platform."""
+    """`broken`: the crawlers of all platforms fail to start."""
     broken: list[str]
-    """The platforms whose calls are not taken."""
+    """The platforms whose crawlers fail to start."""

@@ -1,7 +1,7 @@
-"""The outermost ring: what a connection may cost before it is a call.
+"""Limits of connections and of requests that are still arriving.
 
-Twisted bounds the head (16 KiB, 500 headers) and closes connections that say nothing; here is what it leaves open:
-how long a request may take to arrive, how many connections there are, and that a refusal has the envelope too.
+Twisted limits the headers (16 KiB, 500 of them) and closes idle connections. This module adds a time limit for the
+arrival of a request, a limit of connections, and the envelope for refused requests.
 """
 
 from __future__ import annotations
@@ -21,92 +21,92 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IAddress, IDelayedCall
     from twisted.web.resource import Resource
 
-IDLE = 60
-"""Seconds for which a connection may stay open and say nothing."""
+IDLE_SECONDS = 60
+"""Seconds after which an idle connection is closed."""
 
-ARRIVAL = 15.0
-"""Seconds within which a request that has begun must be complete, however steadily its bytes drip."""
+ARRIVAL_SECONDS = 15.0
+"""Seconds from the first bytes of a request to its last, after which the connection is closed."""
 
-LINGER = 1.0
-"""Seconds for which a connection stays half open after a refusal, so that the client can read why."""
+LINGER_SECONDS = 1.0
+"""Seconds that a connection stays half open after a refusal, so that the client can read the response."""
 
-NO_REQUEST = InvalidRequest("This is no request that HTTP/1.1 knows, or its head is too long.")
+MALFORMED_REQUEST = InvalidRequest("Malformed HTTP request, or its headers are too large.")
 
-LONGEST_NUMBER = 18
-"""Digits of a Content-Length. Python refuses to read numbers of thousands of digits, with an exception."""
+MAX_LENGTH_DIGITS = 18
+"""Limit for the digits of a Content-Length: ``int()`` raises for thousands of digits."""
 
 
 class Channel(HTTPChannel):
-    """A connection whose requests arrive in time or not at all."""
+    """A connection that is closed when a request does not arrive in time."""
 
     site: EdgeSite
     refused = False
-    _arriving: IDelayedCall | None = None
+    _arrival_timer: IDelayedCall | None = None
 
     def connectionMade(self) -> None:
         super().connectionMade()
         self.site.connections += 1
 
     def dataReceived(self, data: bytes) -> None:
-        """Most requests are complete with their first bytes: a clock runs for the others only."""
+        """Start the arrival timer, unless the request is complete with its first bytes, as most are."""
         if self.refused:
             return
         super().dataReceived(data)
-        if not self._handlingRequest and self._arriving is None and not self.refused:
-            self._arriving = self.callLater(ARRIVAL, self._too_slow)
+        if not self._handlingRequest and self._arrival_timer is None and not self.refused:
+            self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort_slow_request)
 
     def allContentReceived(self) -> None:
-        self._stop_clock()
+        self._stop_arrival_timer()
         super().allContentReceived()
 
     def headerReceived(self, line: bytes) -> bool:
         name, _, value = line.partition(b":")
-        if name.lower() == b"content-length" and len(value.strip()) > LONGEST_NUMBER:
+        if name.lower() == b"content-length" and len(value.strip()) > MAX_LENGTH_DIGITS:
             self._respondToBadRequestAndDisconnect()
             return False
         return bool(super().headerReceived(line))
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._stop_clock()
+        self._stop_arrival_timer()
         self.site.connections -= 1
         super().connectionLost(reason)
 
-    def _stop_clock(self) -> None:
-        if self._arriving is not None:
-            self._arriving.cancel()
-            self._arriving = None
+    def _stop_arrival_timer(self) -> None:
+        if self._arrival_timer is not None:
+            self._arrival_timer.cancel()
+            self._arrival_timer = None
 
-    def _too_slow(self) -> None:
-        self._arriving = None
+    def _abort_slow_request(self) -> None:
+        self._arrival_timer = None
         cast("Any", self.transport).abortConnection()
 
     def refuse(self, error: ScrapeError) -> None:
-        """Answers before the request is complete, reads no more, and closes."""
+        """Respond before the request is complete, stop reading, and close the connection."""
         if self.refused:
             return
         self.refused = True
-        self.paused = True  # what has come behind it is no request either
-        self._stop_clock()
+        self.paused = True  # bytes behind the refused request are not parsed
+        self._stop_arrival_timer()
         transport = cast("Any", self.transport)
         transport.write(raw_error_bytes(error))
-        transport.unregisterProducer()  # it would make us read on
+        transport.unregisterProducer()  # it would resume reading
         transport.pauseProducing()
         transport.loseWriteConnection()
-        self.callLater(LINGER, transport.abortConnection)
+        self.callLater(LINGER_SECONDS, transport.abortConnection)
 
     def lineLengthExceeded(self, line: bytes) -> None:
-        self.refuse(NO_REQUEST)
+        self.refuse(MALFORMED_REQUEST)
 
-    def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802  # Twisted's: it answers with a bare status line
-        self.refuse(NO_REQUEST)
+    def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802  # Twisted's, which sends a bare status line
+        self.refuse(MALFORMED_REQUEST)
 
     def _send100Continue(self) -> None:  # noqa: N802  # Twisted's
         if not self.refused:
             super()._send100Continue()
 
 
-class _Refused(Protocol):
-    """A connection beyond the limit: told so, and closed."""
+class _RefusedConnection(Protocol):
+    """A connection beyond the limit: it gets ``OVERLOADED`` and is closed."""
 
     def connectionMade(self) -> None:
         transport = cast("Any", self.transport)
@@ -115,21 +115,21 @@ class _Refused(Protocol):
 
 
 class EdgeSite(Site):
-    """The endpoint's site: all connections of this process, bounded."""
+    """The endpoint's site, with a limit for the connections of this process."""
 
-    protocol = Channel  # type: ignore[assignment]  # Twisted's own chooses HTTP/2 too, which needs TLS
+    protocol = Channel  # type: ignore[assignment]  # Twisted's default also negotiates HTTP/2, which needs TLS
     noisy = False
 
     def __init__(self, resource: Resource, max_connections: int) -> None:
-        # Forms are no input here, and reading them takes memory.
-        super().__init__(resource, requestFactory=CappedRequest, timeout=IDLE, parsePOSTFormSubmission=False)
+        # The endpoint accepts no forms, and parsing them takes memory.
+        super().__init__(resource, requestFactory=CappedRequest, timeout=IDLE_SECONDS, parsePOSTFormSubmission=False)
         self.max_connections = max_connections
         self.connections = 0
 
     def log(self, request: Any) -> None:
-        """Nothing: each call has its own line."""
+        """Log nothing: ``resources.py`` logs each call."""
 
     def buildProtocol(self, addr: IAddress | None) -> Any:  # noqa: N802  # Twisted's
         if self.connections >= self.max_connections:
-            return _Refused()
+            return _RefusedConnection()
         return super().buildProtocol(addr)

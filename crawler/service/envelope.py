@@ -1,4 +1,4 @@
-"""The one place that turns data or an error into an answer: status, headers, body (specification 2.1)."""
+"""The envelope: converts data or an error to status, headers and body (specification 2.1)."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def new_request_id() -> str:
-    """``req_`` and a token of 26 characters that sorts by time (a ULID)."""
+    """Generate ``req_`` and a ULID: 26 characters that sort by time."""
     number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
     return "req_" + "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
 
 
 @dataclass
 class Call:
-    """What is known of a call while it is served; the envelope's ``meta`` and the log line are made from it."""
+    """The state of a call, used for the envelope's ``meta`` and the log line."""
 
     request_id: str = field(default_factory=new_request_id)
     client_id: str = ""
     scraper: str = ""
     started: float = field(default_factory=time.monotonic)
     wait: int | None = None
-    """Seconds that the caller asked to wait (``Prefer: wait``), as applied."""
+    """Seconds of ``Prefer: wait``, clamped; None without this header."""
     headers: dict[str, str] = field(default_factory=dict)
-    """What every answer to this call carries, whatever becomes of it."""
+    """Headers of the response, for success and failure."""
 
     @property
     def duration_ms(self) -> int:
-        """Milliseconds since the call came in."""
+        """Milliseconds since the call arrived."""
         return round((time.monotonic() - self.started) * 1000)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What goes over the wire."""
+    """An HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Served:
-    """A target's data on its way to a caller: fresh from the platform, or kept from an earlier call."""
+    """A target's data for a caller: fresh from the platform, or stored by an earlier call."""
 
     data: dict[str, Any] | orjson.Fragment
     billable: bool = True
@@ -61,14 +61,14 @@ class Served:
 
 
 def success(call: Call, served: Served) -> Answer:
-    """The envelope around data. Only fresh data is billable."""
+    """Return the envelope of data. Only fresh data is billable."""
     status = {"code": "OK", "message": "The scrape is complete.", "retryable": False}
     body = _body(call, status, served.data, None, billable=served.billable)
     return Answer(200, _headers(call) | served.headers, body, billable=served.billable)
 
 
 def failure(call: Call, error: ScrapeError) -> Answer:
-    """The envelope around an error; status and headers follow from its class."""
+    """Return the envelope of an error. Its class determines status and headers."""
     status = {"code": error.code, "message": error.message, "retryable": error.retryable}
     headers = _headers(call)
     if error.retry_after is not None:
@@ -81,7 +81,7 @@ def failure(call: Call, error: ScrapeError) -> Answer:
 
 
 def raw_error_bytes(error: ScrapeError) -> bytes:
-    """A failure as it goes over the wire where there is no whole request to answer; the connection ends with it."""
+    """Return a failure as bytes, for connections without a complete request. They are closed afterwards."""
     answer = failure(Call(), error)
     headers = answer.headers | {"Content-Length": str(len(answer.body)), "Connection": "close"}
     head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
@@ -90,13 +90,13 @@ def raw_error_bytes(error: ScrapeError) -> bytes:
 
 
 def json_response(status: int, value: Any, call: Call) -> Answer:
-    """JSON without an envelope, for the routes that are no scraper's. Bytes are JSON already."""
+    """Return JSON without an envelope, for all routes but the scrapers'. Bytes are encoded JSON."""
     return Answer(status, _headers(call), value if isinstance(value, bytes) else orjson.dumps(value))
 
 
-def raw_response(call: Call, kind: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
-    """What is no JSON: the documentation's files, the metrics."""
-    return Answer(200, _headers(call) | {"Content-Type": kind} | (headers or {}), body)
+def raw_response(call: Call, media_type: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
+    """Return a body of another media type: the documentation's files, the metrics."""
+    return Answer(200, _headers(call) | {"Content-Type": media_type} | (headers or {}), body)
 
 
 def _headers(call: Call) -> dict[str, str]:

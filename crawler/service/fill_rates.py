@@ -1,4 +1,4 @@
-"""How often a field that may be empty is empty: the first sign that a platform has changed its pages."""
+"""Values for the fill rates of optional fields: a falling rate is the first sign of a changed page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pydantic import BaseModel
 from crawler.monitoring.fields import values_of
 
 
-def fill_rates(model: type[BaseModel], data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """Each value that may be empty, as its field's path without brackets and whether it is."""
-    return ((each.path.replace("[]", ""), each.is_empty) for each in values_of(data, model) if each.field.may_be_empty)
+def optional_values(model: type[BaseModel], data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Yield the path of each value that may be empty, without brackets, and whether it is empty."""
+    return (
+        (value.path.replace("[]", ""), value.is_empty) for value in values_of(data, model) if value.field.may_be_empty
+    )

@@ -1,7 +1,7 @@
-"""``Idempotency-Key``: a call that is sent twice is made once, and billed once.
+"""``Idempotency-Key``: a call that is sent twice runs once, and is billed once.
 
-A success is kept with its key and answers whoever sends the same call again. A failure is not: it was not billed, and
-a repeat may do better, so its key is free again.
+A success is stored with its key, and returned to repeated calls. A failure is not stored, since it is not billed and a
+retry may succeed: its key is released.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ SCHEMA = (
     ),
 )
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
-"""What a key may be: visible ASCII."""
+"""The valid keys: visible ASCII."""
 
-LEASE = 5.0
-"""Seconds beyond its deadline after which a call without an answer is taken for dead, with its process."""
+LEASE_SECONDS = 5.0
+"""Seconds after a call's deadline at which its claim on the key expires: its process has exited."""
 
 
 class Idempotency:
-    """Keeps the answers of calls that carry a key, for ``ttl`` seconds."""
+    """Stores the responses of calls that carry a key, for ``ttl`` seconds."""
 
     def __init__(self, store: Store, ttl: float) -> None:
         self.store = store
@@ -46,10 +46,10 @@ class Idempotency:
     async def once(
         self, key: str | None, client: str, target: Target, serve: Callable[[], Awaitable[Served]]
     ) -> Served:
-        """What ``serve`` gives, or what it gave to the same call before.
+        """Run ``serve``, or return the stored result of the same call.
 
         Raises:
-            InvalidRequest: this is no key.
+            InvalidRequest: the key is malformed.
             IdempotencyInProgress: the same call is still running.
             IdempotencyMismatch: the key was used for another call.
         """
@@ -60,29 +60,29 @@ class Idempotency:
             detail = {"loc": ["Idempotency-Key"], "msg": message, "type": "string_pattern_mismatch"}
             raise InvalidRequest(message, details=[detail])  # type: ignore[list-item]  # it is a Detail
         try:
-            kept = await self._claim(key, client, target)
-            if kept is not None:
-                return Served(orjson.Fragment(kept), billable=False, headers={"Idempotent-Replayed": "true"})
+            stored = await self._claim(key, client, target)
+            if stored is not None:
+                return Served(orjson.Fragment(stored), billable=False, headers={"Idempotent-Replayed": "true"})
             served = await serve()
             body = orjson.dumps(served.data)
             until = int(time.time() + self.ttl)
-            await self.store.transact(lambda session: _keep(session, client, key, target.id, until, body))
+            await self.store.transact(lambda session: _store(session, client, key, target.id, until, body))
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
-            # Also where the client is gone: nothing was billed, and the same call may come again at once.
+            # Also if the client has disconnected: nothing was billed, and a retry may follow at once.
             await asyncio.shield(self.store.transact(lambda session: _release(session, client, key, target.id)))
             raise
         return Served(orjson.Fragment(body), served.billable, served.headers)
 
     async def purge(self) -> None:
-        """Forgets what is over."""
+        """Delete expired keys."""
         now = int(time.time())
         await self.store.transact(lambda session: session.run("DELETE FROM idempotency WHERE expires <= :now", now=now))
 
     async def _claim(self, key: str, client: str, target: Target) -> bytes | None:
         assert target.deadline is not None
-        left = target.deadline - asyncio.get_running_loop().time() + LEASE
+        left = target.deadline - asyncio.get_running_loop().time() + LEASE_SECONDS
         until = math.ceil(time.time() + left)
         fingerprint = hashlib.sha256(orjson.dumps(target.as_dict() | {"id": ""})).hexdigest()
         row = {"client": client, "key": key, "fingerprint": fingerprint, "owner": target.id, "expires": until}
@@ -93,16 +93,16 @@ class Idempotency:
         if not same:
             raise IdempotencyMismatch("This Idempotency-Key was used for another scraper or other params.")
         if data is None:
-            wait = max(1, int(expires - LEASE - time.time()))
+            wait = max(1, int(expires - LEASE_SECONDS - time.time()))
             raise IdempotencyInProgress("A call with this Idempotency-Key is still running.", retry_after=min(wait, 5))
         return bytes(data)
 
 
 def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | None] | None:
-    """None where the key is now this call's, else what is kept under it."""
-    place = {"client": row["client"], "key": row["key"]}
+    """Claim the key. Return None, or the row of the call that has it."""
+    primary_key = {"client": row["client"], "key": row["key"]}
     expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
-    session.run(expired, **place, now=int(time.time()))
+    session.run(expired, **primary_key, now=int(time.time()))
     claim = (
         "INSERT INTO idempotency (client, key, fingerprint, owner, expires)"
         " VALUES (:client, :key, :fingerprint, :owner, :expires) ON CONFLICT (client, key) DO NOTHING"
@@ -110,11 +110,11 @@ def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | Non
     if session.run(claim, **row):
         return None
     query = "SELECT fingerprint, expires, data FROM idempotency WHERE client = :client AND key = :key"
-    ((fingerprint, expires, data),) = session.rows(query, **place)
+    ((fingerprint, expires, data),) = session.rows(query, **primary_key)
     return fingerprint, expires, data
 
 
-def _keep(session: Session, client: str, key: str, owner: str, until: int, body: bytes) -> None:  # noqa: PLR0913, PLR0917  # a row
+def _store(session: Session, client: str, key: str, owner: str, until: int, body: bytes) -> None:  # noqa: PLR0913, PLR0917  # a row
     change = (
         "UPDATE idempotency SET data = :body, expires = :until WHERE client = :client AND key = :key AND owner = :owner"
     )
@@ -122,5 +122,5 @@ def _keep(session: Session, client: str, key: str, owner: str, until: int, body:
 
 
 def _release(session: Session, client: str, key: str, owner: str) -> None:
-    unanswered = "DELETE FROM idempotency WHERE client = :client AND key = :key AND owner = :owner AND data IS NULL"
-    session.run(unanswered, client=client, key=key, owner=owner)
+    release = "DELETE FROM idempotency WHERE client = :client AND key = :key AND owner = :owner AND data IS NULL"
+    session.run(release, client=client, key=key, owner=owner)

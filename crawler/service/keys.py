@@ -25,7 +25,7 @@ SCHEMA = (
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A stored key: what is known of it does not open anything."""
+    """A stored key. It has the hash of the key only."""
 
     id: str
     client: str
@@ -33,16 +33,16 @@ class Key:
     created: int
     """Unix seconds."""
     revoked: int | None
-    """Unix seconds, None while it is valid."""
+    """Unix seconds; None for a valid key."""
     rate: str | None = None
-    """Calls in a time, as ``60/minute``; None: the setting ``KEY_RATE``."""
+    """Calls per period, as ``60/minute``. None: the setting ``KEY_RATE``."""
     concurrency: int | None = None
-    """Calls at once; None: the setting ``KEY_CONCURRENCY``."""
+    """Calls in flight. None: the setting ``KEY_CONCURRENCY``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whose key a call carries, and what it may ask for."""
+    """The client that owns a key, and the limits of the key."""
 
     client: str
     key_id: str
@@ -51,14 +51,14 @@ class Holder:
 
 
 class Keys(Protocol):
-    """Whoever can say whose key it is."""
+    """Looks up the client that owns an API key."""
 
     def holder(self, key: str | None) -> Holder:
-        """Whose key it is.
+        """Return the client that owns the key.
 
         Raises:
-            MissingApiKey: there is none.
-            InvalidApiKey: unknown or revoked.
+            MissingApiKey: the call carries no key.
+            InvalidApiKey: the key is unknown or revoked.
         """
 
 
@@ -67,23 +67,23 @@ class SandboxKeys:
 
     def holder(self, key: str | None) -> Holder:
         if not key:
-            raise MissingApiKey("Send your API key in the header X-API-Key. This is the sandbox: its key is 'sandbox'.")
+            raise MissingApiKey("Send an API key in the header X-API-Key. The sandbox accepts the key 'sandbox'.")
         if key != "sandbox":
-            raise InvalidApiKey("This is the sandbox: its key is 'sandbox'.")
+            raise InvalidApiKey("This API key is unknown. The sandbox accepts the key 'sandbox'.")
         return Holder("sandbox", "sandbox")
 
 
 class KeyStore:
-    """Keys in an SQLite file. A change made by another process holds from the next call on."""
+    """Keys in an SQLite file. Changes by other processes apply from the next call on."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = SqliteFile(path, SCHEMA)
-        self._seen: tuple[int, int] | None = None
+        self._file_version: tuple[int, int] | None = None
         self._valid: dict[str, Key] = {}
 
     def create(self, client: str, rate: str | None = None, concurrency: int | None = None) -> str:
-        """A new key for a client, with limits of its own if any: the only time that it is readable."""
+        """Create a key for a client, with its own limits if given. Only this return value has the key itself."""
         key_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
         key = f"sk_{key_id}_{secret}"
         with self._file.transaction() as database:
@@ -94,13 +94,13 @@ class KeyStore:
         return key
 
     def revoke(self, key_id: str) -> bool:
-        """Revokes a key; False where there is no valid key with this id."""
+        """Revoke a key. Return False if no valid key has this id."""
         with self._file.transaction() as database:
             change = "UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
             return database.execute(change, (int(time.time()), key_id)).rowcount == 1
 
     def all(self) -> list[Key]:
-        """Every key, the oldest first."""
+        """All keys, the oldest first."""
         if not self.path.exists():
             return []
         with closing(self._file.connect()) as database:
@@ -115,23 +115,23 @@ class KeyStore:
         return all(key.revoked is not None for key in self.all())
 
     def holder(self, key: str | None) -> Holder:
-        """See ``Keys``. All hashes are compared in constant time, also against a key that does not exist."""
+        """Look up a key, see ``Keys``. Hashes are compared in constant time, also for unknown keys."""
         if not key:
-            raise MissingApiKey("Send your API key in the header X-API-Key.")
+            raise MissingApiKey("Send an API key in the header X-API-Key.")
         self._reload()
         key_id = key.split("_", 2)[1] if key.count("_") > 1 else ""
-        known = self._valid.get(key_id)
-        matches = hmac.compare_digest(_hash(key), known.hash if known else bytes(32))
-        if known is None or not matches:
+        stored = self._valid.get(key_id)
+        matches = hmac.compare_digest(_hash(key), stored.hash if stored else bytes(32))
+        if stored is None or not matches:
             raise InvalidApiKey("This API key is unknown or revoked.")
-        return Holder(known.client, known.id, known.rate, known.concurrency)
+        return Holder(stored.client, stored.id, stored.rate, stored.concurrency)
 
     def _reload(self) -> None:
         status = self.path.stat() if self.path.exists() else None
         seen = (status.st_mtime_ns, status.st_size) if status else None
-        if seen != self._seen:
+        if seen != self._file_version:
             self._valid = {key.id: key for key in self.all() if key.revoked is None}
-            self._seen = seen
+            self._file_version = seen
 
 
 def _hash(key: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What one key may ask for: calls in a time, and calls at once. In memory, or in Redis for several processes."""
+"""Limits of a key: calls per period and calls in flight. In memory, or in Redis for several processes."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from crawler.service.keys import Holder
 
 Result = TypeVar("Result")
-Leave = Callable[[], None]
+Release = Callable[[], None]
 
 
 @dataclass(frozen=True)
 class RateLimitStatus:
-    """Where a key stands in its window of calls."""
+    """The state of a key's rate limit."""
 
     quota: int
     window: int
     """Seconds."""
     remaining: int
     reset: int
-    """Seconds until the oldest call is forgotten."""
+    """Seconds until the oldest call leaves the window."""
     allowed: bool
 
     @property
     def headers(self) -> dict[str, str]:
-        """What an answer says of it: the IETF's draft, and the names that most clients look for."""
+        """The headers of a response: the IETF's draft, and the common ``X-RateLimit`` names."""
         return {
             "RateLimit-Policy": f'"key";q={self.quota};w={self.window}',
             "RateLimit": f'"key";r={self.remaining};t={self.reset}',
@@ -51,77 +51,79 @@ class RateLimitStatus:
         }
 
     def check(self) -> None:
-        """Lets the call pass, or refuses it.
+        """Check that the call is within the limit.
 
         Raises:
-            RateLimited: with the seconds until the next one may come.
+            RateLimited: the call is over the limit; ``retry_after`` has the seconds until the next allowed call.
         """
         if not self.allowed:
-            raise RateLimited(f"This key may make {self.quota} calls in {self.window} s.", retry_after=self.reset)
+            raise RateLimited(
+                f"Rate limit exceeded: this key may make {self.quota} calls in {self.window} s.", retry_after=self.reset
+            )
 
 
 class KeyLimits:
-    """The limits of all keys. A key without limits of its own has those of ``KEY_RATE`` and ``KEY_CONCURRENCY``.
+    """The limits of all keys. ``KEY_RATE`` and ``KEY_CONCURRENCY`` apply to keys without their own limits.
 
-    Without Redis each of several processes grants its part of them, and so it does while Redis is away.
+    Without Redis, and while Redis is unavailable, each of several processes grants its share of the limits.
     """
 
     def __init__(self, settings: BaseSettings) -> None:
         self.rate: str | None = settings.get("KEY_RATE")
         self.concurrency = settings.getint("KEY_CONCURRENCY")
         self.processes = settings.getint("PROCESSES")
-        self._alone = MovingWindowRateLimiter(MemoryStorage())
-        self._inside: Counter[str] = Counter()
-        self._redis = _Shared(settings["REDIS_URL"]) if settings.get("REDIS_URL") else None
+        self._local_limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._in_flight: Counter[str] = Counter()
+        self._redis = _RedisLimits(settings["REDIS_URL"]) if settings.get("REDIS_URL") else None
 
     async def close(self) -> None:
-        """Leaves Redis."""
+        """Disconnect from Redis."""
         if self._redis:
             await self._redis.close()
 
     async def count(self, holder: Holder) -> RateLimitStatus | None:
-        """Counts a call against its key's rate, and says where that leaves the key; None where there is no limit."""
+        """Count a call against the rate limit of its key. Return the new state, or None without a limit."""
         rate = holder.rate or self.rate
         if not rate:
             return None
         item = parse(rate)
         if self._redis and self._redis.available:
-            standing = await self._redis.attempt(_hit(self._redis.limiter, item, holder.key_id))
-            if standing:
-                return standing
-        part = type(item)(max(1, item.amount // self.processes), item.multiples)
-        return await _hit(self._alone, part, holder.key_id)
+            status = await self._redis.attempt(_hit(self._redis.limiter, item, holder.key_id))
+            if status:
+                return status
+        share = type(item)(max(1, item.amount // self.processes), item.multiples)
+        return await _hit(self._local_limiter, share, holder.key_id)
 
-    async def enter(self, holder: Holder) -> Leave:
-        """Takes one of the key's places for a call in flight. Returns what gives it back.
+    async def acquire(self, holder: Holder) -> Release:
+        """Acquire a slot of the key for a call in flight. Return the function that releases it.
 
         Raises:
-            ConcurrencyLimited: all are taken.
+            ConcurrencyLimited: all slots are in use.
         """
-        places = holder.concurrency or self.concurrency
-        if not places:
-            return _nothing
+        slots = holder.concurrency or self.concurrency
+        if not slots:
+            return _release_nothing
         if self._redis and self._redis.available:
-            taken = await self._redis.attempt(self._redis.places(holder.key_id, places).take())
-            if callable(taken):
-                return taken
-            if taken is not None:
-                raise _too_many(places)
-        part = max(1, places // self.processes)
-        if self._inside[holder.key_id] >= part:
-            raise _too_many(part)
-        self._inside[holder.key_id] += 1
-        return lambda: self._inside.subtract([holder.key_id])
+            release = await self._redis.attempt(self._redis.leases(holder.key_id, slots).take())
+            if callable(release):
+                return release
+            if release is not None:
+                raise _concurrency_limited(slots)
+        share = max(1, slots // self.processes)
+        if self._in_flight[holder.key_id] >= share:
+            raise _concurrency_limited(share)
+        self._in_flight[holder.key_id] += 1
+        return lambda: self._in_flight.subtract([holder.key_id])
 
 
-class _Shared:
-    """The limits' part in Redis."""
+class _RedisLimits:
+    """Limits in Redis, shared by several processes."""
 
-    LONGEST_CALL = 150.0
-    """Seconds after which the place of a call whose process was killed comes free."""
+    MAX_CALL_SECONDS = 150.0
+    """Seconds after which the slot of a call expires if its process was killed."""
 
     def __init__(self, url: str) -> None:
-        from crawler.downloads.redis_throttle import Leases  # noqa: PLC0415  # likewise
+        from crawler.downloads.redis_throttle import Leases  # noqa: PLC0415  # as below
         from crawler.storage.redis_client import Availability, connect  # noqa: PLC0415  # needs the extra "redis"
 
         self.available = Availability(limits="keys")
@@ -134,16 +136,16 @@ class _Shared:
         self._leases = Leases
         self.close = self._client.aclose
 
-    def places(self, key_id: str, size: int) -> Leases:
-        """A key's places."""
-        return self._leases(self._client, f"calls:{key_id}", size, self.LONGEST_CALL)
+    def leases(self, key_id: str, size: int) -> Leases:
+        """Return the leases of a key's calls in flight."""
+        return self._leases(self._client, f"calls:{key_id}", size, self.MAX_CALL_SECONDS)
 
-    async def attempt(self, asked: Coroutine[None, None, Result]) -> Result | None:
-        """The answer, None where there is none: then the process is on its own for a while."""
+    async def attempt(self, operation: Coroutine[None, None, Result]) -> Result | None:
+        """Run an operation in Redis. Return None if it fails: the local limits then apply for a while."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # needs the extra "redis"
 
         try:
-            return await asked
+            return await operation
         except (RedisError, StorageError) as error:
             self.available.failed(error)
             return None
@@ -156,9 +158,9 @@ async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, key_id: st
     return RateLimitStatus(item.amount, item.get_expiry(), stats.remaining, reset, allowed)
 
 
-def _too_many(places: int) -> ConcurrencyLimited:
-    return ConcurrencyLimited(f"This key has {places} calls in flight, which is all that it may have.", retry_after=1)
+def _concurrency_limited(slots: int) -> ConcurrencyLimited:
+    return ConcurrencyLimited(f"Concurrency limit reached: this key may have {slots} calls in flight.", retry_after=1)
 
 
-def _nothing() -> None:
-    """Gives back the place of a call that took none."""
+def _release_nothing() -> None:
+    """Release nothing: the call has no slot, since its key has no limit."""

@@ -1,6 +1,6 @@
-"""What the service tells Prometheus of itself (``GET /metrics``).
+"""Prometheus metrics of the service (``GET /metrics``).
 
-Where ``PROMETHEUS_MULTIPROC_DIR`` is set, the workers of a host add up in it, and each answers for all.
+If ``PROMETHEUS_MULTIPROC_DIR`` is set, every worker of a host exposes the sums of all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scrapy import signals
 
 from crawler.downloads.shared import platform_state
 from crawler.registry import spiders
-from crawler.service.fill_rates import fill_rates
+from crawler.service.fill_rates import optional_values
 from crawler.targets.target import InvalidTarget, Outcome
 from crawler.targets.tracker import target_completed
 
@@ -35,43 +35,48 @@ if TYPE_CHECKING:
     from crawler.service.envelope import Answer, Call
     from crawler.service.open_crawlers import OpenCrawlers
 
-disable_created_metrics()  # a second series for each, which nobody asks for
+disable_created_metrics()  # they would double the number of series
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-CALLS = Counter("crawler_calls", "Calls answered, by scraper and code.", ["scraper", "code"])
-BILLABLE = Counter("crawler_billable_calls", "Calls answered with fresh data.", ["scraper"])
+CALLS = Counter("crawler_calls", "Completed calls, by scraper and code.", ["scraper", "code"])
+BILLABLE = Counter("crawler_billable_calls", "Calls that returned fresh data.", ["scraper"])
 DURATION = Histogram(
     "crawler_call_duration_seconds",
-    "Time from a call's first line to its answer.",
+    "Seconds from the arrival of a call to its response.",
     ["scraper"],
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120),
 )
 CACHE = Counter("crawler_cache_answers", "Calls of a cached scraper, by result (hit, miss).", ["scraper", "result"])
-REPLAYS = Counter("crawler_idempotent_replays", "Calls answered by what their Idempotency-Key had kept.", ["scraper"])
-OUTCOMES = Counter("crawler_outcomes", "Targets settled by the crawlers, by code.", ["scraper", "code"])
-RETRIES = Counter("crawler_retries", "Downloads that were repeated.", ["platform"])
-VALUES = Counter("crawler_field_values", "Values seen of fields that may be empty (a sample).", ["scraper", "field"])
-EMPTY = Counter("crawler_field_empty", "Those of them that were empty.", ["scraper", "field"])
-PAGES_OPENED = Counter("crawler_browser_pages_opened", "Browser pages that were visited.", ["platform"])
-
-PAGES = Gauge("crawler_browser_pages", "Browser pages open.", ["platform"], multiprocess_mode="livesum")
-WAITING = Gauge("crawler_calls_waiting", "Calls that no crawler has taken.", ["platform"], multiprocess_mode="livesum")
-IN_FLIGHT = Gauge(
-    "crawler_calls_in_flight", "Calls that wait for an outcome.", ["platform"], multiprocess_mode="livesum"
+REPLAYS = Counter(
+    "crawler_idempotent_replays", "Calls that returned the stored response of their Idempotency-Key.", ["scraper"]
 )
-BREAKER = Gauge("crawler_breaker_open", "1 while a platform is left alone.", ["platform"], multiprocess_mode="livemax")
-CONNECTIONS = Gauge("crawler_connections", "Connections of clients.", multiprocess_mode="livesum")
+OUTCOMES = Counter("crawler_outcomes", "Targets completed by the crawlers, by code.", ["scraper", "code"])
+RETRIES = Counter("crawler_retries", "Retried downloads.", ["platform"])
+VALUES = Counter("crawler_field_values", "Sampled values of fields that may be empty.", ["scraper", "field"])
+EMPTY = Counter("crawler_field_empty", "Sampled values that were empty.", ["scraper", "field"])
+PAGES_OPENED = Counter("crawler_browser_pages_opened", "Browser pages opened since the start.", ["platform"])
+
+PAGES = Gauge("crawler_browser_pages", "Open browser pages.", ["platform"], multiprocess_mode="livesum")
+WAITING = Gauge("crawler_calls_waiting", "Calls that wait for a crawler.", ["platform"], multiprocess_mode="livesum")
+IN_FLIGHT = Gauge("crawler_calls_in_flight", "Calls without a response yet.", ["platform"], multiprocess_mode="livesum")
+BREAKER = Gauge(
+    "crawler_breaker_open",
+    "1 while the circuit breaker of the platform is open.",
+    ["platform"],
+    multiprocess_mode="livemax",
+)
+CONNECTIONS = Gauge("crawler_connections", "Open connections of clients.", multiprocess_mode="livesum")
 
 UNKNOWN = "unknown"
-"""The scraper of calls that name none that there is: callers must not be able to make series."""
+"""The label of calls to unknown scrapers, so that callers cannot create series."""
 
-SAMPLE_EVERY = 1.0
-"""Seconds between two records of a scraper whose fields are looked at: all would cost more than they tell."""
+SAMPLE_SECONDS = 1.0
+"""Seconds between two sampled records of a scraper. To inspect every record would be too expensive."""
 
 
 def count_call(call: Call, answer: Answer) -> None:
-    """One call that was answered, or whose client is gone. What the service says of itself is not counted."""
+    """Count a completed call, or one whose client disconnected. Successful calls of other routes are not counted."""
     if not call.scraper and answer.code == "OK":
         return
     scraper = call.scraper or UNKNOWN
@@ -86,14 +91,14 @@ def count_call(call: Call, answer: Answer) -> None:
 
 
 class CrawlerMetrics:
-    """An extension of the open crawlers: outcomes, retries, browser pages, and a sample of the fields."""
+    """A Scrapy extension of the open crawlers that counts outcomes, retries, browser pages and sampled fields."""
 
     open: ClassVar[set[CrawlerMetrics]] = set()
-    """Those of the crawlers that are open now."""
+    """The instances of all open crawlers."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        self._told: Tally[str] = Tally()
+        self._reported: Tally[str] = Tally()
         self._sampled: dict[str, float] = {}
 
     @classmethod
@@ -112,32 +117,32 @@ class CrawlerMetrics:
         self.open.discard(self)
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Counts an outcome, and looks at its fields where the last look is a while ago."""
+        """Count an outcome, and sample its fields if the last sample is older than ``SAMPLE_SECONDS``."""
         target = outcome.target
         if isinstance(target, InvalidTarget):
             return
         name = target.scraper.name
         OUTCOMES.labels(name, outcome.code).inc()
         now = time.monotonic()
-        if outcome.data is not None and now - self._sampled.get(name, -SAMPLE_EVERY) >= SAMPLE_EVERY:
+        if outcome.data is not None and now - self._sampled.get(name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
             self._sampled[name] = now
-            seen = Tally(fill_rates(target.scraper.data, outcome.data))
-            for (field, empty), times in seen.items():
-                VALUES.labels(name, field).inc(times)
-                EMPTY.labels(name, field).inc(times if empty else 0)
+            values = Tally(optional_values(target.scraper.data, outcome.data))
+            for (field, is_empty), number in values.items():
+                VALUES.labels(name, field).inc(number)
+                EMPTY.labels(name, field).inc(number if is_empty else 0)
 
     @property
     def pages(self) -> int:
-        """Browser pages that are open: whoever opens one keeps this statistic."""
+        """The open browser pages, from the crawler's stats."""
         return self._stat("browser/pages/open")
 
     def collect(self) -> None:
-        """Passes on what the crawler's own statistics have gained."""
+        """Add the increase of the crawler's stats to the counters."""
         platform = self.crawler.spidercls.name
         for counter, stat in ((RETRIES, "retry/count"), (PAGES_OPENED, "browser/pages")):
             value = self._stat(stat)
-            counter.labels(platform).inc(value - self._told[stat])
-            self._told[stat] = value
+            counter.labels(platform).inc(value - self._reported[stat])
+            self._reported[stat] = value
 
     def _stat(self, name: str) -> int:
         assert self.crawler.stats is not None
@@ -146,7 +151,7 @@ class CrawlerMetrics:
 
 
 def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> None:
-    """Sets what is a state and no count. Once a second: no worker can ask another for its own."""
+    """Set the gauges. Called once a second, because a worker cannot read the state of other workers."""
     pages: Tally[str] = Tally()
     for crawler in CrawlerMetrics.open:
         crawler.collect()
@@ -160,7 +165,7 @@ def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> Non
 
 
 def expose() -> bytes:
-    """The text that Prometheus reads."""
+    """Return the metrics in Prometheus' text format."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()
@@ -169,7 +174,7 @@ def expose() -> bytes:
 
 
 def prepare() -> dict[str, Any]:
-    """Makes the series that would be missing until they first happen, so that a rate can be taken from the start."""
+    """Create all series at zero, so that rates are correct from the start. Return the extensions of the crawlers."""
     for name, spider in spiders().items():
         RETRIES.labels(name)
         PAGES_OPENED.labels(name)

@@ -1,4 +1,4 @@
-"""One open crawler per spider, fed from a queue that never ends: a call costs a fraction of a crawler's start."""
+"""One open crawler per spider, fed from a queue: a call costs a fraction of a crawler's start."""
 
 from __future__ import annotations
 
@@ -23,47 +23,48 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-RETRY_AFTER = 5
-"""Seconds after which a call that found no room may try again, where nothing better is known."""
+RETRY_AFTER_SECONDS = 5
+"""The default ``Retry-After`` of refused calls, in seconds."""
 
 OVERLAY: dict[str, Any] = {
-    # What a crawl wants and an open crawler must not have: outputs of its own, ports, statistics per crawl.
+    # Features of a crawl that an open crawler must not have: outputs, ports, stats per crawl.
     "FEEDS": {},
     "FAILURES_FEED": None,
     "JOBDIR": None,
     "SANDBOX": False,  # the service starts it once, for all crawlers
     "STATS_DUMP": False,
     "LOGSTATS_INTERVAL": 0,
-    "MEMUSAGE_ENABLED": False,  # it would end the crawler for everybody
+    "MEMUSAGE_ENABLED": False,  # it would close the crawler for all calls
     "CLOSESPIDER_TIMEOUT": 0,
     "CLOSESPIDER_ITEMCOUNT": 0,
     "CLOSESPIDER_PAGECOUNT": 0,
     "CLOSESPIDER_ERRORCOUNT": 0,
-    "LOG_INSTALL_ROOT_HANDLER": False,  # the service's own handlers stay
+    "LOG_INSTALL_ROOT_HANDLER": False,  # the service has its own handlers
 }
 
 MIN_IN_FLIGHT = 4
-"""Targets that an open crawler works on at once, however few its platform's budget lets download."""
+"""The least number of targets in progress of an open crawler, even with fewer download slots."""
 
-GRACE = 1.0
-"""Seconds after a call's deadline at which it is answered even if its crawler says nothing."""
+DEADLINE_GRACE_SECONDS = 1.0
+"""Seconds after its deadline at which a call fails if its crawler has no outcome."""
 
-RESTART_PAUSE = 1.0
-"""Seconds before a crawler that died is opened anew."""
+RESTART_SECONDS = 1.0
+"""Seconds before a crashed crawler is started again."""
+
 MAX_CRASHES = 2
-"""Deaths in a row, without an outcome in between, after which nobody is kept waiting for it any more."""
+"""Consecutive crashes, without an outcome in between, after which the waiting calls fail."""
 
 
 class OpenCrawler:
-    """A spider's crawler, opened again whenever it ends, and the calls that wait for its outcomes."""
+    """A spider's crawler, which is restarted when it ends, and the calls that wait for its outcomes."""
 
     def __init__(self, spider: type[PlatformSpider], settings: Settings, shared: SharedState) -> None:
         self.shared = shared
         self.spider = spider
         self.settings = settings.copy()
         self.budget = platform_state(shared, spider.name, settings).budget
-        # Those that wait do so in line, where they can be counted and called off, and not inside the crawler; there
-        # a target's next request would have to queue behind the first ones of all others.
+        # Further calls wait in the source's queue, where they are counted and can be cancelled. In the crawler, the
+        # next requests of a target would have to wait behind the first requests of all others.
         in_flight = max(MIN_IN_FLIGHT, 2 * self.budget.concurrency)
         self.settings.setdict(OVERLAY | {"TARGETS_IN_FLIGHT": in_flight}, priority="cmdline")
         self.limit = in_flight + settings.getint("SERVICE_MAX_WAITING")
@@ -72,51 +73,53 @@ class OpenCrawler:
         self.source = QueueSource(self._completed)
         self._calls: dict[str, asyncio.Future[Outcome]] = {}
         self._served = 0
-        self._deaths = 0
+        self._crashes = 0
         self._closing = False
         self._task: asyncio.Task[None] | None = None
 
     @property
     def in_flight(self) -> int:
-        """How many calls wait for an outcome."""
+        """The number of calls that wait for an outcome."""
         return len(self._calls)
 
     @property
     def unhealthy(self) -> bool:
-        """Whether it keeps dying as soon as it is opened."""
-        return self._deaths >= MAX_CRASHES and not self.source.iterated
+        """Whether the crawler keeps crashing right after its start."""
+        return self._crashes >= MAX_CRASHES and not self.source.iterated
 
     def open(self) -> None:
-        """Starts to take calls."""
+        """Start to accept calls."""
         self._task = asyncio.ensure_future(self._run())
 
     async def close(self) -> None:
-        """Ends when all that was put is settled."""
+        """Close the source, and wait until all its targets are completed."""
         self._closing = True
         self.source.close()
         if self._task:
             await self._task
 
     async def call(self, target: Target) -> dict[str, Any]:
-        """The target's data.
+        """Scrape a target and return its data.
 
         Raises:
-            ScrapeError: its error; ``Overloaded`` where the line is full or its turn did not, or cannot, come in time.
+            ScrapeError: the target's error; ``Overloaded`` if the queue is full or too long for the deadline.
         """
         assert target.deadline is not None
         loop = asyncio.get_running_loop()
-        self._admit(target.deadline, loop.time())
+        self._check_capacity(target.deadline, loop.time())
         self._calls[target.id] = loop.create_future()
         self.source.put(target)
         try:
-            async with asyncio.timeout_at(target.deadline + GRACE):
+            async with asyncio.timeout_at(target.deadline + DEADLINE_GRACE_SECONDS):
                 outcome = await self._calls[target.id]
         except TimeoutError:
             if self.source.discard(target.id):
-                raise Overloaded("Its turn did not come before the deadline.", retry_after=RETRY_AFTER) from None
+                raise Overloaded(
+                    "The call was still in the queue at its deadline.", retry_after=RETRY_AFTER_SECONDS
+                ) from None
             raise UpstreamTimeout("The deadline passed before the platform had answered.") from None
         finally:
-            # Also where the caller is gone: what has not started never will.
+            # Also if the client has disconnected: a target that has not started is dropped.
             del self._calls[target.id]
             self.source.discard(target.id)
         if outcome.error:
@@ -124,22 +127,23 @@ class OpenCrawler:
         assert outcome.data is not None
         return outcome.data
 
-    def _admit(self, deadline: float, now: float) -> None:
+    def _check_capacity(self, deadline: float, now: float) -> None:
         if self.unhealthy:
-            raise _broken(self.spider.name)
+            raise _unavailable(self.spider.name)
         if self.in_flight >= self.limit:
-            wait = min(max(RETRY_AFTER, math.ceil(self.budget.earliest() - now)), 3_600)
-            raise Overloaded(f"{self.limit} calls to this platform are in flight already.", retry_after=wait)
-        late = self.budget.earliest(ahead=len(self.source)) - deadline
-        if late >= 0:
-            raise Overloaded("Its turn cannot come before the deadline.", retry_after=max(1, math.ceil(late)))
+            wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.budget.earliest() - now)), 3_600)
+            raise Overloaded(f"The queue of this platform is full: {self.limit} calls are in flight.", retry_after=wait)
+        excess = self.budget.earliest(ahead=len(self.source)) - deadline
+        if excess >= 0:
+            message = "No download slot will be free before the call's deadline."
+            raise Overloaded(message, retry_after=max(1, math.ceil(excess)))
 
     def _completed(self, outcome: Outcome) -> None:
-        self._deaths = 0
+        self._crashes = 0
         assert not isinstance(outcome.target, InvalidTarget)
-        waiting = self._calls.get(outcome.target.id)
-        if waiting and not waiting.done():
-            waiting.set_result(outcome)
+        future = self._calls.get(outcome.target.id)
+        if future and not future.done():
+            future.set_result(outcome)
         self._served += 1
         if self.recycle_after and self._served >= self.recycle_after:
             self.source.renew()
@@ -156,20 +160,20 @@ class OpenCrawler:
                 return
             if isinstance(result, BaseException) or not self.source.renewing:
                 logger.error("crawler_crashed", spider=self.spider.name, exc_info=result)
-                self._deaths += 1
+                self._crashes += 1
                 if self.unhealthy:
                     self._fail_waiting()
-                await asyncio.sleep(RESTART_PAUSE)
+                await asyncio.sleep(RESTART_SECONDS)
 
     def _fail_waiting(self) -> None:
-        """Tells those in line that nobody comes."""
-        for target_id, waiting in self._calls.items():
-            if self.source.discard(target_id) and not waiting.done():
-                waiting.set_exception(_broken(self.spider.name))
+        """Fail the calls that are still in the queue."""
+        for target_id, future in self._calls.items():
+            if self.source.discard(target_id) and not future.done():
+                future.set_exception(_unavailable(self.spider.name))
 
 
-def _broken(platform: str) -> ServiceError:
-    return ServiceError(f"The crawler of {platform} cannot be opened; the service's log says why.")
+def _unavailable(platform: str) -> ServiceError:
+    return ServiceError(f"The crawler of {platform} cannot be started; see the log of the service.")
 
 
 class OpenCrawlers:
@@ -183,44 +187,46 @@ class OpenCrawlers:
 
     @property
     def in_flight(self) -> int:
-        """How many calls wait for an outcome."""
+        """The number of calls that wait for an outcome."""
         return sum(crawler.in_flight for crawler in self._crawlers.values())
 
     @property
     def state(self) -> dict[str, Any]:
-        """Whether calls are taken, and the platforms whose calls are not."""
+        """The readiness of the service, and the platforms whose crawlers fail to start."""
         unhealthy = [name for name, crawler in self._crawlers.items() if crawler.unhealthy]
         status = "draining" if self.draining else "broken" if len(unhealthy) == len(self._crawlers) else "ready"
         return {"status": status, "broken": unhealthy}
 
     @property
     def load(self) -> dict[str, tuple[int, int]]:
-        """Of each platform: calls that no crawler has taken yet, and all that wait for an outcome."""
+        """By platform: the calls in the queue, and all calls that wait for an outcome."""
         return {name: (len(crawler.source), crawler.in_flight) for name, crawler in self._crawlers.items()}
 
     def open(self) -> None:
-        """Opens every crawler."""
+        """Start all crawlers."""
         for crawler in self._crawlers.values():
             crawler.open()
 
     async def call(self, target: Target) -> dict[str, Any]:
-        """The target's data, from its platform's crawler.
+        """Scrape a target with its platform's crawler and return its data.
 
         Raises:
             ScrapeError: the target's error, or the service's.
         """
         if self.draining:
-            raise ShuttingDown("The service is shutting down; another one will take the call.", retry_after=5)
+            raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
         crawler = self._crawlers.get(target.scraper.platform)
         if crawler is None:
-            raise ServiceError(f"No crawler is open for {target.scraper.platform}.")
+            raise ServiceError(f"The platform {target.scraper.platform} has no crawler in this service.")
         if self.in_flight >= self.limit and crawler.in_flight >= self.limit / len(self._crawlers):
-            raise Overloaded(f"{self.limit} calls are in flight already.", retry_after=RETRY_AFTER)
+            raise Overloaded(
+                f"The service is at its limit: {self.limit} calls are in flight.", retry_after=RETRY_AFTER_SECONDS
+            )
         return await crawler.call(target)
 
     async def drain(self) -> None:
-        """Refuses new calls, and ends when those in flight are answered."""
+        """Refuse new calls, and wait until those in flight have a response."""
         self.draining = True
-        while self.in_flight:  # noqa: ASYNC110  # once in a service's life; an event would be kept up to date for it
+        while self.in_flight:  # noqa: ASYNC110  # runs once, at shutdown; an event would have to be updated for each call
             await asyncio.sleep(0.05)
         await asyncio.wait_for(asyncio.gather(*(c.close() for c in self._crawlers.values())), timeout=10)

@@ -1,6 +1,6 @@
-"""``/openapi.json``: the contract as OpenAPI 3.1, generated from the registry and from the models.
+"""``/openapi.json``: the contract as OpenAPI 3.1, generated from the registry, the models and the errors.
 
-Nothing here knows a scraper: one that the registry finds is described by its own models and the tree of errors.
+This module contains nothing about single scrapers: a new scraper in the registry is documented by its own models.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from crawler.service.contract import Catalogue, Failure, Health, Readiness, Succ
 from crawler.service.envelope import Call, failure
 from crawler.targets.target import Scraper
 
-VERSION = "1.0.0"
-"""Of the contract, not of the code behind it. A scraper's version is in its name."""
+VERSION = "0.2.0"
+"""The version in ``pyproject.toml``. The version of a scraper is part of its name."""
 
 SCHEMAS = "#/components/schemas/"
 JSON = "application/json"
 
-ABOUT = """\
-Each scraper takes one target (a URL, a handle, a category, a search) and answers with one structured record about it,
-or with one typed error, in the same envelope.
+DESCRIPTION = """\
+Each scraper takes one target (a URL, a handle, a category, a search) and returns one structured record, or one typed
+error, in the same envelope.
 
 * Every call carries an API key in the header `X-API-Key`.
-* A call has 60 seconds; `Prefer: wait=N` asks for another time, from 1 to 120.
-* With an `Idempotency-Key`, a call that is sent twice is made once and billed once.
-* What a platform does not show is `null`, `""` or `[]`, never 0 and never a guess.
+* A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
+* With an `Idempotency-Key`, a call that is sent twice runs once and is billed once.
+* Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """
 
 Json = dict[str, Any]
@@ -52,21 +52,21 @@ PARAMETERS: Json = {
     "IdempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "Any text of your own that is unique to this call. The same key with the same params gives the"
-        " first success again, not billed; with other params it is refused. Failures are not kept.",
+        "description": "A text that is unique to this call. The same key with the same params returns the first success"
+        " again, not billed; with other params the call is refused. Failures are not stored.",
         "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "maxLength": 255},
     },
     "Prefer": {
         "name": "Prefer",
         "in": "header",
-        "description": "`wait=N`: the seconds that the call may take, 1 to 120 (RFC 7240).",
+        "description": "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240).",
         "schema": {"type": "string"},
         "example": "wait=30",
     },
     "CacheControl": {
         "name": "Cache-Control",
         "in": "header",
-        "description": "`no-cache`: a fresh record, also where a kept one would do. `no-store`: it is not kept either.",
+        "description": "`no-cache`: fetch a fresh record, even if one is cached. `no-store`: also do not cache it.",
         "schema": {"type": "string"},
     },
 }
@@ -74,50 +74,53 @@ PARAMETERS: Json = {
 TEXT = {"type": "string"}
 
 HEADERS: Json = {
-    "X-Request-Id": {"description": "The answer's `request_id`.", "required": True, "schema": TEXT},
-    "Preference-Applied": {"description": "The wait that holds, where one was asked.", "schema": TEXT},
-    "Retry-After": {"description": "Seconds to wait before a repeat.", "schema": TEXT},
+    "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},
+    "Preference-Applied": {"description": "The timeout that was applied, if `Prefer` set one.", "schema": TEXT},
+    "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
     "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},
-    "RateLimit-Policy": {"description": "The key's window of calls, as the IETF's draft has it.", "schema": TEXT},
-    "RateLimit": {"description": "What is left of it, and the seconds until more is.", "schema": TEXT},
+    "RateLimit-Policy": {"description": "The key's rate limit, as in the IETF's draft.", "schema": TEXT},
+    "RateLimit": {"description": "The remaining calls, and the seconds until the next reset.", "schema": TEXT},
     "X-Cache": {
-        "description": "`HIT`: an earlier record. Only where the scraper is cached.",
+        "description": "`HIT`: a cached record. Only for cached scrapers.",
         "schema": {"enum": ["HIT", "MISS"]},
     },
-    "Age": {"description": "Seconds since a kept record was fetched.", "schema": TEXT},
-    "Idempotent-Replayed": {"description": "The first success of this key, again.", "schema": {"const": "true"}},
+    "Age": {"description": "Seconds since the cached record was fetched.", "schema": TEXT},
+    "Idempotent-Replayed": {
+        "description": "The response repeats the first success of this key.",
+        "schema": {"const": "true"},
+    },
 }
-ALWAYS = ("X-Request-Id",)
-ON_CALLS = (*ALWAYS, "Preference-Applied", "RateLimit-Policy", "RateLimit")
-ON_SUCCESS = (*ON_CALLS, "X-Cache", "Age", "Idempotent-Replayed")
-ON_FAILURE = (*ON_CALLS, "Retry-After")
+COMMON_HEADERS = ("X-Request-Id",)
+CALL_HEADERS = (*COMMON_HEADERS, "Preference-Applied", "RateLimit-Policy", "RateLimit")
+SUCCESS_HEADERS = (*CALL_HEADERS, "X-Cache", "Age", "Idempotent-Replayed")
+FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")
 
-NEVER = {ScraperNotFound, MethodNotAllowed}
-"""What no call to a documented operation ends with."""
+NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed}
+"""Errors that calls of a documented operation cannot cause."""
 
 
 @cache
 def as_json() -> bytes:
-    """The document as it is served."""
+    """Return the document as bytes."""
     return orjson.dumps(document(), option=orjson.OPT_INDENT_2)
 
 
 def document() -> Json:
-    """The whole document."""
+    """Build the document."""
     distinct = {scraper.name: scraper for scraper in scrapers().values()}
     models: list[type[BaseModel]] = [Failure, Catalogue, UsageReport, Health, Readiness]
     for scraper in distinct.values():
         models += [scraper.params, Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
-    # In validation mode a field with a default is one that may be left out, which is what the contract says.
+    # In validation mode a field with a default is optional, as in the contract.
     refs, defined = models_json_schema([(model, "validation") for model in models], ref_template=SCHEMAS + "{model}")
     ref = {model: schema for (model, _), schema in refs.items()}
-    paths = {f"/v1/scrapers/{name}": {"post": _operation(name, one, ref)} for name, one in scrapers().items()}
+    paths = {f"/v1/scrapers/{name}": {"post": _operation(name, scraper, ref)} for name, scraper in scrapers().items()}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Social and retail data",
             "summary": "Public social and retail pages as structured records.",
-            "description": ABOUT,
+            "description": DESCRIPTION,
             "version": VERSION,
             "license": {"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
         },
@@ -125,7 +128,7 @@ def document() -> Json:
         "security": [{"ApiKeyAuth": []}],
         "tags": [
             *({"name": platform} for platform in sorted({scraper.platform for scraper in distinct.values()})),
-            {"name": "service", "description": "About the service itself."},
+            {"name": "service", "description": "The service itself."},
         ],
         "paths": paths | _service_paths(ref),
         "components": {
@@ -141,7 +144,7 @@ def document() -> Json:
 
 
 def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
-    alias = "" if name == scraper.name else f"Another name of `{scraper.name}`. "
+    alias = "" if name == scraper.name else f"An alias of `{scraper.name}`. "
     succeeded = ref[Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
     return {
         "operationId": name,
@@ -154,56 +157,63 @@ def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
             "content": {JSON: {"schema": ref[scraper.params], "example": scraper.example}},
         },
         "responses": {
-            "200": _response("The scrape is complete.", succeeded, ON_SUCCESS),
+            "200": _response("The scrape is complete.", succeeded, SUCCESS_HEADERS),
             **{str(status): {"$ref": f"#/components/responses/{_failure_name(status)}"} for status in _by_status()},
         },
     }
 
 
 def _service_paths(ref: Refs) -> Json:
-    def get(name: str, summary: str, shape: type[BaseModel], **further: Any) -> Json:
+    def get(name: str, summary: str, model: type[BaseModel], **overrides: Any) -> Json:
         return {
             "get": {
                 "operationId": name,
                 "tags": ["service"],
                 "summary": summary,
                 "security": [],
-                "responses": {"200": _response("As asked.", ref[shape], ALWAYS)},
-                **further,
+                "responses": {"200": _response("Success.", ref[model], COMMON_HEADERS)},
+                **overrides,
             }
         }
 
     day = {"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
-    usage = get("usage", "What the key's client has called, by day and scraper.", UsageReport)
+    usage = get("usage", "The calls of the key's client, by day and scraper.", UsageReport)
     usage["get"] |= {
         "security": [{"ApiKeyAuth": []}],
         "parameters": [
-            {"name": "from", "in": "query", "description": "The first day; by default the last 31.", "schema": day},
-            {"name": "to", "in": "query", "description": "The last day; today by default.", "schema": day},
+            {
+                "name": "from",
+                "in": "query",
+                "description": "The first day; by default 30 days before the last one.",
+                "schema": day,
+            },
+            {"name": "to", "in": "query", "description": "The last day; by default today.", "schema": day},
         ],
         "responses": {
-            "200": _response("As asked.", ref[UsageReport], ALWAYS),
+            "200": _response("Success.", ref[UsageReport], COMMON_HEADERS),
             **{
                 str(status): {"$ref": f"#/components/responses/{_failure_name(status)}"}
                 for status in (InvalidRequest.http_status, AuthError.http_status, ServiceError.http_status)
             },
         },
     }
-    readyz = get("readyz", "Whether calls are taken.", Readiness)
+    readyz = get("readyz", "Whether the service accepts calls.", Readiness)
     readyz["get"]["responses"]["503"] = _response(
-        "No calls are taken: the service drains, or no crawler can be opened.", ref[Readiness], ALWAYS
+        "The service accepts no calls: it is shutting down, or all its crawlers fail to start.",
+        ref[Readiness],
+        COMMON_HEADERS,
     )
     return {
-        "/v1/scrapers": get("catalogue", "Every scraper, with its params and an example.", Catalogue),
+        "/v1/scrapers": get("catalogue", "All scrapers, with their params and an example.", Catalogue),
         "/v1/usage": usage,
-        "/healthz": get("healthz", "Whether the process lives.", Health),
+        "/healthz": get("healthz", "Whether the process is running.", Health),
         "/readyz": readyz,
     }
 
 
-def _response(about: str, schema: Json, headers: tuple[str, ...]) -> Json:
+def _response(description: str, schema: Json, headers: tuple[str, ...]) -> Json:
     return {
-        "description": about,
+        "description": description,
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
         "content": {JSON: {"schema": schema}},
     }
@@ -211,12 +221,12 @@ def _response(about: str, schema: Json, headers: tuple[str, ...]) -> Json:
 
 @cache
 def _by_status() -> dict[int, list[type[ScrapeError]]]:
-    """The errors of a scraper's call by their HTTP status, in order."""
-    found: dict[int, list[type[ScrapeError]]] = {}
+    """Return the errors of a scraper's calls by HTTP status, sorted."""
+    by_status: dict[int, list[type[ScrapeError]]] = {}
     for error in documented():
-        if error not in NEVER:
-            found.setdefault(error.http_status, []).append(error)
-    return dict(sorted(found.items()))
+        if error not in NOT_FROM_SCRAPERS:
+            by_status.setdefault(error.http_status, []).append(error)
+    return dict(sorted(by_status.items()))
 
 
 def _failure_name(status: int) -> str:
@@ -224,26 +234,26 @@ def _failure_name(status: int) -> str:
 
 
 def _failures(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
-    """All failures of one HTTP status: the failure's envelope, with one of these codes."""
+    """Return the response of one HTTP status: the envelope of a failure with one of these codes."""
     codes = [kind.code for kind in kinds]
     one_of = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
-    headers = (*ON_FAILURE, "WWW-Authenticate") if status == AuthError.http_status else ON_FAILURE
+    headers = (*FAILURE_HEADERS, "WWW-Authenticate") if status == AuthError.http_status else FAILURE_HEADERS
     response = _response(", ".join(f"`{code}`" for code in codes), {"allOf": [ref[Failure], one_of]}, headers)
     response["content"][JSON]["examples"] = {
-        kind.code: {"summary": about(kind), "value": _example(kind)} for kind in kinds
+        kind.code: {"summary": describe_error(kind), "value": _example(kind)} for kind in kinds
     }
     return response
 
 
 def _example(kind: type[ScrapeError]) -> Json:
-    """A failure's envelope, the same each time that it is made."""
+    """Return an example of a failure's envelope, with constant values."""
     call = Call("req_01ARZ3NDEKTSV4RRFFQ69G5FAV", client_id="my-client")
-    example: Json = orjson.loads(failure(call, kind(about(kind))).body)
+    example: Json = orjson.loads(failure(call, kind(describe_error(kind))).body)
     example["meta"]["duration_ms"] = 240
     return example
 
 
-def about(kind: type[ScrapeError]) -> str:
-    """When an error comes, in a sentence: its class's docstring, from its second word on."""
+def describe_error(kind: type[ScrapeError]) -> str:
+    """Return the condition of an error as a sentence: the docstring of its class without "Raised"."""
     text = " ".join((kind.__doc__ or "").split()).removeprefix("Raised ")
     return text[:1].upper() + text[1:]

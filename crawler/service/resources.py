@@ -1,4 +1,4 @@
-"""The routes: from an HTTP request to an answer, with the one broad except of the project at its edge."""
+"""The routes of the service, with the broad ``except`` that turns bugs into ``INTERNAL_ERROR``."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-DEFAULT_WAIT, LONGEST_WAIT = 60, 120
-"""Seconds that a call may take: by default, and at most."""
+DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
+"""Timeout of a call: the default and the maximum."""
 
 DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 CLIENT_GONE = 499
-"""What a log says of a call whose client did not wait for the answer."""
+"""The logged status of a call whose client disconnected before the response."""
 
 
 class Api(Resource):
-    """All routes. Every answer is JSON, and every failure the envelope."""
+    """All routes. Every failure has the envelope."""
 
     isLeaf = True
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the parts that it is made of
+    def __init__(  # noqa: PLR0913, PLR0917  # the parts of the service
         self,
         crawlers: OpenCrawlers,
         keys: Keys,
@@ -63,7 +63,7 @@ class Api(Resource):
         self.idempotency = idempotency
         self.usage = usage
         self._tasks: set[asyncio.Task[None]] = set()
-        self._about: dict[str, Callable[[Call], Answer]] = {
+        self._public_routes: dict[str, Callable[[Call], Answer]] = {
             "/v1/scrapers": lambda call: json_response(200, {"scrapers": catalogue()}, call),
             "/openapi.json": lambda call: json_response(200, openapi.as_json(), call),
             "/docs": lambda call: raw_response(call, "text/html; charset=utf-8", viewer.page(), viewer.HEADERS),
@@ -71,22 +71,22 @@ class Api(Resource):
             "/healthz": lambda call: json_response(200, {"status": "ok"}, call),
             "/readyz": self._ready,
         }
-        """What the service says of itself, to anybody."""
+        """Routes that need no API key, by path."""
 
     def render(self, request: Request) -> int:
-        """Twisted's entry: serves the request in a task, which a client that goes away cancels."""
+        """Serve the request in a task, which is cancelled when the client disconnects."""
         task = asyncio.ensure_future(self._serve(request))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-        def gone(_: Failure) -> None:
+        def cancel(_: Failure) -> None:
             task.cancel()
 
-        request.notifyFinish().addErrback(gone)
+        request.notifyFinish().addErrback(cancel)
         return NOT_DONE_YET
 
     async def finish(self) -> None:
-        """Ends when the calls that there are now are answered and counted."""
+        """Wait until the current calls are completed and counted."""
         if self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -107,9 +107,11 @@ class Api(Resource):
         except ScrapeError as error:
             return failure(call, error)
         except Exception:
-            # The service's edge: a bug of ours is logged with its traceback, and never shown to a caller.
+            # A bug is logged with its traceback, which is not shown to callers.
             logger.exception("request_failed")
-            return failure(call, ServiceError("Something broke on our side; the log has it under this request's id."))
+            return failure(
+                call, ServiceError("Internal error; the log of the service has the details under this request's id.")
+            )
 
     def _done(self, call: Call, answer: Answer) -> None:
         metrics.count_call(call, answer)
@@ -127,35 +129,35 @@ class Api(Resource):
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
         prefix, _, name = path.rpartition("/")
-        about = self._about.get(path)
-        if about is not None:
-            _only(request, "GET")
-            return about(call)
+        public_route = self._public_routes.get(path)
+        if public_route is not None:
+            _require_method(request, "GET")
+            return public_route(call)
         if path == "/v1/usage":
-            _only(request, "GET")
+            _require_method(request, "GET")
             return await self._usage(request, call)
         if prefix == "/docs":
-            _only(request, "GET")
-            return raw_response(call, *viewer.served_file(name))
+            _require_method(request, "GET")
+            return raw_response(call, *viewer.bundled_file(name))
         scraper = scrapers().get(name) if prefix == "/v1/scrapers" else None
         if scraper is None:
-            raise ScraperNotFound("There is no such endpoint. GET /v1/scrapers lists those that there are.")
+            raise ScraperNotFound("Unknown route or scraper. GET /v1/scrapers lists all scrapers.")
         call.scraper = scraper.name
-        _only(request, "POST")
+        _require_method(request, "POST")
         return await self._scrape(request, call, scraper)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
         holder = self.keys.holder(header(request, "X-API-Key"))
         call.client_id = holder.client
-        standing = await self.limits.count(holder)
-        if standing:
-            call.headers.update(standing.headers)
-            standing.check()
+        rate_limit = await self.limits.count(holder)
+        if rate_limit:
+            call.headers.update(rate_limit.headers)
+            rate_limit.check()
         params = check_params(scraper, read_object(request))
         wait = self._wait(request, call)
         deadline = asyncio.get_running_loop().time() + wait
         target = Target(call.request_id, scraper, params, deadline=deadline)
-        leave = await self.limits.enter(holder)
+        release = await self.limits.acquire(holder)
         try:
             served = await self.idempotency.once(
                 header(request, "Idempotency-Key"),
@@ -165,7 +167,7 @@ class Api(Resource):
             )
             return success(call, served)
         finally:
-            leave()
+            release()
 
     def _ready(self, call: Call) -> Answer:
         state = self.crawlers.state
@@ -178,16 +180,16 @@ class Api(Resource):
 
     @staticmethod
     def _wait(request: Request, call: Call) -> int:
-        """Seconds to wait: ``Prefer: wait=N`` (RFC 7240), clamped."""
-        asked = re.search(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})", header(request, "Prefer") or "")
-        if asked is None:
-            return DEFAULT_WAIT
-        call.wait = min(max(int(asked.group(1)), 1), LONGEST_WAIT)
+        """Return the timeout of the call: ``Prefer: wait=N`` (RFC 7240), clamped."""
+        preference = re.search(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})", header(request, "Prefer") or "")
+        if preference is None:
+            return DEFAULT_WAIT_SECONDS
+        call.wait = min(max(int(preference.group(1)), 1), MAX_WAIT_SECONDS)
         return call.wait
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """Every scraper once: what it is called, what it takes, and an example that the sandbox answers."""
+    """Return all scrapers with their names, params and an example, each once."""
     distinct = {scraper.name: scraper for scraper in scrapers().values()}
     return [
         {
@@ -202,32 +204,34 @@ def catalogue() -> list[dict[str, Any]]:
     ]
 
 
-def _only(request: Request, method: str) -> None:
-    allowed = (method, "HEAD") if method == "GET" else (method,)  # Twisted leaves out the body of a HEAD's answer
+def _require_method(request: Request, method: str) -> None:
+    allowed = (method, "HEAD") if method == "GET" else (method,)  # Twisted omits the body of a response to HEAD
     if request.method.decode("latin-1") not in allowed:
-        raise MethodNotAllowed(f"This endpoint takes {method} only.", allowed=", ".join(allowed))
+        raise MethodNotAllowed(
+            f"Method not allowed: this route accepts {', '.join(allowed)}.", allowed=", ".join(allowed)
+        )
 
 
 def _days(request: Request) -> tuple[date | None, date | None]:
-    """The query's ``from`` and ``to``.
+    """Parse ``from`` and ``to`` of the query.
 
     Raises:
-        InvalidRequest: no day, a key twice, another key, an end before its start.
+        InvalidRequest: a value is not a day, a key is repeated or unknown, or the end is before the start.
     """
-    found: dict[str, date | None] = {"from": None, "to": None}
+    days: dict[str, date | None] = {"from": None, "to": None}
     for raw, values in (request.args or {}).items():
         name = raw.decode("latin-1")
-        day = _day(values[0]) if len(values) == 1 and name in found else None
+        day = _parse_day(values[0]) if len(values) == 1 and name in days else None
         if day is None:
-            raise _invalid(name, "expected from and to, each a day as YYYY-MM-DD, each at most once")
-        found[name] = day
-    since, until = found["from"], found["to"]
+            raise _invalid(name, "expected from and to as YYYY-MM-DD, each at most once")
+        days[name] = day
+    since, until = days["from"], days["to"]
     if since and until and since > until:
         raise _invalid("from", "must not be after to")
     return since, until
 
 
-def _day(text: bytes) -> date | None:
+def _parse_day(text: bytes) -> date | None:
     try:
         return date.fromisoformat(text.decode()) if DAY.fullmatch(text) else None
     except ValueError:
@@ -240,10 +244,10 @@ def _invalid(name: str, message: str) -> InvalidRequest:
 
 
 def _send(request: Request, answer: Answer) -> None:
-    if request.finished or request._disconnected:  # noqa: SLF001  # Twisted has no other way to ask
+    if request.finished or request._disconnected:  # noqa: SLF001  # Twisted has no public attribute
         return
     request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
-    request.responseHeaders.removeHeader(b"Server")  # nobody needs to know which version of what to attack
+    request.responseHeaders.removeHeader(b"Server")  # the name and version would help an attacker only
     for name, value in answer.headers.items():
         request.setHeader(name, value)
     request.setHeader("Content-Length", str(len(answer.body)))

@@ -1,8 +1,8 @@
-"""The service's state beyond a process: one small database, used in a thread of its own.
+"""The persistent state of the service: one small database, used in a thread of its own.
 
 SQLite for the workers of one host; PostgreSQL by URL (extra ``postgresql``) for several hosts. Statements are SQL that
-both accept, with named parameters (``:client``): sqlite3 takes them as they are, SQLAlchemy translates for PostgreSQL.
-Binary columns are ``BYTEA``, which SQLite takes as a name like any other.
+both accept, with named parameters (``:client``): sqlite3 supports them, SQLAlchemy translates them for PostgreSQL.
+Binary columns are ``BYTEA``, because SQLite accepts any type name.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 SCHEMA_LOCK = 7_403_812
-"""PostgreSQL's advisory lock for creating tables: "if not exists" alone does not protect from other processes."""
+"""PostgreSQL's advisory lock for creating tables: "if not exists" is not safe with concurrent processes."""
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
 
-def store_of(settings: BaseSettings) -> str:
-    """Where the service's memory is: ``SERVICE_STORE``, else a file in the project's ``.scrapy`` folder."""
+def store_location(settings: BaseSettings) -> str:
+    """Return the path or URL of the store: ``SERVICE_STORE``, else a file in the project's ``.scrapy`` folder."""
     return str(settings["SERVICE_STORE"] or data_file("service.sqlite3"))
 
 
@@ -44,29 +44,29 @@ class Session:
     execute: Callable[[str, dict[str, Any]], Any]
 
     def run(self, sql: str, /, **values: Any) -> int:
-        """Run a statement; return the number of rows that it changed."""
+        """Run a statement. Return the number of changed rows."""
         return int(self.execute(sql, values).rowcount)
 
     def rows(self, sql: str, /, **values: Any) -> list[Row]:
-        """Run a query."""
+        """Run a query. Return its rows."""
         return [tuple(row) for row in self.execute(sql, values).fetchall()]
 
 
 class Store:
-    """One connection in one thread: work is done in the order of its arrival, and never blocks the event loop."""
+    """One connection in one thread: work runs in order of arrival, and does not block the event loop."""
 
-    def __init__(self, where: str, schema: Iterable[str]) -> None:
-        """``where``: path of a file, or a ``postgresql://`` URL. ``schema``: statements that may be repeated."""
-        connection = _PostgreSqlConnection if "://" in where else _SqliteConnection
-        self._connect: Callable[[], _Connection] = partial(connection, where, tuple(schema))
+    def __init__(self, location: str, schema: Iterable[str]) -> None:
+        """``location``: path of a file, or a ``postgresql://`` URL. ``schema``: idempotent statements."""
+        connection = _PostgreSqlConnection if "://" in location else _SqliteConnection
+        self._connect: Callable[[], _Connection] = partial(connection, location, tuple(schema))
         self._connection: _Connection | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
 
     async def transact(self, work: Callable[[Session], T]) -> T:
-        """Do ``work`` in a transaction, in the store's thread. It is done even where the caller is cancelled."""
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self.transact_here, work))
+        """Do ``work`` in a transaction, in the store's thread. It runs even if the caller is cancelled."""
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self.transact_sync, work))
 
-    def transact_here(self, work: Callable[[Session], T]) -> T:
+    def transact_sync(self, work: Callable[[Session], T]) -> T:
         """Do ``work`` in a transaction, in the caller's thread: for commands, which have no event loop."""
         if self._connection is None:
             self._connection = self._connect()
@@ -74,11 +74,11 @@ class Store:
             with self._connection.begin():
                 return work(Session(self._connection.execute))
         except Exception:
-            self._disconnect()  # whatever the reason: the next transaction gets a connection that works
+            self._disconnect()  # the next transaction gets a new connection
             raise
 
     async def close(self) -> None:
-        """Disconnect when all work is done."""
+        """Disconnect after all pending work."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
         self._thread.shutdown(wait=False)
 
@@ -102,10 +102,10 @@ class _SqliteConnection:
 
 class _PostgreSqlConnection:
     def __init__(self, url: str, schema: tuple[str, ...]) -> None:
-        import psycopg  # noqa: PLC0415  # an extra: only for those who give its URL
+        import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
         import sqlalchemy as sa  # noqa: PLC0415  # likewise
 
-        # psycopg reads the URL itself, since libpq knows forms that SQLAlchemy does not (several hosts).
+        # psycopg parses the URL, since libpq supports forms that SQLAlchemy does not (several hosts).
         engine = sa.create_engine(
             "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=sa.pool.NullPool
         )

@@ -1,6 +1,6 @@
-"""Who called what, how it ended, and what of it is billable: by client, scraper, day and code.
+"""Counts of calls and billable calls by client, scraper, day and code.
 
-Counted in memory, written once in a while off the event loop: a process that is killed loses less than a second of it.
+Calls are counted in memory and written regularly, off the event loop. A killed process loses less than a second.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ SCHEMA = (
         " PRIMARY KEY (client, day, scraper, code))"
     ),
 )
-FLUSH_EVERY = 0.75
-"""Seconds between writes: with the time that a write takes, at most the last second is lost."""
+FLUSH_SECONDS = 0.75
+"""Seconds between writes. With the duration of a write, at most the last second is lost."""
 
-DAYS = 31
-"""How many days are reported where nobody says from when."""
+DEFAULT_REPORT_DAYS = 31
+"""Days in a report without a start."""
 
-DAY = 24 * 60 * 60
+DAY_SECONDS = 24 * 60 * 60
 
 Key = tuple[str, str, str, str]
 Count = list[int]
 
 
 class Usage:
-    """Counts calls, and tells what was counted."""
+    """Counts calls, and reports the counts."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -44,8 +44,8 @@ class Usage:
         self._day = (0, "")
 
     def count(self, client: str, scraper: str, code: str, *, billable: bool) -> None:
-        """One call. Costs a dictionary's lookup; days are UTC's."""
-        number = int(time.time()) // DAY
+        """Count one call, at the cost of a dictionary lookup. Days are in UTC."""
+        number = int(time.time()) // DAY_SECONDS
         if number != self._day[0]:
             self._day = (number, datetime.now(UTC).date().isoformat())
         entry = self._pending[client, scraper, self._day[1], code]
@@ -53,13 +53,13 @@ class Usage:
         entry[1] += billable
 
     async def flush(self) -> None:
-        """Writes what was counted. Where the store is away, it is kept for the next time."""
+        """Write the pending counts. If the store is unavailable, they stay pending."""
         if not self._pending:
             return
         pending, self._pending = self._pending, defaultdict(lambda: [0, 0])
         try:
             await self.store.transact(lambda session: _add(session, pending))
-        except Exception:  # any database's, any driver's: calls are served all the same
+        except Exception:  # of any database and driver: calls are still served
             logger.exception("usage_not_stored", calls=sum(calls for calls, _ in pending.values()))
             for key, (calls, billable) in pending.items():
                 entry = self._pending[key]
@@ -67,7 +67,7 @@ class Usage:
                 entry[1] += billable
 
     async def report(self, client: str, since: date | None, until: date | None) -> dict[str, Any]:
-        """A client's usage of all days between two, inclusive: by default the last 31."""
+        """Return the usage of a client between two days, inclusive: by default the last 31 days."""
         await self.flush()
         return await self.store.transact(lambda session: report(session, client, since, until))
 
@@ -75,7 +75,7 @@ class Usage:
 def _add(session: Session, counts: dict[Key, Count]) -> None:
     for (client, scraper, day, code), (calls, billable) in sorted(
         counts.items()
-    ):  # in one order everywhere: no two writers wait in a circle
+    ):  # the same order in all writers prevents deadlocks
         session.run(
             "INSERT INTO usage (client, scraper, day, code, calls, billable)"
             " VALUES (:client, :scraper, :day, :code, :calls, :billable)"
@@ -91,9 +91,9 @@ def _add(session: Session, counts: dict[Key, Count]) -> None:
 
 
 def report(session: Session, client: str, since: date | None = None, until: date | None = None) -> dict[str, Any]:
-    """What ``GET /v1/usage`` answers: one entry a day and scraper, the newest day first, and the sums."""
+    """Return the response of ``GET /v1/usage``: one entry per day and scraper, the newest day first, and the sums."""
     until = until or datetime.now(UTC).date()
-    since = since or until - timedelta(days=min(DAYS - 1, until.toordinal() - 1))
+    since = since or until - timedelta(days=min(DEFAULT_REPORT_DAYS - 1, until.toordinal() - 1))
     rows = session.rows(
         "SELECT day, scraper, code, calls, billable FROM usage WHERE client = :client AND day BETWEEN :since AND :until"
         " ORDER BY day DESC, scraper, code",
@@ -120,5 +120,5 @@ def report(session: Session, client: str, since: date | None = None, until: date
 
 
 def clients(session: Session) -> list[str]:
-    """Every client that has made a call."""
+    """Return all clients that have made a call."""
     return [client for (client,) in session.rows("SELECT DISTINCT client FROM usage ORDER BY client")]

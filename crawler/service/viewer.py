@@ -1,6 +1,6 @@
-"""``/docs``: a page for people, made of the OpenAPI document by a viewer that is bundled. It asks nobody else.
+"""``/docs``: the OpenAPI document as a page, rendered by a bundled viewer. It sends no requests to other hosts.
 
-The viewer is Swagger UI 5.35.0 (Apache-2.0), as its authors publish it; its licences lie beside it.
+The viewer is the unmodified Swagger UI 5.35.0 (Apache-2.0), with its licences beside it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ from html import escape
 from importlib.resources import files
 
 from crawler.errors import ScraperNotFound, documented
-from crawler.service.openapi import about
+from crawler.service.openapi import describe_error
 
-KINDS = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "txt": "text/plain; charset=utf-8"}
+MEDIA_TYPES = {
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "txt": "text/plain; charset=utf-8",
+}
 
 HEADERS = {
-    # The viewer writes styles and draws its icons from data URLs; all else comes from here.
+    # The viewer has inline styles, and icons in data URLs; everything else is loaded from this service.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'"
     " 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
@@ -50,30 +54,30 @@ PAGE = """\
 
 @cache
 def page() -> bytes:
-    """The page: the viewer, and a line for each error."""
+    """Return the page: the viewer, and a table of the errors."""
     rows = "\n".join(
         f'<tr id="{error.code}"><td><code>{error.code}</code></td><td>{error.http_status}</td><td>{error.type}</td>'
-        f"<td>{'yes' if error.retryable else 'no'}</td><td>{escape(about(error))}</td></tr>"
+        f"<td>{'yes' if error.retryable else 'no'}</td><td>{escape(describe_error(error))}</td></tr>"
         for error in documented()
     )
     return PAGE.replace("{rows}", rows).encode()
 
 
 @cache
-def files_served() -> dict[str, tuple[str, bytes]]:
-    """The viewer's files by name: media type and content."""
+def bundled_files() -> dict[str, tuple[str, bytes]]:
+    """Return the media type and content of each file of the viewer, by name."""
     return {
-        entry.name: (KINDS[entry.name.rpartition(".")[2]], entry.read_bytes())
+        entry.name: (MEDIA_TYPES[entry.name.rpartition(".")[2]], entry.read_bytes())
         for entry in (files("crawler.service") / "docs").iterdir()
     }
 
 
-def served_file(name: str) -> tuple[str, bytes]:
-    """One of them.
+def bundled_file(name: str) -> tuple[str, bytes]:
+    """Return the media type and content of a file of the viewer.
 
     Raises:
-        ScraperNotFound: there is none of this name. What is no name of a file here is never looked for on the disk.
+        ScraperNotFound: the name is not in the list of files. The file system is not searched for it.
     """
-    if name not in files_served():
-        raise ScraperNotFound("There is no such page. The documentation is at /docs.")
-    return files_served()[name]
+    if name not in bundled_files():
+        raise ScraperNotFound("Unknown page. The documentation is at /docs.")
+    return bundled_files()[name]

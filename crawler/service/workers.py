@@ -1,8 +1,8 @@
 """Several worker processes behind one port: a supervisor accepts connections and passes them to the workers in turn.
 
-The kernel would distribute them unevenly: ``SO_REUSEPORT`` picks by a hash, a shared listening socket whichever worker
-wakes first, and a client's connection stays with its worker. The supervisor runs no reactor and no crawler, so that
-little can break it. A worker that exits is replaced.
+The kernel would distribute them unevenly: ``SO_REUSEPORT`` selects by a hash, a shared listening socket by the first
+worker that wakes up, and a client's connection stays with its worker. The supervisor runs no reactor and no crawler,
+so that little can break it. A worker that exits is replaced.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 READY = b"r"
-"""A worker's message: it takes connections from now on."""
+"""The message of a worker that is ready for connections."""
 CONNECTION = b"c"
-"""The message that carries a connection, as it must not be empty."""
+"""The payload of the message that carries a connection, since it must not be empty."""
 RESTART_DELAY = 1.0
 """Seconds before a replacement serves, so that a worker that cannot start does not keep the host busy."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -45,7 +45,7 @@ class Worker:
 
 
 class Supervisor:
-    """Keeps ``size`` workers running and shares out the connections of ``listener``.
+    """Keeps ``size`` workers running and distributes the connections of ``listener``.
 
     A worker runs ``serve`` with its end of the channel. ``announce`` is called once, when the first worker is ready;
     ``on_exit`` with the process id of each worker that has exited.
@@ -65,7 +65,9 @@ class Supervisor:
         self.announce: Callable[[], None] | None = announce
         self.on_exit = on_exit
         self.terminating = False
-        self._processes = multiprocessing.get_context("fork")  # shares what is loaded; no thread runs here
+        self._processes = multiprocessing.get_context(
+            "fork"
+        )  # shares loaded modules; safe because no other thread runs here
         self._selector = selectors.DefaultSelector()
         self._workers: list[Worker] = []
         self._ready: deque[Worker] = deque()
@@ -79,7 +81,7 @@ class Supervisor:
         for number in range(self.size):
             self._start(number)
         while self._workers:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # only here, where no worker is half started
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # only here, where no start of a worker is in progress
             events = self._selector.select()
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
             for key, _ in events:
@@ -92,18 +94,18 @@ class Supervisor:
                 worker.process.terminate()
 
     def _start(self, number: int, delay: float = 0.0) -> None:
-        ours, theirs = socket.socketpair()
+        channel, worker_end = socket.socketpair()
         process = self._processes.Process(
-            target=self._work, args=(number, theirs, ours, delay), name=f"worker-{number}"
+            target=self._work, args=(number, worker_end, channel, delay), name=f"worker-{number}"
         )
         process.start()
-        theirs.close()
-        ours.settimeout(0)
-        worker = Worker(number, process, ours)
+        worker_end.close()
+        channel.settimeout(0)
+        worker = Worker(number, process, channel)
         self._workers.append(worker)
-        self._selector.register(ours, selectors.EVENT_READ, lambda: self._read(worker))
+        self._selector.register(channel, selectors.EVENT_READ, lambda: self._read(worker))
 
-    def _work(self, number: int, channel: socket.socket, supervisors_end: socket.socket, delay: float) -> None:
+    def _work(self, number: int, channel: socket.socket, supervisor_end: socket.socket, delay: float) -> None:
         """Run a worker, in its own process."""
         structlog.contextvars.bind_contextvars(worker=number)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -112,7 +114,7 @@ class Supervisor:
         )  # a terminal sends it to every process; the supervisor passes it on
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self._selector.close()
-        for inherited in (self.listener, supervisors_end, *(worker.channel for worker in self._workers)):
+        for inherited in (self.listener, supervisor_end, *(worker.channel for worker in self._workers)):
             inherited.close()
         time.sleep(delay)
         self.serve(channel)
@@ -149,7 +151,7 @@ class Supervisor:
             self._start(worker.number, RESTART_DELAY)
 
     def _accept(self) -> None:
-        """Pass one connection to the next worker that takes it."""
+        """Pass one connection to the next worker that accepts it."""
         try:
             connection, _ = self.listener.accept()
         except (BlockingIOError, ConnectionError):

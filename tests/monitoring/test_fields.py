@@ -8,7 +8,7 @@ from pydantic import Field
 
 from crawler.monitoring.fields import FieldCount, count_fields, fields_of
 from crawler.platforms.model import Model
-from crawler.service.fill_rates import fill_rates
+from crawler.service.fill_rates import optional_values
 
 
 class Author(Model):
@@ -69,7 +69,7 @@ def test_counts_and_emptiness_are_of_the_same_values() -> None:
         "first": FieldCount(rows=1, null=1),
         "extra": FieldCount(rows=1),
     }
-    assert list(fill_rates(Page, DATA)) == [
+    assert list(optional_values(Page, DATA)) == [
         ("__typename", True),
         ("authors", False),
         *[("authors.name", False), ("authors.age", True)] * 2,

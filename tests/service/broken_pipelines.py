@@ -1,4 +1,4 @@
-"""Pipelines that break what a project may break; the services under test find them by ``PYTHONPATH``."""
+"""Broken item pipelines. The services under test import them by ``PYTHONPATH``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class Raises:
-    """Has a bug."""
+    """Raises an exception for each item."""
 
     def process_item(self, item: Any) -> Any:
-        raise ZeroDivisionError("a secret of ours")
+        raise ZeroDivisionError("an internal detail")
 
 
 class Stops:
-    """Ends its crawler in the midst of the first item, as a memory limit would."""
+    """Stops its crawler during the first item, as a memory limit would."""
 
     stopped = False
 
@@ -38,7 +38,7 @@ class Stops:
 
 
 class CannotOpen:
-    """Breaks its crawler before it takes a target."""
+    """Raises when the crawler is created."""
 
     def __init__(self) -> None:
-        raise ZeroDivisionError("a secret of ours")
+        raise ZeroDivisionError("an internal detail")

@@ -19,7 +19,7 @@ SEARCH = "/v1/scrapers/retail-search-v4"
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, with its body read as JSON."""
+    """A response with its decoded JSON body."""
 
     status: int
     headers: dict[str, str]
@@ -31,7 +31,7 @@ class Reply:
         return str(self.body["status"]["code"])
 
 
-def call(  # noqa: PLR0913  # what a call can differ in, by name
+def call(  # noqa: PLR0913  # keyword arguments of a call
     url: str,
     path: str,
     body: Any = None,
@@ -40,7 +40,7 @@ def call(  # noqa: PLR0913  # what a call can differ in, by name
     headers: dict[str, str] | None = None,
     timeout: float = 30,
 ) -> Reply:
-    """One call. ``body``: bytes as they are, all else as JSON."""
+    """Make one call. ``body``: bytes are sent unchanged, other values as JSON."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
     payload = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
@@ -48,12 +48,12 @@ def call(  # noqa: PLR0913  # what a call can differ in, by name
     response = connection.getresponse()
     raw = response.read()
     connection.close()
-    found = {name.lower(): value for name, value in response.getheaders()}
-    return Reply(response.status, found, json.loads(raw) if raw else None, response.reason)
+    lower_case = {name.lower(): value for name, value in response.getheaders()}
+    return Reply(response.status, lower_case, json.loads(raw) if raw else None, response.reason)
 
 
 def wait_for_draining(url: str) -> None:
-    """Returns when the service has heard that it is to end."""
+    """Wait until the service refuses new calls."""
     while call(url, "/readyz", method="GET").status == 200:
         time.sleep(0.01)
 
@@ -61,7 +61,7 @@ def wait_for_draining(url: str) -> None:
 async def many(
     url: str, calls: list[tuple[str, dict[str, Any]]], *, at_once: int = 50, headers: dict[str, str] | None = None
 ) -> list[Reply]:
-    """Many calls, so many at once; the answers in the calls' order."""
+    """Make many calls, ``at_once`` in flight. Return the responses in the order of the calls."""
     async with aiohttp.ClientSession(
         headers=headers or HEADERS, connector=aiohttp.TCPConnector(limit=at_once)
     ) as session:

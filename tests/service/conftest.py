@@ -1,4 +1,4 @@
-"""A real endpoint in a process of its own, with the sandbox behind it."""
+"""A real endpoint in a separate process, with the sandbox as its platforms."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Service:
     log: Path
 
     def logged(self) -> str:
-        """What it has written to its log."""
+        """Return the log of the service."""
         return self.log.read_text()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a test that is a coroutine, in an event loop of its own."""
+    """Run a coroutine test in a new event loop."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
@@ -43,7 +43,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @contextmanager
 def running(log: Path, *settings: str, sandbox: bool = True, workers: int = 1) -> Iterator[Service]:
-    """Starts ``scrapy serve``, with ``--sandbox`` if it is not told otherwise, and kills what is left in the end."""
+    """Run ``scrapy serve``, by default with ``--sandbox``, and kill it in the end."""
     own = f"SERVICE_STORE={log.parent / 'service.sqlite3'}"
     options = [part for setting in (*QUICK, own, *settings) for part in ("-s", setting)]
     with log.open("w") as stderr:

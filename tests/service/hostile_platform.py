@@ -1,4 +1,4 @@
-"""A platform that means harm, and a canary that must never be asked: two small servers in this process."""
+"""A hostile platform, and a canary that must not receive requests: two small servers in this process."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MEGABYTE = 1024 * 1024
 
 @dataclass
 class Served:
-    """A running server: its port, and the paths that it was asked for."""
+    """A running server: its port, and the requested paths."""
 
     port: int
-    asked: list[str] = field(default_factory=list)
+    requested_paths: list[str] = field(default_factory=list)
 
     @property
     def origin(self) -> str:
@@ -29,10 +29,10 @@ class _Quiet(BaseHTTPRequestHandler):
     served: ClassVar[Served]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base's name
-        """Nothing."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
-        self.served.asked.append(self.path)
+        self.served.requested_paths.append(self.path)
         self.answer()
 
     def answer(self) -> None:
@@ -48,7 +48,7 @@ class _Quiet(BaseHTTPRequestHandler):
 
 
 class _Harmful(_Quiet):
-    """The category's last segment says what happens: 1 redirects to the first of ``redirects``, and so on."""
+    """The number in the path selects the response: below 1,000 a redirect to that item of ``redirects``."""
 
     redirects: ClassVar[list[str]]
 
@@ -56,15 +56,15 @@ class _Harmful(_Quiet):
         number = int(self.path.partition("?")[0].rpartition("/")[2])
         if number < 1000:
             self.send(302, {"Location": self.redirects[number]}, b"")
-        elif number == 1000:  # more than anybody needs, of no declared length
+        elif number == 1000:  # too large, without a declared length
             self.send(200, {}, b"")
-            with suppress(OSError):  # nobody reads it to its end
+            with suppress(OSError):  # the client closes the connection early
                 for _ in range(64):
                     self.wfile.write(b" " * MEGABYTE)
-        elif number == 1001:  # a bomb
+        elif number == 1001:  # a decompression bomb
             body = gzip.compress(b" " * (64 * MEGABYTE))
             self.send(200, {"Content-Encoding": "gzip", "Content-Type": "text/html"}, body)
-        elif number == 1002:  # declared as more than is read
+        elif number == 1002:  # a declared length over the limit
             self.send(200, {"Content-Length": str(10**12)}, b"<html>")
 
 
@@ -83,13 +83,13 @@ def _serving(handler: type[_Quiet], **attributes: Any) -> Iterator[Served]:
 
 @contextmanager
 def canary() -> Iterator[Served]:
-    """A host of somebody else's."""
+    """Run a host that no platform may cause requests to."""
     with _serving(_Quiet) as served:
         yield served
 
 
 @contextmanager
 def harmful_platform(redirects: list[str]) -> Iterator[Served]:
-    """The platform."""
+    """Run the hostile platform."""
     with _serving(_Harmful, redirects=redirects) as served:
         yield served

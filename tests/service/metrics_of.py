@@ -1,4 +1,4 @@
-"""The metrics of a service under test, read by Prometheus' own parser."""
+"""The metrics of a service under test, parsed by Prometheus' own parser."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def samples(url: str) -> Samples:
-    """Every sample by its name and labels."""
-    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as response:  # noqa: S310  # of the service under test
+    """Return all samples by name and labels."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as response:  # noqa: S310  # the service under test
         assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         text = response.read().decode()
     return {
@@ -23,12 +23,12 @@ def samples(url: str) -> Samples:
 
 
 def value(url: str, name: str, **labels: str) -> float:
-    """One sample's value, 0 where there is none."""
+    """Return the value of a sample, 0 if it is missing."""
     return samples(url).get((name, frozenset(labels.items())), 0.0)
 
 
 def becomes(url: str, expected: float, name: str, **labels: str) -> bool:
-    """Whether a sample comes to a value: states are set once a second."""
+    """Wait until a sample has a value. Gauges are set once a second."""
     for _ in range(50):
         if value(url, name, **labels) == expected:
             return True

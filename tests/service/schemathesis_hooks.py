@@ -1,4 +1,4 @@
-"""Schemathesis' hooks: what it cannot know of this service."""
+"""Schemathesis' hooks: checks that are specific to this service."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 import schemathesis
 from schemathesis import Case, CheckContext, GenerationMode, Response
 
-UNSAYABLE = "value_error"
-"""The kind of those rules of the params that JSON Schema cannot say."""
+BEYOND_SCHEMA = "value_error"
+"""The error type of validation rules that JSON Schema cannot express."""
 
 
 @schemathesis.check
-def what_the_schema_allows_is_refused_by_unsayable_rules_only(
+def schema_valid_calls_fail_only_rules_beyond_the_schema(
     _ctx: CheckContext, response: Response, case: Case[Any]
 ) -> bool | None:
-    """A call that fits the document is answered 400 only where a model has a rule beyond it."""
+    """A call that matches the document gets 400 only for a rule that JSON Schema cannot express."""
     meta = case.meta
     if meta is None or meta.generation.mode is not GenerationMode.POSITIVE or response.status_code != 400:
         return None
     error = response.json()["error"]
     assert error["code"] == "INVALID_REQUEST", error
-    assert {detail["type"] for detail in error["details"]} == {UNSAYABLE}, error
+    assert {detail["type"] for detail in error["details"]} == {BEYOND_SCHEMA}, error
     return None
 
 
 @schemathesis.check
-def every_answer_carries_its_request_id(_ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:
-    """In the header, and the same in the envelope."""
+def every_response_has_its_request_id(_ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:
+    """The request id in the header equals the one in the envelope."""
     (header,) = response.headers["x-request-id"]
     assert header.startswith("req_")
     if case.method == "POST":

@@ -1,4 +1,4 @@
-"""The browser behind the endpoint: shared, bounded, replaced when it dies, and never left with an open context."""
+"""The browser of the endpoint: it is shared, limited and replaced after a crash, and no context stays open."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.service.conftest import Service, running
 from tests.service.metrics_of import becomes
 
 SEARCH = "/v1/scrapers/shortvideo-photo-search-v4"
-PATIENT = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=20", "BROWSER_PAGES=4")
+LONG_TIMEOUTS = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=20", "BROWSER_PAGES=4")
 
 
 @pytest.fixture(scope="module")
 def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     require_chromium()
-    with running(tmp_path_factory.mktemp("browsing") / "log", *PATIENT) as started:
+    with running(tmp_path_factory.mktemp("browsing") / "log", *LONG_TIMEOUTS) as started:
         yield started
 
 
@@ -40,7 +40,7 @@ def search(service: Service, words: str, *, wait: int = 60, **params: Any) -> Re
 
 
 def pages(service: Service) -> list[str]:
-    """The log's lines of pages."""
+    """Return the log lines of browser pages."""
     return [line for line in service.logged().splitlines() if "event=browser_page" in line]
 
 
@@ -49,7 +49,7 @@ def test_no_browser_is_started_before_a_page_needs_it(browsing: Service) -> None
     assert chromium_tree(browsing.process.pid) == []
 
 
-def test_a_search_is_one_page_load_and_says_what_it_loaded(browsing: Service) -> None:
+def test_a_search_loads_one_page_and_logs_its_requests(browsing: Service) -> None:
     before = len(pages(browsing))
     reply = search(browsing, "one load")
     assert reply.body["data"] == Site().expected_record({"keywords": "one load"})
@@ -59,7 +59,7 @@ def test_a_search_is_one_page_load_and_says_what_it_loaded(browsing: Service) ->
     assert "open_contexts=0" in line
 
 
-def test_ten_pages_by_cursor_have_every_row_once(browsing: Service) -> None:
+def test_ten_pages_by_cursor_return_every_row_once(browsing: Service) -> None:
     rows: list[str] = []
     cursor = "0"
     for _ in range(10):
@@ -67,24 +67,27 @@ def test_ten_pages_by_cursor_have_every_row_once(browsing: Service) -> None:
         assert data["has_more"]
         rows += [row["aweme_id"] for row in data["search_item_list"]]
         cursor = data["cursor"]
-    truth = [
+    expected = [
         row["aweme_id"]
         for start in ("0", "30", "60")
         for row in Site().expected_record({"keywords": LONG, "cursor": start})["search_item_list"]
     ]
-    assert rows == truth[:90]
+    assert rows == expected[:90]
     assert cursor == "90"
 
 
 def test_thirty_targets_share_four_pages(browsing: Service) -> None:
     before = len(pages(browsing))
-    wanted = [{"keywords": f"term {number}", "count": 5} for number in range(30)]
+    searches = [{"keywords": f"term {number}", "count": 5} for number in range(30)]
     replies = asyncio.run(
         many(
-            browsing.url, [(SEARCH, params) for params in wanted], at_once=30, headers=HEADERS | {"Prefer": "wait=120"}
+            browsing.url,
+            [(SEARCH, params) for params in searches],
+            at_once=30,
+            headers=HEADERS | {"Prefer": "wait=120"},
         )
     )
-    assert [reply.body["data"] for reply in replies] == [Site().expected_record(params) for params in wanted]
+    assert [reply.body["data"] for reply in replies] == [Site().expected_record(params) for params in searches]
     lines = pages(browsing)[before:]
     open_contexts = [int(found[1]) for line in lines if (found := re.search(r"open_contexts=(\d+)", line))]
     assert len(lines) == 30
@@ -92,7 +95,7 @@ def test_thirty_targets_share_four_pages(browsing: Service) -> None:
     assert open_contexts[-1] == 0
 
 
-def test_a_target_whose_time_is_over_leaves_no_context(browsing: Service) -> None:
+def test_a_target_past_its_deadline_leaves_no_context_open(browsing: Service) -> None:
     reply = search(browsing, "hang", wait=2)
     assert reply.code == "UPSTREAM_TIMEOUT"
     assert search(browsing, "after a hang").status == 200
@@ -107,7 +110,7 @@ def test_open_pages_are_counted(browsing: Service) -> None:
     assert becomes(browsing.url, 0, "crawler_browser_pages", platform="shortvideo")
 
 
-def test_a_browser_that_is_killed_is_replaced(browsing: Service) -> None:
+def test_a_killed_browser_is_replaced(browsing: Service) -> None:
     assert search(browsing, "before the kill").status == 200
     browser = chromium_tree(browsing.process.pid)[0]
     waiting = [{"keywords": "results-hang"}] * 4
@@ -125,7 +128,7 @@ def test_a_browser_that_is_killed_is_replaced(browsing: Service) -> None:
     assert browser not in chromium_tree(browsing.process.pid)
 
 
-def test_a_browser_that_hangs_is_replaced(browsing: Service) -> None:
+def test_an_unresponsive_browser_is_replaced(browsing: Service) -> None:
     assert search(browsing, "before the stop").status == 200
     stopped = chromium_tree(browsing.process.pid)
     for pid in stopped:
@@ -139,9 +142,9 @@ def test_a_browser_that_hangs_is_replaced(browsing: Service) -> None:
     assert not set(stopped) & set(chromium_tree(browsing.process.pid))
 
 
-def test_the_service_ends_its_browser(tmp_path: Path) -> None:
+def test_the_service_terminates_its_browser(tmp_path: Path) -> None:
     require_chromium()
-    with running(tmp_path / "log", *PATIENT) as service:
+    with running(tmp_path / "log", *LONG_TIMEOUTS) as service:
         assert search(service, "whales").status == 200
         browser = chromium_tree(service.process.pid)
         assert browser
@@ -151,39 +154,39 @@ def test_the_service_ends_its_browser(tmp_path: Path) -> None:
         assert not any(map(alive, browser))
 
 
-def test_without_a_browser_the_error_says_how_to_get_one(tmp_path: Path) -> None:
+def test_without_a_browser_the_error_explains_how_to_install_one(tmp_path: Path) -> None:
     with running(tmp_path / "log", 'PLAYWRIGHT_LAUNCH_OPTIONS={"executable_path": "/nowhere/chromium"}') as service:
         reply = search(service, "whales")
         assert reply.code == "INTERNAL_ERROR"
         assert "apt-get install chromium" in reply.body["status"]["message"]
 
 
-def test_what_the_shop_refuses_a_plain_request_is_read_in_the_browser(tmp_path: Path) -> None:
+def test_a_listing_blocked_for_plain_requests_is_loaded_in_the_browser(tmp_path: Path) -> None:
     require_chromium()
-    shut = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
-    truth = Shop().expected_record({"scraper": "retail-category-v4", "cat_id": shut})
-    with running(tmp_path / "log", *PATIENT, "BROWSER_FALLBACK=retail") as service:
-        reply = call(service.url, CATEGORY, {"cat_id": shut}, timeout=60)
-        assert reply.body["data"] == truth
+    blocked_id = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
+    expected = Shop().expected_record({"scraper": "retail-category-v4", "cat_id": blocked_id})
+    with running(tmp_path / "log", *LONG_TIMEOUTS, "BROWSER_FALLBACK=retail") as service:
+        reply = call(service.url, CATEGORY, {"cat_id": blocked_id}, timeout=60)
+        assert reply.body["data"] == expected
         assert call(service.url, CATEGORY, {"cat_id": "976759"}).status == 200
-        assert len(pages(service)) == 1, "only what was refused is asked for in the browser"
+        assert len(pages(service)) == 1, "only the blocked listing is loaded in the browser"
 
 
-def test_without_the_setting_a_refusal_is_a_refusal(browsing: Service) -> None:
-    shut = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
-    assert call(browsing.url, CATEGORY, {"cat_id": shut}).code == "UPSTREAM_BLOCKED"
+def test_without_the_setting_a_blocked_listing_fails(browsing: Service) -> None:
+    blocked_id = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
+    assert call(browsing.url, CATEGORY, {"cat_id": blocked_id}).code == "UPSTREAM_BLOCKED"
 
 
 @pytest.mark.soak
-def test_two_hundred_targets_leave_the_browser_as_it_was(tmp_path: Path) -> None:
+def test_two_hundred_targets_do_not_grow_the_browsers_memory(tmp_path: Path) -> None:
     require_chromium()
-    weights: dict[int, int] = {}
-    with running(tmp_path / "log", *PATIENT) as service:
+    memory_by_targets: dict[int, int] = {}
+    with running(tmp_path / "log", *LONG_TIMEOUTS) as service:
         codes: Counter[str] = Counter()
         for number in range(1, 201):
             codes[search(service, f"term {number}", count=12).code] += 1
             if number in {50, 200}:
-                weights[number] = memory(chromium_tree(service.process.pid))
+                memory_by_targets[number] = memory(chromium_tree(service.process.pid))
         assert codes == {"OK": 200}
-    print(f"memory of the browser's processes: {weights}")  # noqa: T201  # the figure is the point
-    assert weights[200] <= 1.1 * weights[50]
+    print(f"memory of the browser's processes: {memory_by_targets}")  # noqa: T201  # prints the measured figure
+    assert memory_by_targets[200] <= 1.1 * memory_by_targets[50]

@@ -1,4 +1,4 @@
-"""The endpoint's contract: each row of the error table that can occur, the envelope, headers, routes."""
+"""The endpoint's contract: errors, the envelope, headers, routes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def assert_envelope(reply: Reply, status: int, code: str, *, retryable: bool) ->
         assert body["error"]["code"] == code
 
 
-def test_success(service: Service) -> None:
+def test_a_successful_call_has_the_envelope(service: Service) -> None:
     reply = call(service.url, CATEGORY, {"cat_id": "976759"})
     assert_envelope(reply, 200, "OK", retryable=False)
     assert reply.body["data"] == Site().expected_record({"cat_id": "976759"})
@@ -74,7 +74,7 @@ def test_id_and_both_urls_give_equal_data(service: Service) -> None:
         {"cat_id": "4044", "sort": "new"},
     ],
 )
-def test_categories_equal_the_truth(service: Service, params: dict[str, Any]) -> None:
+def test_categories_equal_the_expected_records(service: Service, params: dict[str, Any]) -> None:
     reply = call(service.url, CATEGORY, params)
     assert reply.body["data"] == Site().expected_record(params)
 
@@ -82,19 +82,19 @@ def test_categories_equal_the_truth(service: Service, params: dict[str, Any]) ->
 @pytest.mark.parametrize(
     "params", [{"query": "mustard"}, {"query": "honey", "page": 3}, {"query": "nothing like this"}]
 )
-def test_searches_equal_the_truth(service: Service, params: dict[str, Any]) -> None:
+def test_searches_equal_the_expected_records(service: Service, params: dict[str, Any]) -> None:
     reply = call(service.url, SEARCH, params)
     assert reply.body["data"] == Site().expected_record(params)
 
 
-def test_past_the_end_is_empty_and_no_error(service: Service) -> None:
+def test_a_page_past_the_end_is_empty_and_not_an_error(service: Service) -> None:
     reply = call(service.url, CATEGORY, {"cat_id": "4044", "page": 12})
     assert_envelope(reply, 200, "OK", retryable=False)
     assert (reply.body["data"]["products"], reply.body["data"]["has_more"]) == ([], False)
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
-def test_faults_of_the_platform(service: Service, fault: str) -> None:
+def test_platform_faults_have_their_error_codes(service: Service, fault: str) -> None:
     code = FAULTS[fault].code
     status = {
         "OK": 200,
@@ -137,7 +137,7 @@ def test_faults_of_the_platform(service: Service, fault: str) -> None:
         ({"url": "file:///etc/passwd"}, ["url"]),
     ],
 )
-def test_bad_params_name_the_field(service: Service, params: dict[str, Any], loc: list[str]) -> None:
+def test_invalid_params_are_refused_with_the_field(service: Service, params: dict[str, Any], loc: list[str]) -> None:
     reply = call(service.url, CATEGORY, params)
     assert_envelope(reply, 400, "INVALID_REQUEST", retryable=False)
     assert reply.body["error"]["details"][0]["loc"] == loc
@@ -158,7 +158,7 @@ def test_bad_params_name_the_field(service: Service, params: dict[str, Any], loc
         b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
     ],
 )
-def test_what_is_no_json_object(service: Service, body: bytes) -> None:
+def test_bodies_other_than_a_json_object_are_refused(service: Service, body: bytes) -> None:
     assert_envelope(call(service.url, CATEGORY, body), 400, "INVALID_JSON", retryable=False)
 
 
@@ -170,14 +170,14 @@ def test_what_is_no_json_object(service: Service, body: bytes) -> None:
         ({"Content-Type": "application/json", "X-API-Key": "wrong"}, "INVALID_API_KEY"),
     ],
 )
-def test_keys(service: Service, headers: dict[str, str], code: str) -> None:
+def test_missing_and_unknown_keys_are_refused(service: Service, headers: dict[str, str], code: str) -> None:
     reply = call(service.url, CATEGORY, {"cat_id": "976759"}, headers=headers)
     assert_envelope(reply, 401, code, retryable=False)
     assert reply.headers["www-authenticate"].startswith("ApiKey")
 
 
 @pytest.mark.parametrize("declared", [None, "text/plain", "application/x-www-form-urlencoded"])
-def test_other_media_types(service: Service, declared: str | None) -> None:
+def test_other_media_types_are_refused(service: Service, declared: str | None) -> None:
     headers = {"X-API-Key": "sandbox"} | ({"Content-Type": declared} if declared else {})
     reply = call(service.url, CATEGORY, {"cat_id": "976759"}, headers=headers)
     assert_envelope(reply, 415, "UNSUPPORTED_MEDIA_TYPE", retryable=False)
@@ -187,7 +187,7 @@ def test_other_media_types(service: Service, declared: str | None) -> None:
     "path",
     ["/", "/v1/scrapers/nothing", "/v1/scrapers/", "/v1/scrapers/retail-category-v4/", "/%00", "/" + "a" * 8_000],
 )
-def test_unknown_routes(service: Service, path: str) -> None:
+def test_unknown_routes_are_not_found(service: Service, path: str) -> None:
     assert_envelope(call(service.url, path, {}), 404, "SCRAPER_NOT_FOUND", retryable=False)
 
 
@@ -195,25 +195,27 @@ def test_unknown_routes(service: Service, path: str) -> None:
     ("path", "method", "allow"),
     [(CATEGORY, "GET", "POST"), (CATEGORY, "PUT", "POST"), ("/v1/scrapers", "POST", "GET, HEAD")],
 )
-def test_other_methods(service: Service, path: str, method: str, allow: str) -> None:
+def test_other_methods_are_refused(service: Service, path: str, method: str, allow: str) -> None:
     reply = call(service.url, path, method=method)
     assert_envelope(reply, 405, "METHOD_NOT_ALLOWED", retryable=False)
     assert reply.headers["allow"] == allow
 
 
-@pytest.mark.parametrize(("asked", "applied"), [("wait=5", "5"), ("respond-async, wait=0", "1"), ("wait=9999", "120")])
-def test_prefer_wait_is_clamped_and_answered(service: Service, asked: str, applied: str) -> None:
-    reply = call(service.url, CATEGORY, {"cat_id": "976759"}, headers={**HEADERS, "Prefer": asked})
+@pytest.mark.parametrize(
+    ("preference", "applied"), [("wait=5", "5"), ("respond-async, wait=0", "1"), ("wait=9999", "120")]
+)
+def test_prefer_wait_is_clamped_and_confirmed(service: Service, preference: str, applied: str) -> None:
+    reply = call(service.url, CATEGORY, {"cat_id": "976759"}, headers={**HEADERS, "Prefer": preference})
     assert reply.headers["preference-applied"] == f"wait={applied}"
 
 
-def test_the_deadline_holds(service: Service) -> None:
+def test_a_call_ends_at_its_deadline(service: Service) -> None:
     reply = call(service.url, SEARCH, {"query": "hang"}, headers={**HEADERS, "Prefer": "wait=1"})
     assert_envelope(reply, 504, "UPSTREAM_TIMEOUT", retryable=True)
     assert reply.body["meta"]["duration_ms"] < 2_500
 
 
-def test_catalogue(service: Service) -> None:
+def test_the_catalogue_lists_every_scraper_with_a_working_example(service: Service) -> None:
     reply = call(service.url, "/v1/scrapers", method="GET", headers={})
     listed = {entry["name"]: entry for entry in reply.body["scrapers"]}
     assert set(listed) == {scraper.name for scraper in scrapers().values()}
@@ -223,7 +225,7 @@ def test_catalogue(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_probes(service: Service, path: str) -> None:
+def test_health_probes_succeed(service: Service, path: str) -> None:
     assert call(service.url, path, method="GET", headers={}).status == 200
 
 
@@ -238,7 +240,7 @@ def raw(url: str) -> socket.socket:
     return socket.create_connection((parts.hostname, parts.port), timeout=10)
 
 
-def test_a_large_body_is_refused_when_declared(service: Service) -> None:
+def test_a_large_declared_body_is_refused(service: Service) -> None:
     with raw(service.url) as connection:
         head = f"POST {CATEGORY} HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Content-Length: 60000000\r\n\r\n".encode())
@@ -248,7 +250,7 @@ def test_a_large_body_is_refused_when_declared(service: Service) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_large_body_is_not_read(service: Service, chunked: bool) -> None:  # noqa: FBT001  # a table
+def test_a_large_body_is_not_read(service: Service, chunked: bool) -> None:  # noqa: FBT001  # a parameter
     before = resident_kb(service.process.pid)
     kind = "Transfer-Encoding: chunked" if chunked else "Content-Length: 60000000"
     sent = 0
@@ -269,7 +271,7 @@ def test_a_large_body_is_not_read(service: Service, chunked: bool) -> None:  # n
     assert resident_kb(service.process.pid) - before < 8_000
 
 
-def test_a_client_that_leaves_is_logged_and_harms_nobody(service: Service) -> None:
+def test_a_disconnected_client_is_logged_without_effect_on_other_calls(service: Service) -> None:
     body = b'{"query": "slow"}'
     with raw(service.url) as connection:
         head = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: application/json\r\n"
@@ -284,7 +286,7 @@ def test_a_client_that_leaves_is_logged_and_harms_nobody(service: Service) -> No
     assert "Traceback" not in service.logged()
 
 
-def test_no_key_and_no_traceback_in_the_log(service: Service) -> None:
+def test_the_log_contains_no_key_and_no_traceback(service: Service) -> None:
     call(service.url, CATEGORY, {"cat_id": "976759"}, headers={**HEADERS, "X-API-Key": "sk_secret_value"})
     assert "sk_secret_value" not in service.logged()
     assert "Traceback" not in service.logged()

@@ -1,4 +1,4 @@
-"""The documentation's page in a real browser: it renders every operation, makes a call, and asks nobody else."""
+"""The documentation page in a real browser: it renders every operation, makes a call, and stays offline."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,35 +34,44 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, service: Service) -> Iterator[Page]:
-    """A page that fails the test on any error of its scripts, and on any request to another host."""
+    """A page that fails the test on script errors and on requests to other hosts."""
     opened = browser.new_page(viewport={"width": 1400, "height": 1000})
-    wrong: list[str] = []
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    ours = {urlsplit(service.url).netloc, ""}
-    opened.on("request", lambda asked: wrong.append(asked.url) if urlsplit(asked.url).netloc not in ours else None)
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    allowed = {urlsplit(service.url).netloc, ""}
+    opened.on("request", lambda sent: problems.append(sent.url) if urlsplit(sent.url).netloc not in allowed else None)
     yield opened
     opened.close()
-    assert wrong == []
+    assert problems == []
 
 
 def test_every_operation_is_rendered(page: Page, service: Service) -> None:
     page.goto(f"{service.url}/docs")
     page.wait_for_selector(".opblock")
     operations = {(method.upper(), path) for path, methods in document()["paths"].items() for method in methods}
-    shown = {
+    rendered = {
         (
             block.locator(".opblock-summary-method").inner_text(),
             str(block.locator(".opblock-summary-path").get_attribute("data-path")),
         )
         for block in page.locator(".opblock").all()
     }
-    assert shown == operations
+    assert rendered == operations
     for block in page.locator(".opblock").all():
         block.locator(".opblock-summary-control").click()
     page.wait_for_selector(".opblock .responses-table")
     assert page.locator(".opblock.is-open").count() == len(operations)
-    assert page.locator(".errors-wrapper").count() == 0, "the viewer found a fault in the document"
+    assert page.locator(".errors-wrapper").count() == 0, "the viewer reports an error in the document"
+
+
+def test_the_page_shows_the_version_of_the_project(page: Page, service: Service) -> None:
+    page.goto(f"{service.url}/docs")
+    page.wait_for_selector(".info .version")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert page.locator(".info .version").first.inner_text().strip() == project["version"]
+    served = call(service.url, "/openapi.json", method="GET", headers={}).body
+    assert served["info"]["version"] == project["version"]
 
 
 def test_a_call_is_made_from_the_page(page: Page, service: Service, tmp_path: Path) -> None:
@@ -76,12 +86,12 @@ def test_a_call_is_made_from_the_page(page: Page, service: Service, tmp_path: Pa
     status = block.locator(".live-responses-table tbody .response-col_status").first
     status.wait_for()
     assert "200" in status.inner_text()
-    shown = block.locator(".live-responses-table tbody .response-col_description pre").first.inner_text()
-    assert '"success": true' in shown
+    response = block.locator(".live-responses-table tbody .response-col_description pre").first.inner_text()
+    assert '"success": true' in response
     page.screenshot(path=os.environ.get("DOCS_SCREENSHOT", str(tmp_path / "docs.png")))
 
 
-def test_an_errors_doc_url_leads_to_its_line(page: Page, service: Service) -> None:
+def test_the_doc_url_of_an_error_scrolls_to_its_row(page: Page, service: Service) -> None:
     reply = call(service.url, "/v1/scrapers/none", {})
     page.goto(service.url + reply.body["error"]["doc_url"])
     page.wait_for_selector(".opblock")
@@ -93,8 +103,8 @@ def test_an_errors_doc_url_leads_to_its_line(page: Page, service: Service) -> No
         assert page.locator(f"tr#{error.code}").count() == 1
 
 
-def test_the_viewer_is_the_one_that_was_chosen() -> None:
-    """Bundled and pinned: a change of it is a decision, and is made here too."""
+def test_the_bundled_viewer_has_the_pinned_hashes() -> None:
+    """A change of the bundled files must be deliberate, and be repeated in ``viewer.json``."""
     folder = ROOT / "crawler" / "service" / "docs"
     pinned = json.loads((ROOT / "tests" / "service" / "viewer.json").read_text())
     assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in pinned} == pinned

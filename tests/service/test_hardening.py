@@ -1,4 +1,4 @@
-"""What a deployment relies on: nothing open but loopback, certificates checked, slow clients dropped, ids in logs."""
+"""Hardening: loopback only, verified certificates, disconnected slow clients, request ids in logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.web.resource import Resource
 
-from crawler.service.edge import ARRIVAL, IDLE, EdgeSite
+from crawler.service.edge import ARRIVAL_SECONDS, IDLE_SECONDS, EdgeSite
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import Service, running
@@ -35,7 +35,7 @@ REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
 
 
 def listening(pid: int) -> set[str]:
-    """The addresses that a process listens on."""
+    """Return the addresses that a process listens on."""
     inodes = {
         found[1]
         for entry in Path(f"/proc/{pid}/fd").iterdir()
@@ -51,7 +51,7 @@ def test_nothing_listens_beyond_loopback(service: Service) -> None:
     assert listening(service.process.pid) == {"0100007F"}
 
 
-def test_what_must_be_off_is_off() -> None:
+def test_unsafe_features_are_off() -> None:
     settings: Settings = get_project_settings()
     assert not settings.getbool("TELNETCONSOLE_ENABLED")
     assert not settings.getbool("REMOTE_CONTROL_ENABLED")
@@ -65,17 +65,17 @@ def test_what_must_be_off_is_off() -> None:
 
 
 class _Platform(BaseHTTPRequestHandler):
-    asked: ClassVar[list[str]] = []
+    requested_paths: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requested_paths.append(self.path)
         self.send_response(200)
         self.end_headers()
 
 
 @pytest.fixture
 def untrusted(tmp_path: Path) -> Iterator[str]:
-    """The origin of a platform whose certificate nobody has signed."""
+    """Run a platform with a self-signed certificate, and return its origin."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -100,34 +100,34 @@ def untrusted(tmp_path: Path) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.mark.parametrize(("verified", "asked"), [("True", False), ("False", True)])
-def test_certificates_are_checked(tmp_path: Path, untrusted: str, verified: str, asked: bool) -> None:  # noqa: FBT001  # a table
+@pytest.mark.parametrize(("verify", "connects"), [("True", False), ("False", True)])
+def test_certificates_are_verified(tmp_path: Path, untrusted: str, verify: str, connects: bool) -> None:  # noqa: FBT001  # a parameter
     keys = tmp_path / "keys.sqlite3"
     key = KeyStore(keys).create("acme")
     settings = (
         f"KEYS_FILE={keys}",
         f'PLATFORM_ORIGINS={{"retail": "{untrusted}"}}',
-        f"DOWNLOAD_VERIFY_CERTIFICATES={verified}",
+        f"DOWNLOAD_VERIFY_CERTIFICATES={verify}",
     )
-    _Platform.asked.clear()
+    _Platform.requested_paths.clear()
     with running(tmp_path / "log", *settings, sandbox=False) as service:
         reply = call(service.url, CATEGORY, {"cat_id": "1"}, headers={**HEADERS, "X-API-Key": key})
-    assert reply.code == ("UPSTREAM_BLOCKED" if asked else "UPSTREAM_ERROR")
-    assert bool(_Platform.asked) is asked
+    assert reply.code == ("UPSTREAM_BLOCKED" if connects else "UPSTREAM_ERROR")
+    assert bool(_Platform.requested_paths) is connects
 
 
 # Slow clients
 
 
 class _Connection(StringTransport):
-    """A connection that tells whether it was ended."""
+    """A connection that records whether it was closed."""
 
     def loseWriteConnection(self) -> None:  # noqa: N802  # Twisted's
         self.disconnecting = True
 
 
 def connected() -> tuple[Clock, object, _Connection]:
-    """A client's connection to a site, under a clock of the test's."""
+    """Connect a client to a site, with a fake clock."""
     clock = Clock()
     site = EdgeSite(Resource(), max_connections=10)
     channel = site.buildProtocol(None)
@@ -140,7 +140,7 @@ def connected() -> tuple[Clock, object, _Connection]:
 @pytest.mark.parametrize(
     "pieces", [[b"G"] + [b"E"] * 50, [REQUEST] + [b" "] * 50, [b"GET / HTTP/1.1\r\n"] + [b"A: b\r\n"] * 50]
 )
-def test_a_request_that_drips_is_dropped(pieces: list[bytes]) -> None:
+def test_a_request_that_arrives_too_slowly_is_disconnected(pieces: list[bytes]) -> None:
     clock, channel, transport = connected()
     for piece in pieces:
         if transport.disconnected:
@@ -148,43 +148,43 @@ def test_a_request_that_drips_is_dropped(pieces: list[bytes]) -> None:
         channel.dataReceived(piece)  # type: ignore[attr-defined]  # a protocol
         clock.advance(1)
     assert transport.disconnected
-    assert clock.seconds() <= ARRIVAL + 1
+    assert clock.seconds() <= ARRIVAL_SECONDS + 1
 
 
-def test_a_connection_that_says_nothing_is_dropped() -> None:
+def test_an_idle_connection_is_closed() -> None:
     clock, _, transport = connected()
-    clock.advance(IDLE - 1)
+    clock.advance(IDLE_SECONDS - 1)
     assert not transport.disconnecting
     clock.advance(2)
     assert transport.disconnecting
 
 
 @pytest.mark.soak
-def test_slow_clients_harm_nobody(service: Service) -> None:
+def test_slow_clients_do_not_affect_other_calls(service: Service) -> None:
     parts = urlsplit(service.url)
     slow = [socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) for _ in range(200)]
     for number, connection in enumerate(slow):
         connection.sendall(b"POST / HTTP/1.1\r\n" if number % 2 else REQUEST)
     started = time.monotonic()
-    open_ones = set(slow)
-    while open_ones and time.monotonic() - started < ARRIVAL * 2:
+    still_open = set(slow)
+    while still_open and time.monotonic() - started < ARRIVAL_SECONDS * 2:
         assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
-        for connection in list(open_ones):
+        for connection in list(still_open):
             try:
                 connection.sendall(b"X")
             except OSError:
-                open_ones.discard(connection)
+                still_open.discard(connection)
         time.sleep(0.5)
     for connection in slow:
         connection.close()
-    assert not open_ones
+    assert not still_open
 
 
 # Logs
 
 
-def test_every_line_of_a_target_carries_its_request_id(tmp_path: Path) -> None:
-    """Retries come from the downloader's middlewares, second readings from the spider and its page objects."""
+def test_every_log_line_of_a_target_has_its_request_id(tmp_path: Path) -> None:
+    """The downloader middleware retries downloads; the spider retries pages that it cannot parse."""
     flaky = [(SEARCH, {"query": "flaky", "page": page}) for page in range(1, 16)]
     again = [(SEARCH, {"query": "wrong-page", "page": page}) for page in range(1, 16)]
     with running(tmp_path / "log") as service:
@@ -199,14 +199,14 @@ def test_every_line_of_a_target_carries_its_request_id(tmp_path: Path) -> None:
     for line in lines:
         if line.get("event") == "retried":
             query = parse_qs(urlsplit(line["url"].strip('"')).query)
-            asked = (query["q"][0], query.get("page", ["1"])[0])
-            assert line["request_id"] == ids[asked], line
-            seen.append((line["event"], asked))
+            search = (query["q"][0], query.get("page", ["1"])[0])
+            assert line["request_id"] == ids[search], line
+            seen.append((line["event"], search))
     assert sorted(set(seen)) == sorted(
         [("retried", each) for each in ids if each[0] == "flaky"]
         + [("retried", each) for each in ids if each[0] == "wrong-page"]
     )
-    ended = {line["request_id"]: line["code"] for line in lines if line.get("event") == "call"}
-    assert ended == {reply.body["request_id"]: reply.code for reply in replies}
-    log = log[log.index("time=") :]  # before it there is only what Python itself warns of while it loads
+    logged_codes = {line["request_id"]: line["code"] for line in lines if line.get("event") == "call"}
+    assert logged_codes == {reply.body["request_id"]: reply.code for reply in replies}
+    log = log[log.index("time=") :]  # before it are only warnings of Python during the import
     assert [line for line in log.splitlines() if not re.match(r"time=\S+ level=\S+ logger=\S+ event=", line)] == []

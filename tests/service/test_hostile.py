@@ -1,4 +1,4 @@
-"""Requests that mean harm: each gets the right error or a closed connection, and none reaches another host."""
+"""Hostile requests: each gets the right error or a closed connection, and none reaches another host."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def foreign() -> Iterator[Served]:
         yield served
 
 
-# URLs: {host} the platform's, {path} of a page of it, {port} a canary's on this machine
+# URLs. {host}: the platform's host; {path}: one of its pages; {port}: the canary's port on this machine
 
 URLS = [
     "http://127.0.0.1:{port}{path}",
@@ -110,13 +110,13 @@ TAKE_URLS = {scraper.name: scraper for scraper in scrapers().values() if "url" i
 
 
 def page_of(scraper: str) -> str:
-    """The path of a page that the scraper reads."""
+    """Return the path of a page of the scraper."""
     url: str = TAKE_URLS[scraper].example.get("url", "https://x/browse/976759")
     return urlsplit(url).path
 
 
 @pytest.mark.parametrize("scraper", sorted(TAKE_URLS))
-def test_no_url_leads_elsewhere(service: Service, foreign: Served, scraper: str) -> None:
+def test_hostile_urls_are_refused_without_a_request(service: Service, foreign: Served, scraper: str) -> None:
     host = urlsplit(platforms()[TAKE_URLS[scraper].platform].origin).netloc
     forms = {
         "host": host,
@@ -131,13 +131,13 @@ def test_no_url_leads_elsewhere(service: Service, foreign: Served, scraper: str)
         reply = call(service.url, f"/v1/scrapers/{scraper}", {"url": url})
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), url
         assert reply.body["error"]["details"][0]["loc"] == ["url"], url
-    assert foreign.asked == []
+    assert foreign.requested_paths == []
 
 
-# Redirects and downloads: the platform itself is hostile
+# Redirects and downloads of a hostile platform
 
 
-def test_a_platform_that_means_harm(tmp_path: Path, foreign: Served) -> None:
+def test_redirects_and_downloads_of_a_hostile_platform_fail(tmp_path: Path, foreign: Served) -> None:
     redirects = [
         f"http://127.0.0.1:{foreign.port}/",
         f"//127.0.0.1:{foreign.port}/",
@@ -174,8 +174,8 @@ def test_a_platform_that_means_harm(tmp_path: Path, foreign: Served) -> None:
                 assert reply.code in {"UPSTREAM_BLOCKED", "UPSTREAM_ERROR", "EXTRACTION_FAILED"}, (number, reply.body)
             assert "Traceback" not in service.logged()
             assert key not in service.logged()
-            assert len(platform.asked) >= len(redirects) + 3
-    assert foreign.asked == []
+            assert len(platform.requested_paths) >= len(redirects) + 3
+    assert foreign.requested_paths == []
 
 
 # Bodies
@@ -226,24 +226,24 @@ PARAMS: list[dict[str, Any]] = [
 ]
 
 
-def test_bodies_that_are_no_json(service: Service) -> None:
+def test_invalid_json_is_refused(service: Service) -> None:
     for body in BODIES:
         reply = call(service.url, CATEGORY, body)
         assert (reply.status, reply.code) == (400, "INVALID_JSON"), body[:80]
 
 
-def test_a_number_beyond_all_numbers(service: Service) -> None:
+def test_an_infinite_number_is_refused(service: Service) -> None:
     reply = call(service.url, CATEGORY, b'{"cat_id": "1", "min_price": 1e999}')
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
 
 
-def test_params_that_mean_harm(service: Service) -> None:
+def test_hostile_params_are_refused(service: Service) -> None:
     for params in PARAMS:
         reply = call(service.url, CATEGORY, params)
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), str(params)[:80]
 
 
-def test_a_search_for_strange_text_is_a_search(service: Service) -> None:
+def test_searches_for_unusual_text_succeed(service: Service) -> None:
     for query in [
         "\x00x",
         "x\r\nHost: evil",
@@ -258,7 +258,7 @@ def test_a_search_for_strange_text_is_a_search(service: Service) -> None:
         assert (reply.code, reply.body["data"]["query"]) == ("OK", query), query
 
 
-# Bytes that are no proper HTTP: what comes in, and the statuses that may answer it (0: a closed connection)
+# Malformed HTTP: the sent bytes, and the allowed statuses (0: a closed connection)
 
 
 def length(body: bytes) -> bytes:
@@ -326,7 +326,7 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "a tunnel": (b"CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n", {400, 404}),
     "a trace": (b"TRACE /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
     "any options": (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", {404}),
-    "a method that is none": (b"get /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
+    "an unknown method": (b"get /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
     "a method of bytes": (b"G\xff /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {400, 405}),
     "up a folder": (b"GET /docs/../../settings.py HTTP/1.1\r\nHost: x\r\n\r\n", {404}),
     "up a folder, encoded": (b"GET /docs/%2e%2e%2f%2e%2e%2fsettings.py HTTP/1.1\r\nHost: x\r\n\r\n", {404}),
@@ -355,9 +355,9 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
         {415},
     ),
     "an idempotency key of bytes": (HEAD + b"Idempotency-Key: \xff\r\n" + length(GOOD_BODY), {400}),
-    "an idempotency key that is empty": (HEAD + b"Idempotency-Key: \r\n" + length(GOOD_BODY), {400}),
+    "an empty idempotency key": (HEAD + b"Idempotency-Key: \r\n" + length(GOOD_BODY), {400}),
     "an idempotency key of 256": (HEAD + b"Idempotency-Key: " + b"k" * 256 + b"\r\n" + length(GOOD_BODY), {400}),
-    "a body that is announced and too large": (
+    "a large body with Expect: 100-continue": (
         HEAD + b"Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n",
         {413},
     ),
@@ -367,11 +367,11 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
 
 
 def exchange(url: str, sent: bytes) -> bytes:
-    """All that comes back for these bytes, until the service closes; then nothing more is sent from here."""
+    """Send bytes, close the sending side, and return all received bytes until the service closes."""
     parts = urlsplit(url)
     received = b""
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as connection:
-        with suppress(OSError):  # refused before all was sent
+        with suppress(OSError):  # refused before everything was sent
             connection.sendall(sent)
             if not re.search(rb"Connection: close", sent):
                 time.sleep(0.02)
@@ -383,12 +383,12 @@ def exchange(url: str, sent: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_bytes_that_are_no_proper_request(service: Service, name: str) -> None:
+def test_malformed_http_is_refused_with_the_envelope(service: Service, name: str) -> None:
     sent, expected = REQUESTS[name]
     received = exchange(service.url, sent).removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
     statuses = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", received)]
     assert set(statuses or [0]) <= expected, received[:300]
-    assert len(statuses) <= 1, "a request within a request was answered"
+    assert len(statuses) <= 1, "a smuggled request got a response"
     if statuses:
         head, _, body = received.partition(b"\r\n\r\n")
         assert b"Content-Type: application/json" in head
@@ -398,7 +398,7 @@ def test_bytes_that_are_no_proper_request(service: Service, name: str) -> None:
     assert b"Traceback" not in received
 
 
-def test_pipelined_requests_are_answered_in_their_order(service: Service) -> None:
+def test_pipelined_requests_get_their_responses_in_order(service: Service) -> None:
     slow, quick = b'{"query": "slow"}', b"{}"
     head = HEAD.replace(CATEGORY.encode(), SEARCH.encode())
     last = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -411,8 +411,8 @@ def test_pipelined_requests_are_answered_in_their_order(service: Service) -> Non
     assert re.findall(rb"HTTP/1\.1 (\d{3}) ", received) == [b"200", b"400", b"200"]
 
 
-def test_the_service_is_none_the_worse(service: Service) -> None:
-    """Runs after the others: connections are closed, nothing broke, and calls are answered."""
+def test_the_service_still_works_afterwards(service: Service) -> None:
+    """Runs after the other tests: all connections are closed, the log has no traceback, calls succeed."""
     for _ in range(50):
         assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
     for _ in range(30):
@@ -426,7 +426,7 @@ def test_the_service_is_none_the_worse(service: Service) -> None:
     assert "code=INTERNAL_ERROR" not in log
 
 
-def test_connections_beyond_the_limit_are_told_so(tmp_path: Path) -> None:
+def test_connections_beyond_the_limit_get_an_error(tmp_path: Path) -> None:
     with running(tmp_path / "log", "SERVICE_MAX_CONNECTIONS=5") as service:
         parts = urlsplit(service.url)
         idle = [socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) for _ in range(5)]

@@ -1,4 +1,4 @@
-"""The endpoint's life: starting, recycling under load, draining, keys."""
+"""The endpoint's life cycle: start, recycling under load, shutdown, keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.service.conftest import ROOT, running
 
 
 def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
-    """Calls of which a third meet a fault, every kind in turn."""
+    """Build calls, a third of them on faults of every kind in turn."""
     faults = sorted(cat_id for cat_id, name in Site.fault_ids.items() if name != "hang")
     return [
         (CATEGORY, {"cat_id": faults[n // 3 % len(faults)]} if n % 3 == 0 else {"cat_id": "3944", "page": n % 5 + 1})
@@ -28,7 +28,7 @@ def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
 
 
 def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    """The codes that the calls must end with."""
+    """Return the expected codes of the calls."""
     faults = [Site.fault_ids.get(params["cat_id"]) for _, params in calls]
     return [FAULTS[fault].code if fault else "OK" for fault in faults]
 
@@ -52,7 +52,7 @@ def test_every_call_has_its_outcome(tmp_path: Path, size: int, settings: tuple[s
         assert "Traceback" not in service.logged()
 
 
-def test_sigterm_answers_what_is_in_flight(tmp_path: Path) -> None:
+def test_sigterm_completes_the_calls_in_flight(tmp_path: Path) -> None:
     async def scenario(url: str, pid: int) -> list[str]:
         slow = asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow"})] * 5))
         await asyncio.sleep(0.25)
@@ -92,21 +92,21 @@ def test_keys_are_created_listed_and_revoked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ([], "scrapy keys create"),
         (["--sandbox", "--host", "0.0.0.0"], "loopback"),
         (["--sandbox", "--host", "example.com"], "loopback"),
     ],
 )
-def test_refuses_to_start(tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_an_invalid_command_line_is_refused(tmp_path: Path, arguments: list[str], message: str) -> None:
     run = scrapy("serve", "--port", "0", *arguments, keys=tmp_path / "none.sqlite")
     assert run.returncode == 2
-    assert says in run.stderr
+    assert message in run.stderr
     assert "Traceback" not in run.stderr
 
 
-def test_a_busy_port_is_one_sentence(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error_without_a_traceback(tmp_path: Path) -> None:
     with running(tmp_path / "log") as service:
         port = service.url.rpartition(":")[2]
         run = scrapy("serve", "--sandbox", "--port", port, keys=tmp_path / "none.sqlite")

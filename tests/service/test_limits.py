@@ -1,4 +1,4 @@
-"""What a key may ask for: in memory, divided among processes, and shared through Redis."""
+"""Limits of a key: in memory, divided among processes, and shared in Redis."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scrapy.settings import Settings
 
 from crawler.errors import ConcurrencyLimited
 from crawler.service.keys import Holder
-from crawler.service.limits import KeyLimits, Leave
+from crawler.service.limits import KeyLimits, Release
 from tests.service.client import SEARCH, call, many
 from tests.service.conftest import running
 
 HOLDER = Holder("acme", "k1")
 OTHER = Holder("acme", "k2")
-NOWHERE = "redis://127.0.0.1:1"
+UNREACHABLE = "redis://127.0.0.1:1"
 
 
 @asynccontextmanager
@@ -30,40 +30,42 @@ async def limits(**settings: object) -> AsyncIterator[KeyLimits]:
         await limit.close()
 
 
-async def passed(limit: KeyLimits, holder: Holder, calls: int) -> int:
-    """How many of so many calls are within the rate."""
-    standings = [await limit.count(holder) for _ in range(calls)]
-    return sum(standing is None or standing.allowed for standing in standings)
+async def count_allowed(limit: KeyLimits, holder: Holder, calls: int) -> int:
+    """Count calls against the rate limit. Return the number of allowed ones."""
+    statuses = [await limit.count(holder) for _ in range(calls)]
+    return sum(status is None or status.allowed for status in statuses)
 
 
-async def entered(limit: KeyLimits, holder: Holder, calls: int) -> list[Leave]:
-    """What gives back the places of those calls that got one."""
-    leaves = []
+async def acquire(limit: KeyLimits, holder: Holder, calls: int) -> list[Release]:
+    """Acquire a slot for each call until the limit. Return the functions that release them."""
+    releases = []
     for _ in range(calls):
         try:
-            leaves.append(await limit.enter(holder))
+            releases.append(await limit.acquire(holder))
         except ConcurrencyLimited:
             break
-    return leaves
+    return releases
 
 
 @pytest.mark.parametrize(
     ("settings", "holder", "expected"),
     [
         pytest.param({}, HOLDER, 10, id="no limit"),
-        pytest.param({"KEY_RATE": "4/minute"}, HOLDER, 4, id="the default"),
-        pytest.param({"KEY_RATE": "4/minute"}, Holder("a", "k", rate="7/hour"), 7, id="the key's own"),
-        pytest.param({"KEY_RATE": "4/minute", "PROCESSES": 2}, HOLDER, 2, id="a process' part"),
+        pytest.param({"KEY_RATE": "4/minute"}, HOLDER, 4, id="default"),
+        pytest.param({"KEY_RATE": "4/minute"}, Holder("a", "k", rate="7/hour"), 7, id="own limit"),
+        pytest.param({"KEY_RATE": "4/minute", "PROCESSES": 2}, HOLDER, 2, id="share of a process"),
         pytest.param({"KEY_RATE": "4/minute", "PROCESSES": 9}, HOLDER, 1, id="at least one"),
-        pytest.param({"KEY_RATE": "4/minute", "PROCESSES": 2, "REDIS_URL": NOWHERE}, HOLDER, 2, id="Redis away"),
+        pytest.param(
+            {"KEY_RATE": "4/minute", "PROCESSES": 2, "REDIS_URL": UNREACHABLE}, HOLDER, 2, id="Redis unavailable"
+        ),
     ],
 )
-def test_calls_in_a_time(settings: dict[str, object], holder: Holder, expected: int) -> None:
+def test_calls_per_period_are_limited(settings: dict[str, object], holder: Holder, expected: int) -> None:
     async def scenario() -> int:
         async with limits(**settings) as limit:
-            found = await passed(limit, holder, 10)
-            assert await passed(limit, OTHER, 1) == 1, "another key has a window of its own"
-        return found
+            allowed = await count_allowed(limit, holder, 10)
+            assert await count_allowed(limit, OTHER, 1) == 1, "another key has its own window"
+        return allowed
 
     assert asyncio.run(scenario()) == expected
 
@@ -72,49 +74,51 @@ def test_calls_in_a_time(settings: dict[str, object], holder: Holder, expected: 
     ("settings", "holder", "expected"),
     [
         pytest.param({}, HOLDER, 10, id="no limit"),
-        pytest.param({"KEY_CONCURRENCY": 4}, HOLDER, 4, id="the default"),
-        pytest.param({"KEY_CONCURRENCY": 4}, Holder("a", "k", concurrency=7), 7, id="the key's own"),
-        pytest.param({"KEY_CONCURRENCY": 4, "PROCESSES": 2}, HOLDER, 2, id="a process' part"),
-        pytest.param({"KEY_CONCURRENCY": 4, "PROCESSES": 2, "REDIS_URL": NOWHERE}, HOLDER, 2, id="Redis away"),
+        pytest.param({"KEY_CONCURRENCY": 4}, HOLDER, 4, id="default"),
+        pytest.param({"KEY_CONCURRENCY": 4}, Holder("a", "k", concurrency=7), 7, id="own limit"),
+        pytest.param({"KEY_CONCURRENCY": 4, "PROCESSES": 2}, HOLDER, 2, id="share of a process"),
+        pytest.param(
+            {"KEY_CONCURRENCY": 4, "PROCESSES": 2, "REDIS_URL": UNREACHABLE}, HOLDER, 2, id="Redis unavailable"
+        ),
     ],
 )
-def test_calls_at_once(settings: dict[str, object], holder: Holder, expected: int) -> None:
+def test_calls_in_flight_are_limited(settings: dict[str, object], holder: Holder, expected: int) -> None:
     async def scenario() -> int:
         async with limits(**settings) as limit:
-            leaves = await entered(limit, holder, 10)
-            assert len(await entered(limit, OTHER, 1)) == 1, "another key has places of its own"
-            for leave in leaves:
-                leave()
-            assert len(await entered(limit, holder, 10)) == len(leaves), "a place that is given back is free"
-        return len(leaves)
+            releases = await acquire(limit, holder, 10)
+            assert len(await acquire(limit, OTHER, 1)) == 1, "another key has its own slots"
+            for release in releases:
+                release()
+            assert len(await acquire(limit, holder, 10)) == len(releases), "released slots are free"
+        return len(releases)
 
     assert asyncio.run(scenario()) == expected
 
 
-def test_processes_share_a_rate_through_redis(redis_url: str) -> None:
+def test_processes_share_a_rate_in_redis(redis_url: str) -> None:
     async def scenario() -> int:
         shared = {"KEY_RATE": "10/minute", "PROCESSES": 2, "REDIS_URL": redis_url}
         async with limits(**shared) as one, limits(**shared) as two:
-            return await passed(one, HOLDER, 3) + await passed(two, HOLDER, 20)
+            return await count_allowed(one, HOLDER, 3) + await count_allowed(two, HOLDER, 20)
 
     assert asyncio.run(scenario()) == 10
 
 
-def test_processes_share_places_through_redis(redis_url: str) -> None:
+def test_processes_share_the_concurrency_in_redis(redis_url: str) -> None:
     async def scenario() -> tuple[int, int, int]:
         shared = {"KEY_CONCURRENCY": 4, "PROCESSES": 2, "REDIS_URL": redis_url}
         async with limits(**shared) as one, limits(**shared) as two:
-            first = await entered(one, HOLDER, 3)
-            second = await entered(two, HOLDER, 3)
-            for leave in first:
-                leave()
+            first = await acquire(one, HOLDER, 3)
+            second = await acquire(two, HOLDER, 3)
+            for release in first:
+                release()
             await asyncio.sleep(0.05)
-            return len(first), len(second), len(await entered(two, HOLDER, 10))
+            return len(first), len(second), len(await acquire(two, HOLDER, 10))
 
     assert asyncio.run(scenario()) == (3, 1, 3)
 
 
-def test_the_answers_say_where_the_key_stands(tmp_path: Path) -> None:
+def test_responses_have_the_state_of_the_rate_limit(tmp_path: Path) -> None:
     with running(tmp_path / "log", "KEY_RATE=2/minute") as service:
         replies = [call(service.url, SEARCH, {"query": "mustard"}) for _ in range(3)]
     assert [reply.code for reply in replies] == ["OK", "OK", "RATE_LIMITED"]
@@ -127,9 +131,9 @@ def test_the_answers_say_where_the_key_stands(tmp_path: Path) -> None:
     assert 0 < refused.body["error"]["retry_after"] <= 60
 
 
-def test_a_key_with_too_many_calls_in_flight(tmp_path: Path) -> None:
+def test_too_many_calls_in_flight_of_a_key_are_refused(tmp_path: Path) -> None:
     with running(tmp_path / "log", "KEY_CONCURRENCY=2") as service:
         replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow"})] * 6))
         codes = sorted(reply.code for reply in replies)
         assert codes == ["CONCURRENCY_LIMITED"] * 4 + ["OK"] * 2
-        assert call(service.url, SEARCH, {"query": "mustard"}).code == "OK", "the places are free again"
+        assert call(service.url, SEARCH, {"query": "mustard"}).code == "OK", "the slots are free again"

@@ -1,4 +1,4 @@
-"""What the service tells Prometheus of itself, and that its dashboard asks for nothing else."""
+"""The Prometheus metrics of the service, and the dashboard that uses them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scrapy.utils.test import get_crawler
 
 from crawler.platforms.retail.schema import Listing
 from crawler.registry import scrapers, spiders
-from crawler.service.fill_rates import fill_rates
+from crawler.service.fill_rates import optional_values
 from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import ROOT, Service, running
@@ -28,12 +28,12 @@ RETAIL = "retail-category-v4"
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that nobody else calls."""
+    """A service without calls of other tests."""
     with running(tmp_path_factory.mktemp("metrics") / "log") as started:
         yield started
 
 
-def test_calls_are_counted_as_they_ended(fresh: Service) -> None:
+def test_calls_are_counted_by_code(fresh: Service) -> None:
     for params in ({"cat_id": "976759"}, {"cat_id": "3944"}, {"cat_id": "424242"}, {}, {"cat_id": 1}):
         call(fresh.url, CATEGORY, params)
     call(fresh.url, CATEGORY, {"cat_id": "976759"}, headers={**HEADERS, "X-API-Key": "wrong"})
@@ -62,7 +62,7 @@ def test_calls_are_counted_as_they_ended(fresh: Service) -> None:
     assert becomes(fresh.url, 1, "crawler_retries_total", platform="retail")
 
 
-def test_states_are_seen_while_they_last(tmp_path: Path) -> None:
+def test_gauges_show_the_current_state(tmp_path: Path) -> None:
     with running(tmp_path / "log", "BREAKER_THRESHOLD=1", "TARGETS_IN_FLIGHT=256") as service:
         assert becomes(service.url, 0, "crawler_breaker_open", platform="retail")
         body = {"query": "hang"}
@@ -101,7 +101,7 @@ def test_the_dashboard_uses_only_series_that_exist(fresh: Service) -> None:
             assert labels <= {"le"}.union(*(families[name] for name in used)), panel["title"]
 
 
-def test_every_series_of_ours_is_on_the_dashboard(fresh: Service) -> None:
+def test_every_series_of_the_project_is_on_the_dashboard(fresh: Service) -> None:
     shown = {
         name
         for panel in DASHBOARD["panels"]
@@ -111,7 +111,7 @@ def test_every_series_of_ours_is_on_the_dashboard(fresh: Service) -> None:
     assert {name for name, _ in samples(fresh.url) if name.startswith("crawler_")} == shown
 
 
-def test_workers_of_a_host_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_services_of_a_host_expose_their_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(shared))
@@ -125,14 +125,14 @@ def test_workers_of_a_host_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert becomes(service.url, 0, "crawler_calls_in_flight", platform="retail")
 
 
-def test_workers_behind_one_port_answer_for_all(tmp_path: Path) -> None:
+def test_workers_behind_one_port_expose_their_sums(tmp_path: Path) -> None:
     with running(tmp_path / "log", workers=2) as service:
         for _ in range(6):
             assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
         for _ in range(4):
             assert value(service.url, "crawler_calls_total", scraper=RETAIL, code="OK") == 6
         report = call(service.url, "/v1/usage", method="GET").body
-        for _ in range(30):  # each worker writes its own once a second
+        for _ in range(30):  # each worker writes its counts once a second
             if report["calls"] == 6:
                 break
             time.sleep(0.1)
@@ -140,12 +140,12 @@ def test_workers_behind_one_port_answer_for_all(tmp_path: Path) -> None:
         assert report["billable"] == 6
 
 
-def test_empty_values_are_told_from_others() -> None:
+def test_empty_and_filled_values_are_distinguished() -> None:
     rows = [
         {"item_id": "1", "flag": "", "badges": [], "price": {"current_price": None}, "seller": {"id": "s"}},
         {"item_id": "2", "flag": "x", "badges": ["a"], "price": {"current_price": 0}},
     ]
-    found = list(fill_rates(Listing, {"cat_id": "1", "products": rows, "heading": "", "total_results": 0}))
+    found = list(optional_values(Listing, {"cat_id": "1", "products": rows, "heading": "", "total_results": 0}))
     assert ("heading", True) in found
     assert ("total_results", False) in found
     assert found.count(("products.price.current_price", True)) == 1
@@ -155,21 +155,21 @@ def test_empty_values_are_told_from_others() -> None:
     assert "cat_id" not in {path for path, _ in found}
 
 
-def test_what_a_crawler_counts_is_passed_on_once() -> None:
-    """Of browser pages there is no spider here: any crawler's statistics will do."""
+def test_crawler_stats_are_added_to_the_counters_once() -> None:
+    """The stats of browser pages are set by hand, since the spider of this test opens none."""
     crawler = get_crawler(spiders()["retail"])
     crawler.stats = MemoryStatsCollector(crawler)
     metrics = CrawlerMetrics(crawler)
     opened = PAGES_OPENED.labels("retail")
-    before = _now(opened)
+    before = _value(opened)
     crawler.stats.inc_value("browser/pages", 3)
     crawler.stats.inc_value("browser/pages/open", 2)
     metrics.collect()
     metrics.collect()
-    assert _now(opened) - before == 3
+    assert _value(opened) - before == 3
     assert metrics.pages == 2
 
 
-def _now(counter: Counter) -> float:
-    """A counter's value."""
+def _value(counter: Counter) -> float:
+    """Return the value of a counter."""
     return next(sample.value for metric in counter.collect() for sample in metric.samples)

@@ -1,4 +1,4 @@
-"""One fetch for many calls: idempotent replays, the response cache, shared flights. Each is billed once."""
+"""One fetch for several calls: idempotent replays, the response cache, shared fetches. Each is billed once."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.service.metrics_of import value
 RETAIL = "retail-category-v4"
 
 
-def keyed(key: str, **followups: str) -> dict[str, str]:
-    return {**HEADERS, "Idempotency-Key": key, **followups}
+def keyed(key: str) -> dict[str, str]:
+    return {**HEADERS, "Idempotency-Key": key}
 
 
 def fetched(service: Service, scraper: str, code: str = "OK") -> float:
-    """How many targets of a scraper the crawlers have settled."""
+    """Return the number of completed targets of a scraper."""
     return value(service.url, "crawler_outcomes_total", scraper=scraper, code=code)
 
 
@@ -52,7 +52,7 @@ def caching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 # Over HTTP
 
 
-def test_a_replay_is_the_first_answer_again(caching: Service) -> None:
+def test_a_replay_returns_the_first_response(caching: Service) -> None:
     before, cost = fetched(caching, RETAIL), billed(caching)
     first = call(caching.url, CATEGORY, {"cat_id": "976759"}, headers=keyed("replay"))
     again = call(caching.url, CATEGORY, {"cat_id": "976759", "page": 1}, headers=keyed("replay"))
@@ -70,7 +70,7 @@ def test_a_replay_is_the_first_answer_again(caching: Service) -> None:
     assert elsewhere.code == "IDEMPOTENCY_MISMATCH"
 
 
-def test_a_call_that_runs_is_not_made_again(caching: Service) -> None:
+def test_a_repeated_call_does_not_run_twice_at_a_time(caching: Service) -> None:
     replies: list[Reply] = []
 
     def first() -> None:
@@ -83,13 +83,13 @@ def test_a_call_that_runs_is_not_made_again(caching: Service) -> None:
     second = call(caching.url, SEARCH, {"query": "slow", "page": 7}, headers=keyed("running"))
     running_call.join()
     assert replies[0].code == "OK"
-    # The platform is slow for half a second; where this machine was slower still, the first call was over.
+    # The platform responds after half a second. On a slow machine, the first call may already be completed.
     assert second.code == "IDEMPOTENCY_IN_PROGRESS" or second.headers["idempotent-replayed"] == "true"
     if second.status == 409:
         assert int(second.headers["retry-after"]) >= 1
 
 
-def test_a_failure_frees_its_key(caching: Service) -> None:
+def test_a_failure_releases_its_key(caching: Service) -> None:
     before = fetched(caching, "retail-search-v4", "UPSTREAM_BLOCKED")
     for _ in range(2):
         reply = call(caching.url, SEARCH, {"query": "forbidden"}, headers=keyed("failing"))
@@ -98,7 +98,7 @@ def test_a_failure_frees_its_key(caching: Service) -> None:
     assert call(caching.url, SEARCH, {"query": "mustard"}, headers=keyed("failing")).code == "OK"
 
 
-def test_a_replay_survives_the_process(tmp_path: Path) -> None:
+def test_a_replay_survives_a_killed_process(tmp_path: Path) -> None:
     with running(tmp_path / "log") as service:
         first = call(service.url, CATEGORY, {"cat_id": "976759"}, headers=keyed("kept"))
         service.process.send_signal(signal.SIGKILL)
@@ -108,7 +108,7 @@ def test_a_replay_survives_the_process(tmp_path: Path) -> None:
         assert again.body["data"] == first.body["data"]
 
 
-def test_a_kept_answer_is_served_again(caching: Service) -> None:
+def test_a_cached_record_is_served_again(caching: Service) -> None:
     before, cost = fetched(caching, "retail-search-v4"), billed(caching)
     params = {"query": "honey"}
     miss, hit = (call(caching.url, SEARCH, params) for _ in range(2))
@@ -124,21 +124,21 @@ def test_a_kept_answer_is_served_again(caching: Service) -> None:
     assert billed(caching) - cost == 2
 
 
-def test_failures_are_not_kept(caching: Service) -> None:
+def test_failures_are_not_cached(caching: Service) -> None:
     before = fetched(caching, "retail-search-v4", "UPSTREAM_BLOCKED")
     for _ in range(2):
         assert call(caching.url, SEARCH, {"query": "challenge"}).code == "UPSTREAM_BLOCKED"
     assert fetched(caching, "retail-search-v4", "UPSTREAM_BLOCKED") - before == 2
 
 
-def test_a_scraper_that_is_not_cached_says_nothing_of_it(caching: Service) -> None:
+def test_responses_of_uncached_scrapers_have_no_cache_headers(caching: Service) -> None:
     for _ in range(2):
         reply = call(caching.url, CATEGORY, {"cat_id": "976759"})
         assert "x-cache" not in reply.headers
         assert reply.body["meta"]["billable"] is True
 
 
-def test_fifty_equal_calls_are_one_fetch(caching: Service) -> None:
+def test_fifty_equal_calls_share_one_fetch(caching: Service) -> None:
     before, cost = fetched(caching, "retail-search-v4"), billed(caching)
     replies = asyncio.run(many(caching.url, [(SEARCH, {"query": "slow", "page": 3})] * 50))
     assert {reply.code for reply in replies} == {"OK"}
@@ -149,24 +149,24 @@ def test_fifty_equal_calls_are_one_fetch(caching: Service) -> None:
     assert billed(caching) - cost == 1
 
 
-# The cache by itself
+# The cache without a service
 
 
 class Platform:
-    """Answers after a while, or never; counts."""
+    """A fetch function that waits for an event, and counts its calls."""
 
     def __init__(self, *, fails: bool = False) -> None:
-        self.asked = 0
-        self.given_up = 0
+        self.fetches = 0
+        self.cancelled = 0
         self.fails = fails
-        self.answer = asyncio.Event()
+        self.respond = asyncio.Event()
 
     async def fetch(self, target: Target) -> dict[str, Any]:
-        self.asked += 1
+        self.fetches += 1
         try:
-            await self.answer.wait()
+            await self.respond.wait()
         except asyncio.CancelledError:
-            self.given_up += 1
+            self.cancelled += 1
             raise
         if self.fails:
             raise TargetNotFound("gone")
@@ -180,67 +180,67 @@ def target(cat_id: str = "1", *, wait: float = 5.0, key: str = "t") -> Target:
 
 
 def cache_of(platform: Platform, *, ttl: float = 60, max_bytes: int = 100_000) -> Cache:
-    return Cache(platform.fetch, {RETAIL: ttl}, max_bytes, longest=120)
+    return Cache(platform.fetch, {RETAIL: ttl}, max_bytes, max_wait=120)
 
 
-async def settle() -> None:
-    """Lets every task run until it waits."""
+async def run_tasks() -> None:
+    """Let every task run until it waits."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
-async def test_a_flight_lives_while_anyone_waits() -> None:
+async def test_a_shared_fetch_continues_while_a_call_waits() -> None:
     platform = Platform()
     cache = cache_of(platform)
     calls = [asyncio.ensure_future(cache.served(target(), None)) for _ in range(3)]
-    await settle()
+    await run_tasks()
     calls[0].cancel()
-    await settle()
-    platform.answer.set()
+    await run_tasks()
+    platform.respond.set()
     served = await asyncio.gather(*calls[1:])
-    assert platform.asked == 1
+    assert platform.fetches == 1
     assert sorted(each.billable for each in served) == [False, True]
 
 
-async def test_a_flight_that_nobody_waits_for_is_given_up() -> None:
+async def test_a_shared_fetch_without_waiting_calls_is_cancelled() -> None:
     platform = Platform()
     cache = cache_of(platform)
     calls = [asyncio.ensure_future(cache.served(target(), None)) for _ in range(3)]
-    await settle()
+    await run_tasks()
     for each in calls:
         each.cancel()
-    await settle()
-    assert (platform.asked, platform.given_up) == (1, 1)
-    platform.answer.set()
+    await run_tasks()
+    assert (platform.fetches, platform.cancelled) == (1, 1)
+    platform.respond.set()
     assert (await cache.served(target(), None)).billable
-    assert platform.asked == 2
+    assert platform.fetches == 2
 
 
-async def test_who_joins_keeps_their_own_deadline() -> None:
+async def test_a_call_that_joins_a_fetch_keeps_its_own_deadline() -> None:
     platform = Platform()
     cache = cache_of(platform)
-    patient = asyncio.ensure_future(cache.served(target(wait=5), None))
+    with_more_time = asyncio.ensure_future(cache.served(target(wait=5), None))
     with pytest.raises(UpstreamTimeout):
         await cache.served(target(wait=0.01), None)
-    platform.answer.set()
-    assert (await patient).billable
+    platform.respond.set()
+    assert (await with_more_time).billable
 
 
-async def test_a_failure_is_everybodys_and_the_next_call_asks_again() -> None:
+async def test_a_failed_fetch_fails_all_calls_and_the_next_call_fetches_again() -> None:
     platform = Platform(fails=True)
     cache = cache_of(platform)
     calls = [asyncio.ensure_future(cache.served(target(), None)) for _ in range(3)]
-    await settle()
-    platform.answer.set()
+    await run_tasks()
+    platform.respond.set()
     assert [type(each) for each in await asyncio.gather(*calls, return_exceptions=True)] == [TargetNotFound] * 3
     with pytest.raises(TargetNotFound):
         await cache.served(target(), None)
-    assert platform.asked == 2
+    assert platform.fetches == 2
 
 
-async def test_kept_answers_grow_old_and_few() -> None:
+async def test_cached_records_expire_and_are_limited_in_size() -> None:
     platform = Platform()
-    platform.answer.set()
+    platform.respond.set()
     cache = cache_of(platform, ttl=0.02, max_bytes=3_000)
     await cache.served(target(), None)
     await asyncio.sleep(0.03)
@@ -248,66 +248,66 @@ async def test_kept_answers_grow_old_and_few() -> None:
     cache = cache_of(platform, max_bytes=3_000)
     for number in range(20):
         await cache.served(target(str(number)), None)
-    asked = platform.asked
+    before = platform.fetches
     assert (await cache.served(target("19"), None)).headers["X-Cache"] == "HIT"
     assert (await cache.served(target("0"), None)).headers["X-Cache"] == "MISS"
-    assert platform.asked == asked + 1
+    assert platform.fetches == before + 1
 
 
-# Keys by themselves
+# Idempotency keys without a service
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
-    where = str(tmp_path / "store.sqlite3") if request.param == "sqlite" else request.getfixturevalue("postgresql")
-    opened = Store(where, idempotency.SCHEMA)
-    opened.transact_here(lambda session: session.run("DELETE FROM idempotency"))
+    location = str(tmp_path / "store.sqlite3") if request.param == "sqlite" else request.getfixturevalue("postgresql")
+    opened = Store(location, idempotency.SCHEMA)
+    opened.transact_sync(lambda session: session.run("DELETE FROM idempotency"))
     yield opened
     asyncio.run(opened.close())
 
 
-async def test_keys_are_each_clients_own(store: Store) -> None:
+async def test_clients_have_separate_keys(store: Store) -> None:
     once = Idempotency(store, ttl=60)
-    made = []
+    runs = []
 
     async def serve() -> Served:
-        made.append(1)
-        return Served({"n": len(made)})
+        runs.append(1)
+        return Served({"n": len(runs)})
 
     for client in ("one", "other", "one"):
         await once.once("k", client, target(), serve)
-    assert len(made) == 2
+    assert len(runs) == 2
 
 
-async def test_a_call_without_a_key_is_always_made(store: Store) -> None:
-    made = []
+async def test_calls_without_a_key_always_run(store: Store) -> None:
+    runs = []
 
     async def serve() -> Served:
-        made.append(1)
+        runs.append(1)
         return Served({})
 
     for _ in range(2):
         await Idempotency(store, ttl=60).once(None, "one", target(), serve)
-    assert len(made) == 2
+    assert len(runs) == 2
 
 
-async def test_of_calls_at_the_same_time_one_is_made(store: Store) -> None:
+async def test_only_one_of_simultaneous_calls_runs(store: Store) -> None:
     once = Idempotency(store, ttl=60)
-    made = []
+    runs = []
 
     async def serve() -> Served:
-        made.append(1)
+        runs.append(1)
         await asyncio.sleep(0.05)
         return Served({})
 
     calls = [once.once("k", "one", target(key=f"t{n}"), serve) for n in range(20)]
-    ended = await asyncio.gather(*calls, return_exceptions=True)
-    assert len(made) == 1
-    assert sum(isinstance(each, Served) for each in ended) == 1
-    assert sum(isinstance(each, IdempotencyInProgress) for each in ended) == 19
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert len(runs) == 1
+    assert sum(isinstance(each, Served) for each in results) == 1
+    assert sum(isinstance(each, IdempotencyInProgress) for each in results) == 19
 
 
-async def test_a_caller_who_leaves_frees_the_key(store: Store) -> None:
+async def test_a_cancelled_call_releases_its_key(store: Store) -> None:
     once = Idempotency(store, ttl=60)
     started = asyncio.Event()
 
@@ -319,15 +319,15 @@ async def test_a_caller_who_leaves_frees_the_key(store: Store) -> None:
     async def serve() -> Served:
         return Served({})
 
-    leaving = asyncio.ensure_future(once.once("k", "one", target(), never))
+    cancelled = asyncio.ensure_future(once.once("k", "one", target(), never))
     await started.wait()
-    leaving.cancel()
+    cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await leaving
+        await cancelled
     assert (await once.once("k", "one", target(), serve)).billable
 
 
-async def test_a_key_is_forgotten_in_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_expires(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     async def serve() -> Served:
         return Served({})
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: complete, valid, and true of a running service."""
+"""The OpenAPI document: complete, valid, and consistent with a running service."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,27 @@ from openapi_spec_validator import validate
 
 from crawler.errors import MethodNotAllowed, ScraperNotFound, documented
 from crawler.registry import scrapers
-from crawler.service.openapi import about, document
+from crawler.service.openapi import describe_error, document
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service
 
 DOCUMENT = document()
 
 
-def test_it_is_valid() -> None:
+def test_the_document_is_valid() -> None:
     validate(DOCUMENT)
 
 
-def test_it_is_what_the_service_serves(service: Service) -> None:
+def test_the_service_serves_the_document(service: Service) -> None:
     assert call(service.url, "/openapi.json", method="GET", headers={}).body == DOCUMENT
 
 
-def test_it_has_every_scraper_by_each_of_its_names() -> None:
+def test_the_document_has_the_version_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert DOCUMENT["info"]["version"] == project["version"]
+
+
+def test_the_document_has_every_scraper_under_each_of_its_names() -> None:
     paths = {path.rpartition("/")[2] for path in DOCUMENT["paths"] if path.startswith("/v1/scrapers/")}
     assert paths == set(scrapers())
     for name, scraper in scrapers().items():
@@ -42,13 +48,13 @@ def test_it_has_every_scraper_by_each_of_its_names() -> None:
         validator(body["schema"]).validate(scraper.example)
 
 
-def test_operations_have_names_of_their_own() -> None:
+def test_operation_ids_are_unique() -> None:
     names = [one["operationId"] for path in DOCUMENT["paths"].values() for one in path.values()]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("name", sorted(scrapers()))
-def test_every_error_is_in_every_scraper_under_its_status(name: str) -> None:
+def test_every_scraper_has_every_error_under_its_status(name: str) -> None:
     responses = DOCUMENT["paths"][f"/v1/scrapers/{name}"]["post"]["responses"]
     for error in documented():
         if error not in {ScraperNotFound, MethodNotAllowed}:
@@ -60,22 +66,22 @@ def test_every_error_is_in_every_scraper_under_its_status(name: str) -> None:
 
 def test_every_field_is_described() -> None:
     for name, schema in DOCUMENT["components"]["schemas"].items():
-        bare = [field for field, part in schema.get("properties", {}).items() if not described(part)]
-        assert not bare, f"{name}: {bare}"
+        undescribed = [field for field, part in schema.get("properties", {}).items() if not is_described(part)]
+        assert not undescribed, f"{name}: {undescribed}"
 
 
-def described(part: dict[str, Any]) -> bool:
-    """Whether a field has a description of its own, or of the model that it holds."""
+def is_described(part: dict[str, Any]) -> bool:
+    """Whether a field, or the model of its value, has a description."""
     return "description" in part or "description" in resolved(part)
 
 
-def test_errors_are_explained_in_a_sentence() -> None:
+def test_every_error_is_described_in_a_sentence() -> None:
     for error in documented():
-        assert re.fullmatch(r"(When|For|Without) .+\.", about(error)), about(error)
+        assert re.fullmatch(r"(When|For|Without) .+\.", describe_error(error)), describe_error(error)
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """A part of the document, or what it refers to."""
+    """Return a part of the document, or the part that it refers to."""
     if "$ref" not in part:
         return part
     found: Any = DOCUMENT
@@ -86,7 +92,7 @@ def resolved(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def validator(schema: dict[str, Any]) -> OAS31Validator:
-    """A validator of one schema of the document."""
+    """Return a validator for one schema of the document."""
     return OAS31Validator({**schema, "components": DOCUMENT["components"]})
 
 
@@ -94,7 +100,7 @@ def validator(schema: dict[str, Any]) -> OAS31Validator:
     ("examples", "at_least"),
     [pytest.param(8, 30, id="a few"), pytest.param(3_000, 5_000, id="thousands", marks=pytest.mark.soak)],
 )
-def test_the_service_does_what_it_says(service: Service, tmp_path: Path, examples: int, at_least: int) -> None:
+def test_the_service_matches_its_document(service: Service, tmp_path: Path, examples: int, at_least: int) -> None:
     config = str(Path(__file__).with_name("schemathesis.toml"))
     run = subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""The professional scraper behind the endpoint: the data of a crawl and of ``extract``; 999 closes the platform."""
+"""The professional scraper in the endpoint: same data as ``crawl`` and ``extract``; 999 opens the circuit breaker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROFILE = "/v1/scrapers/professional-profile"
 SITE = "https://www.linkedin.com/in/"
 
 
-def test_endpoint_crawl_and_extract_agree(service: Service, tmp_path: Path) -> None:
+def test_endpoint_crawl_and_extract_return_the_same_data(service: Service, tmp_path: Path) -> None:
     urls = {slug: SITE + quote(slug) for slug in ("mara-lindqvist", "masked-linked", "נועה-בן-עמי")}
     targets = tmp_path / "targets.jsonl"
     targets.write_text("\n".join(json.dumps({"id": slug, "url": url}) for slug, url in urls.items()))
@@ -36,7 +36,7 @@ def test_endpoint_crawl_and_extract_agree(service: Service, tmp_path: Path) -> N
     assert json.dumps(json.loads(done.stdout)) == crawled[slug]
 
 
-def test_a_url_of_another_kind_names_what_is_accepted(service: Service) -> None:
+def test_a_url_of_another_kind_is_refused_with_the_accepted_form(service: Service) -> None:
     reply = call(service.url, PROFILE, {"url": "https://www.linkedin.com/company/x"})
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert "/in/<name>" in reply.body["error"]["details"][0]["msg"]
@@ -52,4 +52,4 @@ def test_one_999_opens_the_circuit_breaker_for_an_hour(tmp_path: Path) -> None:
         assert (closed.status, closed.code) == (503, "CIRCUIT_OPEN")
         assert closed.body["error"]["retry_after"] > 3_500
         other = call(service.url, "/v1/scrapers/retail-category-v4", {"cat_id": "976759"})
-        assert other.status == 200, "other platforms go on"
+        assert other.status == 200, "other platforms are not affected"

@@ -1,4 +1,4 @@
-"""The endpoint's connections to a platform that does not answer: never more than its budget, never after a deadline."""
+"""Connections to an unresponsive platform: not more than its budget, and not after a deadline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLIENTS = 200
 
 
 def settings(tmp_path: Path, platform: HangingPlatform) -> tuple[str, ...]:
-    """An endpoint in front of the platform, whose downloads have no limit but their targets' deadlines."""
+    """Settings of an endpoint for the platform. Only the deadlines of targets limit its downloads."""
     return (
         f"KEYS_FILE={tmp_path / 'keys.sqlite3'}",
         f"PLATFORM_ORIGINS={json.dumps({'retail': platform.origin})}",
@@ -38,25 +38,27 @@ def test_a_deadline_closes_the_upstream_connection(tmp_path: Path) -> None:
         platform.wait_until(lambda seen: seen.open_connections == 0)
 
 
-def test_clients_that_go_away_open_no_connections_beyond_the_budget(tmp_path: Path) -> None:
+def test_disconnected_clients_cause_no_connections_beyond_the_budget(tmp_path: Path) -> None:
     key = KeyStore(tmp_path / "keys.sqlite3").create("acme")
     with (
         hanging_platform() as platform,
         running(tmp_path / "log", *settings(tmp_path, platform), sandbox=False) as service,
     ):
-        clients = [go(service.url, key, "hang" if number % 2 else "mustard", number) for number in range(CLIENTS)]
+        clients = [
+            send_call(service.url, key, "hang" if number % 2 else "mustard", number) for number in range(CLIENTS)
+        ]
         platform.wait_until(lambda seen: seen.unanswered == BUDGET)
         for client in clients:
             client.close()
         platform.wait_until(lambda seen: seen.unanswered == 0)
         headers = {**HEADERS, "X-API-Key": key, "Prefer": "wait=60"}
-        for number in range(2 * BUDGET):  # every slot is free again
+        for number in range(2 * BUDGET):  # every download slot is free again
             assert call(service.url, SEARCH, {"query": f"honey {number}"}, headers=headers, timeout=90).code == "OK"
         assert platform.most_connections <= BUDGET
 
 
-def go(url: str, key: str, query: str, number: int) -> socket.socket:
-    """A client that sends a call, and does not wait for its answer."""
+def send_call(url: str, key: str, query: str, number: int) -> socket.socket:
+    """Send a call without waiting for the response. Return the connection."""
     parts = urlsplit(url)
     body = json.dumps({"query": f"{query} {number}"}).encode()
     client = socket.create_connection((parts.hostname, parts.port))

@@ -1,4 +1,4 @@
-"""What is counted is what was called: also across a kill -9, also by the command line."""
+"""Usage equals the calls, also after a kill -9, over HTTP and on the command line."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ from tests.service.conftest import ROOT, Service, running
 
 TODAY = datetime.now(UTC).date()
 TARGETS = ("976759", "3944", "424242", "none")
-"""Two that there are, one that there is not, one that is no id."""
-AT_ONCE = 20
-LAST = 1.0
-"""Seconds before a kill of which nothing needs to be known."""
+"""Two existing categories, a missing one and a malformed id."""
+CLIENTS = 20
+UNWRITTEN_SECONDS = 1.0
+"""Seconds before a kill whose calls may be lost."""
 
 
 @dataclass
-class Answered:
-    """What a caller saw: the moment and the code of each answer."""
+class Responses:
+    """The time and the code of each response."""
 
-    seen: list[tuple[float, str]] = field(default_factory=list)
+    received: list[tuple[float, str]] = field(default_factory=list)
     sent: int = 0
     enough: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there are enough."""
+    """Set after ``enough`` responses."""
 
     def until(self, moment: float) -> Counter[str]:
-        return Counter(code for when, code in self.seen if when <= moment)
+        return Counter(code for when, code in self.received if when <= moment)
 
 
-async def calling(url: str, size: int, answered: Answered) -> None:
-    """So many calls; those that the service does not live to answer are only sent."""
-    left = iter(range(size))
+async def make_calls(url: str, size: int, responses: Responses) -> None:
+    """Make calls. Calls without a response, because the service was killed, count as sent only."""
+    numbers = iter(range(size))
 
-    async def one_after_another(session: aiohttp.ClientSession) -> None:
-        for number in left:
-            answered.sent += 1
+    async def client(session: aiohttp.ClientSession) -> None:
+        for number in numbers:
+            responses.sent += 1
             try:
                 async with session.post(url + CATEGORY, json={"cat_id": TARGETS[number % 4]}) as response:
                     body = await response.json()
             except aiohttp.ClientError:
                 return
-            answered.seen.append((time.monotonic(), body["status"]["code"]))
-            if len(answered.seen) == answered.enough:
-                answered.reached.set()
+            responses.received.append((time.monotonic(), body["status"]["code"]))
+            if len(responses.received) == responses.enough:
+                responses.reached.set()
 
     async with aiohttp.ClientSession(headers=HEADERS) as session:
-        await asyncio.gather(*(one_after_another(session) for _ in range(AT_ONCE)))
+        await asyncio.gather(*(client(session) for _ in range(CLIENTS)))
 
 
 def counted(service: Service) -> Counter[str]:
@@ -79,12 +79,12 @@ def counted(service: Service) -> Counter[str]:
 @pytest.mark.parametrize(
     "size", [pytest.param(300, id="300 calls"), pytest.param(10_000, id="10,000 calls", marks=pytest.mark.soak)]
 )
-def test_usage_equals_the_calls_over_a_kill(tmp_path: Path, size: int) -> None:
-    answered = Answered(enough=size // 3)
+def test_usage_equals_the_calls_after_a_kill(tmp_path: Path, size: int) -> None:
+    responses = Responses(enough=size // 3)
 
     async def killed_in_the_middle(service: Service) -> float:
-        calls = asyncio.ensure_future(calling(service.url, size // 2, answered))
-        await answered.reached.wait()
+        calls = asyncio.ensure_future(make_calls(service.url, size // 2, responses))
+        await responses.reached.wait()
         service.process.send_signal(signal.SIGKILL)
         moment = time.monotonic()
         await calls
@@ -93,36 +93,36 @@ def test_usage_equals_the_calls_over_a_kill(tmp_path: Path, size: int) -> None:
     with running(tmp_path / "log") as service:
         moment = asyncio.run(killed_in_the_middle(service))
     with running(tmp_path / "log") as service:
-        kept = counted(service)
-        known, sent = answered.until(moment - LAST), answered.sent
-        assert known <= kept, f"{known - kept} of those answered a second before the kill are not counted"
-        assert kept.total() <= sent
-        rest = Answered()
-        asyncio.run(calling(service.url, size - sent, rest))
-        assert counted(service) - kept == rest.until(time.monotonic())
-        assert len(rest.seen) == size - sent
+        counts = counted(service)
+        expected, sent = responses.until(moment - UNWRITTEN_SECONDS), responses.sent
+        assert expected <= counts, f"{expected - counts} were answered a second before the kill, but not counted"
+        assert counts.total() <= sent
+        rest = Responses()
+        asyncio.run(make_calls(service.url, size - sent, rest))
+        assert counted(service) - counts == rest.until(time.monotonic())
+        assert len(rest.received) == size - sent
 
 
-def test_usage_is_the_keys_own_and_by_day(tmp_path: Path) -> None:
+def test_usage_is_reported_by_client_and_day(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)
     columns = ("client", "scraper", "day", "code", "calls", "billable")
     row = f"INSERT INTO usage ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"  # noqa: S608  # constants
     days = [(0, "OK", 5), (0, "TARGET_NOT_FOUND", 2), (1, "OK", 7), (30, "OK", 11), (31, "OK", 13)]
     rows = [("sandbox", "a", _ago(n), code, calls, calls * (code == "OK")) for n, code, calls in days]
     rows += [("other", "a", _ago(0), "OK", 1000, 1000)]
-    store.transact_here(
+    store.transact_sync(
         lambda session: [session.run(row, **dict(zip(columns, values, strict=True))) for values in rows]
     )
     asyncio.run(store.close())
     with running(tmp_path / "log") as service:
 
-        def asked(query: str = "") -> dict[str, Any]:
+        def report(query: str = "") -> dict[str, Any]:
             reply = call(service.url, f"/v1/usage{query}", method="GET")
             assert reply.status == 200
             body: dict[str, Any] = reply.body
             return body
 
-        default = asked()
+        default = report()
         assert (default["client_id"], default["calls"], default["billable"]) == ("sandbox", 25, 23)
         assert (default["from"], default["to"]) == (_ago(30), _ago(0))
         assert default["usage"][0] == {
@@ -132,9 +132,9 @@ def test_usage_is_the_keys_own_and_by_day(tmp_path: Path) -> None:
             "billable": 5,
             "outcomes": {"OK": 5, "TARGET_NOT_FOUND": 2},
         }
-        assert asked(f"?from={_ago(31)}")["calls"] == 38
-        assert asked(f"?from={_ago(31)}&to={_ago(1)}")["calls"] == 31
-        assert asked("?from=0001-01-01&to=0001-01-02")["usage"] == []
+        assert report(f"?from={_ago(31)}")["calls"] == 38
+        assert report(f"?from={_ago(31)}&to={_ago(1)}")["calls"] == 31
+        assert report("?from=0001-01-01&to=0001-01-02")["usage"] == []
         for query in (
             "?from=2026-02-30",
             "?from=20260101",
@@ -147,7 +147,7 @@ def test_usage_is_the_keys_own_and_by_day(tmp_path: Path) -> None:
         assert call(service.url, "/v1/usage", method="GET", headers={}).code == "MISSING_API_KEY"
 
 
-def test_a_service_that_ends_has_written_all(tmp_path: Path) -> None:
+def test_a_stopped_service_has_written_all_usage(tmp_path: Path) -> None:
     async def ended_in_the_middle(service: Service) -> list[str]:
         slow = asyncio.ensure_future(many(service.url, [(SEARCH, {"query": "slow", "page": n}) for n in range(1, 6)]))
         await asyncio.sleep(0.25)
@@ -161,7 +161,7 @@ def test_a_service_that_ends_has_written_all(tmp_path: Path) -> None:
         assert counted(service) == Counter(codes)
 
 
-def test_calls_of_unknown_keys_are_nobodys(tmp_path: Path) -> None:
+def test_calls_of_unknown_keys_are_not_counted(tmp_path: Path) -> None:
     with running(tmp_path / "log") as service:
         call(service.url, CATEGORY, {}, headers={**HEADERS, "X-API-Key": "wrong"})
         call(service.url, "/v1/scrapers/none", {})
@@ -172,7 +172,7 @@ def _ago(days: int) -> str:
     return (TODAY - timedelta(days=days)).isoformat()
 
 
-def test_the_command_prints_everybodys(tmp_path: Path) -> None:
+def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
     file = tmp_path / "service.sqlite3"
     store = Store(str(file), usage.SCHEMA)
     counts = Usage(store)
@@ -199,21 +199,21 @@ def test_the_command_prints_everybodys(tmp_path: Path) -> None:
     assert printed("nobody") == []
 
 
-async def test_what_could_not_be_written_is_kept(tmp_path: Path) -> None:
-    away = tmp_path / "folder"
-    away.write_text("a file, where a folder should be")
-    counts = Usage(Store(str(away / "service.sqlite3"), usage.SCHEMA))
+async def test_counts_stay_pending_while_the_store_is_unavailable(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.write_text("a file, where a folder should be")
+    counts = Usage(Store(str(folder / "service.sqlite3"), usage.SCHEMA))
     counts.count("one", "some-scraper", "OK", billable=True)
     await counts.flush()
     counts.count("one", "some-scraper", "OK", billable=True)
-    away.unlink()
+    folder.unlink()
     report = await counts.report("one", None, None)
     assert (report["calls"], report["billable"]) == (2, 2)
     await counts.store.close()
 
 
-async def test_counts_are_written_though_the_flush_is_cancelled(tmp_path: Path) -> None:
-    """A service that ends cancels its upkeep, whose write may still wait for the store's thread."""
+async def test_counts_are_written_even_if_the_flush_is_cancelled(tmp_path: Path) -> None:
+    """At shutdown the upkeep task is cancelled while its write may wait for the store's thread."""
     store = Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)
     counts = Usage(store)
     release = threading.Event()
@@ -231,7 +231,7 @@ async def test_counts_are_written_though_the_flush_is_cancelled(tmp_path: Path) 
     await store.close()
 
 
-async def test_two_workers_write_at_the_same_time(tmp_path: Path) -> None:
+async def test_several_workers_write_at_the_same_time(tmp_path: Path) -> None:
     workers = [Usage(Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)) for _ in range(4)]
     for _ in range(25):
         for worker in workers:
@@ -244,7 +244,7 @@ async def test_two_workers_write_at_the_same_time(tmp_path: Path) -> None:
         await worker.store.close()
 
 
-async def test_the_same_on_postgresql(postgresql: str) -> None:
+async def test_usage_is_stored_in_postgresql(postgresql: str) -> None:
     store = Store(postgresql, usage.SCHEMA)
     client = f"client-{os.getpid()}-{time.time_ns()}"
     counts = Usage(store)

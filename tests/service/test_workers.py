@@ -1,4 +1,4 @@
-"""Several processes behind one port: evenly loaded, replaced when they die, none of their calls lost at the end."""
+"""Several workers behind one port: even load, replacement after a crash, no lost calls at shutdown."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def pair(tmp_path: Path) -> Iterator[Service]:
 
 
 def served_by(service: Service) -> list[str]:
-    """The worker of each call that the log tells of."""
+    """Return the worker of each logged call."""
     return re.findall(r"event=call .*worker=(\d)", service.logged())
 
 
 def wait_for_workers(service: Service, expected: set[str]) -> None:
-    """Returns when each of the workers has served something since."""
+    """Make calls until each of the workers has served one."""
     before = len(served_by(service))
     deadline = time.monotonic() + 30
     while set(served_by(service)[before:]) < expected:
@@ -51,7 +51,7 @@ def children(service: Service) -> list[int]:
 
 
 def kept_connections(service: Service, number: int, calls: int) -> None:
-    """So many connections, each kept for so many calls."""
+    """Open connections, and make several calls over each."""
     parts = urlsplit(service.url)
     connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30) for _ in range(number)]
     for connection in connections:
@@ -61,14 +61,14 @@ def kept_connections(service: Service, number: int, calls: int) -> None:
         connection.close()
 
 
-def test_kept_connections_are_dealt_evenly(pair: Service) -> None:
+def test_kept_connections_are_distributed_evenly(pair: Service) -> None:
     before = Counter(served_by(pair))
     kept_connections(pair, number=8, calls=5)
     assert Counter(served_by(pair)) - before == Counter({"0": 20, "1": 20})
 
 
-def test_connections_opened_at_once_are_dealt_evenly(pair: Service) -> None:
-    """On a listening socket that all workers share, the first one to wake takes most of a burst."""
+def test_a_burst_of_connections_is_distributed_evenly(pair: Service) -> None:
+    """With a shared listening socket, the first worker that wakes up would accept most of a burst."""
     before = Counter(served_by(pair))
     parts = urlsplit(pair.url)
     connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30) for _ in range(8)]
@@ -82,7 +82,7 @@ def test_connections_opened_at_once_are_dealt_evenly(pair: Service) -> None:
     assert Counter(served_by(pair)) - before == Counter({"0": 4, "1": 4})
 
 
-def test_a_killed_worker_is_replaced_while_the_other_answers(pair: Service) -> None:
+def test_a_killed_worker_is_replaced_while_the_other_serves(pair: Service) -> None:
     victim, _ = children(pair)
     os.kill(victim, signal.SIGKILL)
     while victim in children(pair):
@@ -92,10 +92,10 @@ def test_a_killed_worker_is_replaced_while_the_other_answers(pair: Service) -> N
     wait_for_workers(pair, {"0", "1"})
     assert len(children(pair)) == 2
     assert victim not in children(pair)
-    assert "event=worker_died" in pair.logged()
+    assert "event=worker_exited" in pair.logged()
 
 
-def test_sigterm_answers_what_is_in_flight_in_every_worker(pair: Service) -> None:
+def test_sigterm_completes_the_calls_in_flight_of_every_worker(pair: Service) -> None:
     async def scenario() -> list[str]:
         slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow"})] * 10))
         await asyncio.sleep(0.25)
@@ -108,7 +108,7 @@ def test_sigterm_answers_what_is_in_flight_in_every_worker(pair: Service) -> Non
     assert pair.process.wait(timeout=15) == 0
 
 
-def test_workers_end_with_the_process_that_deals(pair: Service) -> None:
+def test_workers_exit_with_the_supervisor(pair: Service) -> None:
     workers = children(pair)
     pair.process.kill()
     pair.process.wait(timeout=5)
@@ -119,7 +119,7 @@ def test_workers_end_with_the_process_that_deals(pair: Service) -> None:
 
 
 async def load(url: str, until: asyncio.Event, found: Counter[str]) -> None:
-    """A client that calls again and again. What it finds: codes of answers, and connections that broke."""
+    """Make calls until the event is set. Count the codes of responses, and broken connections."""
     async with aiohttp.ClientSession(headers=HEADERS) as session:
         while not until.is_set():
             try:
@@ -130,7 +130,7 @@ async def load(url: str, until: asyncio.Event, found: Counter[str]) -> None:
                 await asyncio.sleep(0.05)
 
 
-def test_a_worker_killed_under_load_costs_its_own_calls_only(pair: Service) -> None:
+def test_a_worker_killed_under_load_loses_only_its_own_calls(pair: Service) -> None:
     clients = 12
 
     async def scenario() -> Counter[str]:
@@ -147,7 +147,7 @@ def test_a_worker_killed_under_load_costs_its_own_calls_only(pair: Service) -> N
 
     found = asyncio.run(scenario())
     assert set(found) == {"OK", "broken"}
-    # Its connections break once each; one that is opened before its end is noticed may break once more.
+    # Its connections break once each. A connection opened before the supervisor notices may break again.
     assert found["broken"] <= 2 * clients
 
 
@@ -159,7 +159,7 @@ def test_sigterm_under_load_loses_no_call(pair: Service) -> None:
         slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow"})] * 12))
         await asyncio.sleep(1)
         pair.process.send_signal(signal.SIGTERM)
-        assert {reply.code for reply in await slow} <= {"OK", "SHUTTING_DOWN"}, "each has an answer"
+        assert {reply.code for reply in await slow} <= {"OK", "SHUTTING_DOWN"}, "every call has a response"
         await asyncio.to_thread(pair.process.wait, 15)
         done.set()
         await asyncio.gather(*loads)
@@ -169,5 +169,5 @@ def test_sigterm_under_load_loses_no_call(pair: Service) -> None:
     assert found["OK"]
     assert set(found) <= {"OK", "SHUTTING_DOWN", "broken"}
     assert pair.process.returncode == 0
-    # A call that a worker took has an answer in its log; none was cut off by the end.
+    # No call that a worker accepted was cut off at shutdown.
     assert "CLIENT_GONE" not in pair.logged()
