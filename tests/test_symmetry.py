@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PLATFORMS = sorted(path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem != "base")
+PLATFORMS = sorted(
+    path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem not in {"arguments", "base"}
+)
 ROOMS = (
     "crawler/platforms/{}/schema.py",
     "crawler/platforms/{}/requests.py",
