@@ -104,12 +104,12 @@ class ThrottleMiddleware:
             request.meta["download_timeout"] = max(min(timeout, left), 0.001)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Release the slot of a request that a middleware behind this one has answered."""
+        """Release the slot of a request that a middleware behind this one responded to."""
         self.release(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Release the slot of a request that a middleware behind this one has refused."""
+        """Release the slot of a request that a middleware behind this one raised for."""
         self.release(request)
 
     @staticmethod

@@ -67,8 +67,8 @@ class HangingPlatform:
         self.asked.append(url)
         parts = urlsplit(url)
         args = dict(parse_qsl(parts.query))
-        answer = self.respond(parts.path, args) if self.respond else self.page(parts.path, args)
-        if answer is None:
+        response = self.respond(parts.path, args) if self.respond else self.page(parts.path, args)
+        if response is None:
             self.unanswered += 1
             disconnected = asyncio.ensure_future(reader.read(1))
             try:
@@ -80,8 +80,8 @@ class HangingPlatform:
                 await disconnected
                 return False
             disconnected.cancel()
-            answer = self.page(parts.path, args)
-        status, headers, body = answer
+            response = self.page(parts.path, args)
+        status, headers, body = response
         lines = [f"HTTP/1.1 {status} OK", f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)

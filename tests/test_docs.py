@@ -50,7 +50,7 @@ def test_the_page_of_a_platform_lists_all_its_scrapers(platform: str) -> None:
     assert {row[0] for row in table(f"docs/platforms/{platform}.md", "scraper")} == named
 
 
-def test_every_own_setting_is_documented() -> None:
-    ours = {name for name in vars(crawler.settings) if name.isupper()}
-    own = {name for name in ours if not hasattr(default_settings, name)}
+def test_every_setting_of_the_project_is_documented() -> None:
+    names = {name for name in vars(crawler.settings) if name.isupper()}
+    own = {name for name in names if not hasattr(default_settings, name)}
     assert {row[0] for row in table("docs/settings.md", "setting")} == own

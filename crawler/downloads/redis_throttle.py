@@ -63,8 +63,8 @@ class Leases:
             RedisError: Redis is unavailable.
         """
         token = uuid.uuid4().hex
-        answer = float(cast("bytes", await self._take(self._keys, [self.size, delay, self.length, token])))
-        return answer or (lambda: self._release(token))
+        result = float(cast("bytes", await self._take(self._keys, [self.size, delay, self.length, token])))
+        return result or (lambda: self._release(token))
 
     async def close(self) -> None:
         """Finish the pending releases, and disconnect."""

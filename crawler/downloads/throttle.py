@@ -137,7 +137,7 @@ class CircuitBreaker:
         self.check()
 
     def record(self, error: ScrapeError | None) -> None:
-        """Count a block; reset the count on any other answer of the platform; ignore errors on our side."""
+        """Count a block. Other responses of the platform reset the count; failures to get or read one do not."""
         self._trial_in_flight = False
         if isinstance(error, UpstreamBlocked):
             retry_after = error.retry_after or 0

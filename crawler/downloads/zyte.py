@@ -48,7 +48,7 @@ class Refusals:
     """Turns refusals of Zyte API into typed errors. Its client has already retried where that helps."""
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Raise the typed error of a refusal; leave other exceptions alone."""
+        """Raise the typed error of a refusal; ignore other exceptions."""
         from zyte_api import RequestError  # noqa: PLC0415  # an extra
 
         if isinstance(exception, RequestError):

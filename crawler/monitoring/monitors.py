@@ -73,7 +73,7 @@ class Monitors:
 
         assert self.crawler.stats is not None
         runner = MonitorRunner()
-        # The data that Spidermon's own actions and monitors expect, and the data of ours.
+        # The data that Spidermon's actions and monitors expect, then that of ``crawler.monitoring.suite``.
         runner.run(
             self.suite(crawler=self.crawler),
             stats=self.crawler.stats.get_stats(),

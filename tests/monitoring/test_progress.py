@@ -37,16 +37,16 @@ def targets(tmp_path: Path) -> Path:
 
 def on_terminal(start: list[str]) -> str:
     """The output of a command on a terminal of its own."""
-    ours, theirs = pty.openpty()
+    terminal, stderr = pty.openpty()
     written = b""
-    with subprocess.Popen(start, cwd=ROOT, stderr=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}):
-        os.close(theirs)
+    with subprocess.Popen(start, cwd=ROOT, stderr=stderr, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}):
+        os.close(stderr)
         while True:
             try:
-                written += os.read(ours, 65_536)
+                written += os.read(terminal, 65_536)
             except OSError:  # Linux: the other end is closed
                 break
-    os.close(ours)
+    os.close(terminal)
     return written.decode()
 
 
