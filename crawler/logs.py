@@ -16,9 +16,9 @@ LOGFMT = structlog.processors.LogfmtRenderer(key_order=["event"], bool_as_flag=F
 
 
 def configure(*last: Processor) -> None:
-    """Events become ``event=name key=value`` lines; what is bound to the context (a request id) stands in each.
+    """Format events as ``event=name key=value`` lines that include the bound context (the request id).
 
-    ``last`` are the processors in the end, in place of those that write the line.
+    ``last`` replaces the final processors, which format the line.
     """
     structlog.configure(
         processors=[
@@ -33,10 +33,10 @@ def configure(*last: Processor) -> None:
 
 
 def structure_everything(settings: Settings) -> None:
-    """Makes one logfmt line of each record of every library: Scrapy's and Twisted's carry the request id too.
+    """Format the log records of all libraries as logfmt lines, so that those of Scrapy and Twisted have the request id.
 
-    For the endpoint, whose log a machine reads. A crawl's is read by people, in Scrapy's own format. The handler is not
-    Scrapy's own, because each crawler that is opened would put that one back; its settings hold all the same.
+    Used by the endpoint, whose log is parsed by machines. Crawls keep Scrapy's own format, for people. Scrapy's handler
+    is not used, because each opened crawler would install it again; Scrapy's log settings apply all the same.
     """
     configure(structlog.stdlib.ProcessorFormatter.wrap_for_formatter)
     formatter = structlog.stdlib.ProcessorFormatter(
@@ -56,7 +56,7 @@ def structure_everything(settings: Settings) -> None:
         handler = logging.StreamHandler()
     handler.setFormatter(formatter)
     logging.root.addHandler(handler)
-    logging.root.setLevel(settings["LOG_LEVEL"])  # at the root: what is below it is not even made
+    logging.root.setLevel(settings["LOG_LEVEL"])  # at the root logger, so that records below the level are not created
 
 
 def _stamp(_logger: object, _method: str, event: EventDict) -> EventDict:

@@ -1,4 +1,4 @@
-"""Downloader middlewares that every platform uses and that know none: turns, retries, allowed origins."""
+"""Downloader middlewares of all platforms: download slots, retries, redirects, allowed origins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ logger = structlog.get_logger(__name__)
 
 
 def time_left(request: Request) -> float | None:
-    """Seconds until the request's target is given up, None where nobody waits."""
+    """Seconds until the deadline of the request's target, None without a deadline."""
     target = request.meta.get("target")
     if target is None or target.deadline is None:
         return None
@@ -39,7 +39,7 @@ def time_left(request: Request) -> float | None:
 
 
 class AllowedOrigins:
-    """Refuses every download that does not go to one of the platform's own origins, after every redirect too."""
+    """Refuses downloads outside the platform's own origins, including those after a redirect."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -49,75 +49,75 @@ class AllowedOrigins:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        """Raises ``UpstreamBlocked``: only the platform can have sent us elsewhere."""
+        """Raise ``UpstreamBlocked`` for another origin: only a redirect of the platform can lead there."""
         url = urlsplit(request.url)
         if f"{url.scheme}://{url.netloc}" not in self.crawler.spider.allowed_origins:  # type: ignore[union-attr]
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
 
 
 class Redirect(RedirectMiddleware):
-    """Scrapy's, without the part that speaks of the page that led to another one: nothing here sends a ``Referer``."""
+    """Scrapy's redirect middleware, without the ``Referer`` header."""
 
     def handle_referer(self, request: Request, response: Response) -> None:
         request.headers.pop("Referer", None)
 
     def _engine_started(self) -> None:
-        """Looks for no middleware that sets it, and does not complain that there is none."""
+        """Skip Scrapy's check for ``RefererMiddleware``, which is disabled on purpose."""
 
 
 class ThrottleMiddleware:
     """Waits for one of the platform's download slots before each download; the last middleware before the network.
 
-    The download may then take the time left of its target. The slot is released when the transfer has ended, whether
-    anything still waits for it or not.
+    The download's timeout is limited to the time that its target has left. The slot is released when the transfer has
+    ended, even if nothing waits for it any more.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         spider = cast("PlatformSpider", crawler.spider)
-        self.budget = platform_state(spider.shared, spider.name, crawler.settings).budget
+        self.throttle = platform_state(spider.shared, spider.name, crawler.settings).budget
         self.closing = Closing(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ThrottleMiddleware:
-        turns = cls(crawler)
-        crawler.signals.connect(turns.release, signals.request_left_downloader)
-        return turns
+        middleware = cls(crawler)
+        crawler.signals.connect(middleware.release, signals.request_left_downloader)
+        return middleware
 
     async def process_request(self, request: Request) -> None:
         """Take a slot.
 
         Raises:
-            ShuttingDown: the crawler closes.
-            ScrapeError: the slot cannot be had before the target's deadline.
+            ShuttingDown: the crawler is closing.
+            ScrapeError: no slot is free before the target's deadline.
         """
-        self.release(request)  # of the request that a middleware behind this one has replaced by this request
+        self.release(request)  # that of the request which a middleware behind this one has replaced by this request
         target = request.meta.get("target")
         async with self.closing.limit():
-            release = await self.budget.acquire(target.deadline if target else None)
-        # Called once at most; by the garbage collector where the request is discarded on its way to the downloader.
-        end_turn = weakref.finalize(request, release)
-        end_turn.atexit = False
-        request.meta["end_turn"] = end_turn
+            release = await self.throttle.acquire(target.deadline if target else None)
+        # Called at most once; by the garbage collector if the request is discarded on its way to the downloader.
+        release_slot = weakref.finalize(request, release)
+        release_slot.atexit = False
+        request.meta["release_slot"] = release_slot
         left = time_left(request)
         if left is not None:
-            longest = request.meta.get("download_timeout", left)
-            request.meta["download_timeout"] = max(min(longest, left), 0.001)
+            timeout = request.meta.get("download_timeout", left)
+            request.meta["download_timeout"] = max(min(timeout, left), 0.001)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Release the slot of a request that a middleware behind this one has answered."""
+        """Release the slot of a request that a middleware behind this one responded to."""
         self.release(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Release the slot of a request that a middleware behind this one has refused."""
+        """Release the slot of a request that a middleware behind this one raised for."""
         self.release(request)
 
     @staticmethod
     def release(request: Request) -> None:
         """Release a request's slot, if it has one."""
-        end_turn = request.meta.pop("end_turn", None)
-        if end_turn:
-            end_turn()
+        release_slot = request.meta.pop("release_slot", None)
+        if release_slot:
+            release_slot()
 
 
 class Retry(RetryMiddleware):
@@ -140,7 +140,7 @@ class Retry(RetryMiddleware):
         middleware.closing = Closing(crawler)
         return middleware
 
-    # Scrapy awaits what these two return; its own are plain functions.
+    # Scrapy awaits the results of these two; its own methods are plain functions.
     async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
         if response.status not in self.retry_http_codes:
             return response
@@ -154,14 +154,14 @@ class Retry(RetryMiddleware):
     async def process_exception(  # type: ignore[override]
         self, request: Request, exception: Exception
     ) -> Request | Response | None:
-        """Retries the request.
+        """Retry the request.
 
         Raises:
-            UpstreamTimeout: the download ended with its target's deadline.
+            UpstreamTimeout: the download was ended by its target's deadline.
         """
         left = time_left(request)
         if isinstance(exception, DownloadTimeoutError) and left is not None and left <= 0:
-            raise UpstreamTimeout("The platform did not answer before the deadline.", reason="timeout") from exception
+            raise UpstreamTimeout("The platform did not respond before the deadline.", reason="timeout") from exception
         wait = self._wait(request)
         result = super().process_exception(request, exception) if wait is not None else None
         if wait is not None and isinstance(result, Request):
@@ -169,7 +169,7 @@ class Retry(RetryMiddleware):
         return result
 
     def _wait(self, request: Request, retry_after: float | None = None) -> float | None:
-        """Seconds to wait before a retry, None where that is too long."""
+        """Seconds to wait before a retry, None if the wait would be too long."""
         limit = min(self.backoff_base * 2 ** request.meta.get("retry_times", 0), self.backoff_max)
         wait = max(random.uniform(0, limit), retry_after or 0)  # noqa: S311  # spreads load, no secret
         left = time_left(request)

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
+SHARED_MODULES = frozenset({"arguments", "base"})
+"""Modules of ``crawler.spiders`` without a spider."""
+
+
 @cache
 def spider(platform: str) -> type[PlatformSpider]:
     """The spider of a platform.
 
     Raises:
-        KeyError: there is no such platform.
+        KeyError: the platform does not exist.
     """
     module = import_module(f"crawler.spiders.{platforms()[platform].name}")
     (found,) = (
@@ -52,7 +56,7 @@ def find_scraper(name: str) -> Scraper:
     """A scraper by its name or one of its aliases.
 
     Raises:
-        KeyError: there is no such scraper.
+        KeyError: the scraper does not exist.
     """
     for platform in platforms().values():
         if name in platform.scrapers:
@@ -72,15 +76,17 @@ def spider_for(scraper: Scraper) -> type[PlatformSpider]:
 
 
 class SpiderLoader:
-    """Loads a platform's spider when it is asked for by name, and all other spiders as Scrapy's own loader does.
+    """Loads a platform's spider on demand by its name, and all other spiders as Scrapy's own loader does.
 
-    Scrapy's loader imports every spider at every command, with all schemas and page objects.
+    Scrapy's loader imports every spider for every command, with all schemas and page objects.
     """
 
     def __init__(self, settings: BaseSettings) -> None:
         modules = [name for name in settings.getlist("SPIDER_MODULES") if name != crawler.spiders.__name__]
         beside = (module.name for module in iter_modules(crawler.spiders.__path__))
-        modules += [f"{crawler.spiders.__name__}.{name}" for name in beside if name not in {"base", *platforms()}]
+        modules += [
+            f"{crawler.spiders.__name__}.{name}" for name in beside if name not in SHARED_MODULES | platforms().keys()
+        ]
         warn_only = settings.getbool("SPIDER_LOADER_WARN_ONLY")
         self._others = ScrapySpiderLoader(Settings({"SPIDER_MODULES": modules, "SPIDER_LOADER_WARN_ONLY": warn_only}))
 
@@ -92,7 +98,7 @@ class SpiderLoader:
         """The spider class with this name.
 
         Raises:
-            KeyError: there is no such spider.
+            KeyError: the spider does not exist.
         """
         return spider(spider_name) if spider_name in platforms() else self._others.load(spider_name)
 
@@ -101,6 +107,6 @@ class SpiderLoader:
         return [*platforms(), *self._others.list()]
 
     def find_by_request(self, request: Request) -> builtins.list[str]:
-        """The names of the spiders whose domains the request's URL fits."""
+        """The names of the spiders whose domains match the request's URL."""
         own = [name for name, found in spiders().items() if found.handles_request(request)]
         return own + self._others.find_by_request(request)

@@ -1,1 +1,1 @@
-"""A regular package: Scrapy Cloud's runner installs a ``tests`` of its own, which would win over a mere folder."""
+"""A regular package: Scrapy Cloud's runner installs its own ``tests``, which would shadow a namespace package."""

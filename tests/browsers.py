@@ -1,4 +1,4 @@
-"""The browser's processes, for tests that count, weigh and kill them."""
+"""Helpers for tests that count, measure and kill the browser's processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import async_playwright
 
-from crawler.browser.chromium import HOW_TO_GET_ONE, executable
+from crawler.browser.chromium import INSTALL_HINT, executable
 from crawler.errors import ServiceError
 
 KILOBYTE = 1024
@@ -17,31 +17,31 @@ KILOBYTE = 1024
 
 @cache
 def own_chromium() -> str:
-    """Where playwright would have downloaded its own."""
+    """The path to which playwright downloads its own Chromium."""
 
-    async def ask() -> str:
+    async def path() -> str:
         async with async_playwright() as playwright:
             return playwright.chromium.executable_path
 
-    return asyncio.run(ask())
+    return asyncio.run(path())
 
 
 def require_chromium() -> None:
-    """Fails, with how to get one, where there is no Chromium: what is not tested is not known to work."""
+    """Fail, with an install hint, where Chromium is not installed: a skipped test would hide failures."""
     try:
         executable({}, own_chromium())
     except ServiceError:
-        pytest.fail(HOW_TO_GET_ONE)
+        pytest.fail(INSTALL_HINT)
 
 
 def descendants(root: int) -> dict[int, str]:
-    """The processes below a process, with their command lines."""
+    """The descendants of a process: process id -> command line."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             parents[int(entry.name)] = int(_field(entry, "PPid"))
         except (OSError, ValueError, StopIteration):
-            continue  # it has just ended
+            continue  # it has just exited
     found: dict[int, str] = {}
     waiting = [root]
     while waiting:
@@ -56,13 +56,13 @@ def descendants(root: int) -> dict[int, str]:
 
 
 def chromium_tree(root: int) -> list[int]:
-    """The processes of the browser below a process, the browser itself first."""
+    """The process ids of a process's browser, the browser itself first."""
     tree = [(pid, line) for pid, line in descendants(root).items() if "chrom" in line.split(" ")[0] and alive(pid)]
     return [pid for pid, _ in sorted(tree, key=lambda each: "--type=" in each[1])]
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs: one that has ended stays in the list until its parent asks for it."""
+    """Whether a process runs. A process that has exited stays listed (as a zombie) until its parent waits for it."""
     try:
         return _field(Path("/proc") / str(pid), "State")[0] != "Z"
     except OSError:
@@ -70,7 +70,7 @@ def alive(pid: int) -> bool:
 
 
 def memory(pids: list[int]) -> int:
-    """Bytes that processes take together: what they share counts once (proportional set size)."""
+    """Memory of processes in bytes; shared memory counts once (proportional set size)."""
     total = 0
     for pid in pids:
         try:

@@ -1,4 +1,4 @@
-"""What holds for all tests: no traffic beyond this machine, and none of the developer's own settings."""
+"""Shared by all tests: no traffic beyond this machine, no settings of the developer, Redis and PostgreSQL servers."""
 
 import os
 import pwd
@@ -21,13 +21,13 @@ import sqlalchemy as sa
 
 LOOPBACK_NAMES = {"", "localhost"}
 
-# The same examples in every run: a failure in CI is seen on the next machine too. No deadline: no timing is asserted.
+# The same examples in every run, so that failures in CI can be reproduced. No deadline: timing is not asserted.
 hypothesis.settings.register_profile("project", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("project")
 
 
 def is_loopback(host: object) -> bool:
-    """Whether a host of a socket address is this machine. Unix sockets and unresolved names count as they are spelt."""
+    """Whether the host of a socket address is this machine. Names are not resolved."""
     if not isinstance(host, str):
         return host is None
     try:
@@ -36,19 +36,19 @@ def is_loopback(host: object) -> bool:
         return host in LOOPBACK_NAMES
 
 
-def refuse_other_hosts(event: str, args: tuple[Any, ...]) -> None:
-    """Audit hook: a test that reaches for the network fails where it does so. (It sees Python's sockets, not uvloop's.)
+def forbid_other_hosts(event: str, args: tuple[Any, ...]) -> None:
+    """Audit hook that fails a test where it uses the network. (It covers Python's sockets, not uvloop's.)
 
     Raises:
         AssertionError: for a connection or a name lookup beyond loopback.
     """
     if event == "socket.connect" and isinstance(args[1], tuple) and not is_loopback(args[1][0]):
-        raise AssertionError(f"a test connects to {args[1]}")
+        raise AssertionError(f"a test must not connect to {args[1]}")
     if event == "socket.getaddrinfo" and not is_loopback(args[0]):
-        raise AssertionError(f"a test looks up {args[0]}")
+        raise AssertionError(f"a test must not look up {args[0]}")
 
 
-sys.addaudithook(refuse_other_hosts)
+sys.addaudithook(forbid_other_hosts)
 
 for name in list(os.environ):
     if name.startswith("CRAWLER_") or name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
@@ -57,7 +57,7 @@ for name in list(os.environ):
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a Redis of our own."""
+    """The URL of a Redis server for the tests."""
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("needs redis-server on PATH (Debian: apt-get install redis-server)")
@@ -74,7 +74,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 client.ping()
                 break
             except redis.ConnectionError:
-                assert time.monotonic() < deadline, "redis-server does not start"
+                assert time.monotonic() < deadline, "redis-server did not start"
                 time.sleep(0.02)
         yield f"redis://127.0.0.1:{port}"
         server.terminate()
@@ -82,25 +82,25 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def redis_url(redis_server: str) -> str:
-    """The URL of an empty Redis."""
+    """The URL of the Redis server, emptied."""
     with redis.Redis.from_url(redis_server) as client:
         client.flushall()
     return redis_server
 
 
 def _program(name: str) -> str | None:
-    """A program of PostgreSQL's: on the path, or where Debian keeps those of each version."""
+    """The path of a PostgreSQL program: on the PATH, or in Debian's folder of the newest version."""
     packaged = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     return shutil.which(name) or (str(packaged[-1]) if packaged else None)
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
-    """The URL of a server that listens on a socket file only, run by a user without rights where the tests are root."""
+    """The URL of a PostgreSQL server on a socket file. It runs as an unprivileged user if the tests run as root."""
     initdb, postgres = _program("initdb"), _program("postgres")
     if initdb is None or postgres is None:
-        pytest.skip("no PostgreSQL on this machine (Debian and Ubuntu: apt-get install postgresql)")
-    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path must be short
+        pytest.skip("needs PostgreSQL (Debian and Ubuntu: apt-get install postgresql)")
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # the path of a socket must be short
     as_user = {}
     if os.getuid() == 0:
         nobody = pwd.getpwnam("nobody")
@@ -127,6 +127,6 @@ def postgresql() -> Iterator[str]:
         engine.dispose()
         yield url
     finally:
-        server.send_signal(signal.SIGINT)  # SIGTERM waits for those who are connected
+        server.send_signal(signal.SIGINT)  # SIGTERM waits until all clients disconnect
         server.wait()
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Crawls as users start them: a process of their own, against a sandbox that runs beside it."""
+"""Crawls in a process of their own, as users start them, against a sandbox in another process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=2", "-s", "BRE
 
 @contextlib.contextmanager
 def sandbox(*options: str) -> Iterator[dict[str, Any]]:
-    """Runs the simulated platforms. Gives the settings with which a crawl asks them, and does not wait for turns."""
+    """Run the simulated platforms. Yields the settings of a crawl that uses them without delays."""
     command = [sys.executable, "-m", "scrapy", "sandbox", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
@@ -36,22 +36,22 @@ def sandbox(*options: str) -> Iterator[dict[str, Any]]:
 
 
 def command(spider: str, arguments: dict[str, Any], settings: dict[str, Any], *options: str) -> list[str]:
-    """A ``scrapy crawl``."""
+    """The command line of a ``scrapy crawl``."""
     given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
     given += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     return [sys.executable, "-m", "scrapy", "crawl", spider, *given, *options]
 
 
 def lines(*files: Path) -> list[Any]:
-    """The objects of files of JSON Lines; none of a file that is not there."""
-    # Not splitlines(): a post may hold a line separator, which ends no line of JSON Lines.
+    """The objects in files of JSON Lines; files that do not exist are skipped."""
+    # Not splitlines(): a post may contain a Unicode line separator, which does not end a line of JSON Lines.
     return [json.loads(line) for file in files if file.exists() for line in file.read_text().split("\n") if line]
 
 
 def crawl(
     tmp_path: Path, *arguments: str, cwd: Path = ROOT, spider: str = "retail"
 ) -> tuple[int, list[Any], list[Any], str]:
-    """Runs a crawl: its exit code, the lines of its feed, those of its failures feed, and what it logged."""
+    """Run a crawl. Return its exit code, the objects of its feed and its failures feed, and its log."""
     out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
     run = subprocess.run(
         [
@@ -71,7 +71,7 @@ def crawl(
 
 
 def comparable(record: Any) -> Any:
-    """A record without its cursors: they are ours, and the truth does not know them."""
+    """A record without its cursors, which are not part of expected records."""
     if isinstance(record, dict):
         return {key: comparable(value) for key, value in record.items() if key not in {"cursor", "nextCursor"}}
     return [comparable(each) for each in record] if isinstance(record, list) else record

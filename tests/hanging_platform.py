@@ -1,4 +1,4 @@
-"""A shop on loopback that leaves chosen requests without an answer, and counts its open connections."""
+"""A shop on loopback that does not respond to selected requests, and counts its open connections."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from crawler.sandbox.protocol import Answer, FakeRequest
 from crawler.sandbox.retail.site import Site
 
 Respond = Callable[[str, dict[str, str]], Answer | None]
-"""From a path and its query to an answer; None: there is none, ever."""
-PATIENCE = 240.0
-"""Seconds after which a test gives up waiting for something that it is sure of."""
+"""Maps a path and its query to a response, or to None: no response at all."""
+CONDITION_TIMEOUT_SECONDS = 240.0
+"""Seconds after which ``wait_until`` fails: far longer than any condition should take."""
 
 
 @dataclass
 class HangingPlatform:
-    """What the server has seen. Read from the test's thread while the server's own thread writes it."""
+    """The state of the server, written by its own thread and read by the test's thread."""
 
     site: Site
     respond: Respond | None
     port: int = 0
     robots: bytes | None = None
-    """Its robots.txt."""
+    """Content of robots.txt; None: 404."""
     release: threading.Event = field(default_factory=threading.Event)
-    """When it is set, requests that were left without an answer have one after all."""
+    """When set, requests without a response get their page."""
     asked: list[str] = field(default_factory=list)
     """Path and query of each request."""
     open_connections: int = 0
     most_connections: int = 0
     unanswered: int = 0
-    """How many requests are waiting for an answer that does not come."""
+    """Number of open requests without a response."""
 
     @property
     def origin(self) -> str:
-        """Where it listens."""
+        """The origin of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def page(self, path: str, args: dict[str, str]) -> Answer:
-        """An honest page."""
+        """The page of the sandbox."""
         if path == "/robots.txt":
             return (404, {}, b"") if self.robots is None else (200, {"Content-Type": "text/plain"}, self.robots)
         return self.site.page(FakeRequest(path, args))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         self.open_connections += 1
         self.most_connections = max(self.most_connections, self.open_connections)
         try:
             while await self._request(reader, writer):
                 pass
         except (OSError, asyncio.IncompleteReadError):
-            pass  # the client is gone
+            pass  # the client has disconnected
         finally:
             self.open_connections -= 1
             writer.close()
@@ -67,21 +67,21 @@ class HangingPlatform:
         self.asked.append(url)
         parts = urlsplit(url)
         args = dict(parse_qsl(parts.query))
-        answer = self.respond(parts.path, args) if self.respond else self.page(parts.path, args)
-        if answer is None:
+        response = self.respond(parts.path, args) if self.respond else self.page(parts.path, args)
+        if response is None:
             self.unanswered += 1
-            gone = asyncio.ensure_future(reader.read(1))
+            disconnected = asyncio.ensure_future(reader.read(1))
             try:
-                while not gone.done() and not self.release.is_set():
-                    await asyncio.wait([gone], timeout=0.02)
+                while not disconnected.done() and not self.release.is_set():
+                    await asyncio.wait([disconnected], timeout=0.02)
             finally:
                 self.unanswered -= 1
-            if gone.done():
-                await gone
+            if disconnected.done():
+                await disconnected
                 return False
-            gone.cancel()
-            answer = self.page(parts.path, args)
-        status, headers, body = answer
+            disconnected.cancel()
+            response = self.page(parts.path, args)
+        status, headers, body = response
         lines = [f"HTTP/1.1 {status} OK", f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
@@ -89,8 +89,8 @@ class HangingPlatform:
         return True
 
     def wait_until(self, condition: Callable[[HangingPlatform], bool]) -> None:
-        """Wait for something that will be so; fail where it is not."""
-        end = time.monotonic() + PATIENCE
+        """Wait until a condition holds; fail if it does not hold in time."""
+        end = time.monotonic() + CONDITION_TIMEOUT_SECONDS
         while not condition(self):
             assert time.monotonic() < end, (self.open_connections, self.unanswered, self.asked)
             time.sleep(0.01)
@@ -98,7 +98,7 @@ class HangingPlatform:
 
 @contextmanager
 def hanging_platform(respond: Respond | None = None, *, light: bool = True) -> Iterator[HangingPlatform]:
-    """Serves in a thread of its own. Without ``respond``, queries that begin with ``hang`` have no answer."""
+    """Serve in a thread. Without ``respond``, queries that begin with ``hang`` get no response."""
     platform = HangingPlatform(Site(light=light), respond)
     if respond is None:
         platform.respond = lambda path, args: (

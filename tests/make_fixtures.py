@@ -1,8 +1,8 @@
-"""Writes the fixtures of the page objects from the sandbox's pages: ``python -m tests.make_fixtures``.
+"""Write the fixtures of the page objects from the sandbox's pages: ``python -m tests.make_fixtures``.
 
-A fixture is one response and what its page object must say of it, as data or as the typed error. What is written is
-replayed by web-poet's pytest plugin, one test a field. Only pages of the sandbox become fixtures: recorded pages are
-other people's data. Run it after a change of the sandbox's pages or of the page objects, and read the difference.
+A fixture is one response and the expected result of its page object, either data or a typed error. web-poet's pytest
+plugin replays fixtures, with one test per field. Only pages of the sandbox become fixtures: recorded pages are other
+people's data. Run this after a change of the sandbox's pages or of the page objects, and review the difference.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ TESTS = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Case:
-    """One response, for the page object that reads it. ``asked`` are its page params."""
+    """One response for a page object, with the page params of its request."""
 
     page: type[PlatformPage]
     name: str
     url: str
     status: int
     body: bytes
-    asked: dict[str, Any]
+    page_params: dict[str, Any]
 
 
 def save(case: Case) -> None:
-    """Writes a case with what its page object says of it."""
+    """Write a case with the result of its page object."""
     response = HttpResponse(
         case.url, case.body, status=case.status, headers={"Content-Type": "text/html; charset=utf-8"}
     )
-    params = PageParams(case.asked)
+    params = PageParams(case.page_params)
     item, error = None, None
     try:
         item = asyncio.run(case.page(response=response, page_params=params).to_item())
-    except ScrapeError as refused:
-        error = refused
+    except ScrapeError as raised:
+        error = raised
     folder = TESTS / "fixtures" / get_fq_class_name(case.page)
     Fixture.save(folder, inputs=[response, params], item=item, exception=error, meta={}, fixture_name=case.name)
 
 
 def main() -> None:
-    """Writes all fixtures anew: each module of ``fixture_sources`` has a platform's ``cases()``."""
+    """Replace all fixtures. Each module of ``fixture_sources`` defines the ``cases()`` of a platform."""
     shutil.rmtree(TESTS / "fixtures", ignore_errors=True)
     for source in sorted((TESTS / "fixture_sources").glob("[a-z]*.py")):
         for case in import_module(f"tests.fixture_sources.{source.stem}").cases():

@@ -1,4 +1,4 @@
-"""A run of ten targets in this process, without downloads: the real feeds, journal and tracker, on any disk."""
+"""A run of ten targets in this process, without downloads, with the real feeds, journal and tracker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COUNT = 10
 
 
 def targets_file(folder: Path) -> Path:
-    """Ten targets: every third has no data, every fourth has a second page."""
+    """Write a file of ten targets: every third has no data, every fourth has a second page."""
     file = folder / "targets.jsonl"
     file.write_text("".join(f'{{"id": "t{n}", "cat_id": "1_{n}"}}\n' for n in range(COUNT)))
     return file
@@ -50,11 +50,11 @@ EXPECTED = (
     ),
     Counter((f"1_{n}", 1) for n in range(COUNT) if not has_data(n)),
 )
-"""What is in the feeds of data and of failures in the end: categories and pages."""
+"""Category and page of each line in the final feeds of data and failures."""
 
 
 def outputs(folder: Path) -> tuple[Counter[tuple[str, int]], Counter[tuple[str, int]]]:
-    """What is in the feeds. A line that is not whole raises an exception."""
+    """Category and page of each line in the feeds. An incomplete line raises an exception."""
     found: list[Counter[tuple[str, int]]] = []
     for name in ("out", "failed"):
         counts: Counter[tuple[str, int]] = Counter()
@@ -69,7 +69,7 @@ def outputs(folder: Path) -> tuple[Counter[tuple[str, int]], Counter[tuple[str, 
 
 
 class _Engine:
-    """As much of Scrapy's engine as the components use."""
+    """The part of Scrapy's engine that the components use."""
 
     def __init__(self, spider: RetailSpider, tracker: TargetTracker) -> None:
         self.spider = spider
@@ -81,7 +81,7 @@ class _Engine:
 
 
 class SmallRun:
-    """One start. ``stop_after``: as a Ctrl-C does after so many targets."""
+    """One start of the run."""
 
     def __init__(self, folder: Path, targets: Path, feed: str = "out.jsonl", *, resume: bool = True) -> None:
         self.folder = folder
@@ -97,7 +97,7 @@ class SmallRun:
         self.crawler.spider = self.spider
 
     def start(self) -> int:
-        """Run. Returns the exit code of the command."""
+        """Run, and return the exit code of the command."""
         return asyncio.run(self._start())
 
     async def _start(self) -> int:
@@ -117,7 +117,7 @@ class SmallRun:
             await self.crawler.signals.send_catch_log_async(signals.engine_stopped)
         finally:
             if resume.journal is not None:
-                resume.journal.close()  # a process that is killed releases its locks
+                resume.journal.close()  # as the end of a process would release its locks
         return exit_code(self.crawler)
 
     async def _crawl(self, tracker: TargetTracker) -> str:
@@ -142,7 +142,7 @@ class SmallRun:
         params = cast("Any", target.params)
         number = int(params.cat_id.removeprefix("1_"))
         if not has_data(number):
-            tracker.complete(target, error=TargetNotFound("gone"))
+            tracker.complete(target, error=TargetNotFound("not found"))
             return
         if has_more(number) and params.page == 1:
             tracker.push(target.followup(page=2))

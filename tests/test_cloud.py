@@ -1,4 +1,4 @@
-"""Scrapy Cloud, as far as it can be tried without it: its forms' metadata, what its runner makes of our items."""
+"""The parts of Scrapy Cloud that can be tested locally: the metadata of its forms, and its runner."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tests.crawls import ROOT, comparable
 
 
 @pytest.mark.parametrize("name", sorted(spiders()))
-def test_forms_have_every_argument_with_its_meaning(name: str) -> None:
+def test_forms_describe_every_argument(name: str) -> None:
     spider = spiders()[name]
     metadata = get_spider_metadata(spider, normalize=True)
     assert metadata["title"]
     assert metadata["description"]
-    shown: dict[str, Any] = metadata["param_schema"]["properties"]
+    fields: dict[str, Any] = metadata["param_schema"]["properties"]
     params = {field for scraper in spider.scrapers for field in scraper.params.model_fields}
-    assert params | {"scraper", "targets", "shard", "resume", "max_pages", "since"} <= set(shown)
-    assert [field for field, schema in shown.items() if not schema.get("description")] == []
+    assert params | {"scraper", "targets", "shard", "resume", "max_pages", "since"} <= set(fields)
+    assert [field for field, schema in fields.items() if not schema.get("description")] == []
 
 
-def test_requirements_are_those_of_the_package(tmp_path: Path) -> None:
+def test_requirements_match_those_of_the_package(tmp_path: Path) -> None:
     for name in ("pyproject.toml", "requirements.txt", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     make = "from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel('.')"
@@ -46,7 +46,7 @@ def test_requirements_are_those_of_the_package(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))
 def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) -> None:
-    """``scrapinghub-entrypoint-scrapy`` is what runs a spider there: it writes items into a named pipe."""
+    """Scrapy Cloud runs spiders with ``scrapinghub-entrypoint-scrapy``, which writes items into a named pipe."""
     scraper = scrapers()[name]
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -70,15 +70,15 @@ def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) ->
         timeout=180,
     )
     if not received:
-        with contextlib.suppress(OSError):  # nobody wrote: let the reader go
+        with contextlib.suppress(OSError):  # unblock the reader, which still waits for a writer
             os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     reader.join(timeout=30)
     items = [json.loads(line.removeprefix(b"ITM ")) for line in received if line.startswith(b"ITM ")]
-    truth = (
+    expected = (
         import_module(f"crawler.sandbox.{scraper.platform}.site")
         .Site()
         .expected_record({"scraper": name, **scraper.example})
     )
-    assert comparable(items) == comparable([{**truth, "_type": f"{scraper.class_name}Item"}]), (
+    assert comparable(items) == comparable([{**expected, "_type": f"{scraper.class_name}Item"}]), (
         run.stderr + repr(received)[-2000:]
     )

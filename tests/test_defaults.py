@@ -1,4 +1,4 @@
-"""The product as its user first meets it: no setting, a folder of its own, the commands of the README."""
+"""The project with default settings in a new folder, with the commands of the README."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.service.client import SEARCH, call
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder that Scrapy takes for the project's, so that nobody's own files are touched."""
+    """A folder that Scrapy uses as the project's, so that tests do not write to the real one."""
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = crawler.settings\n")
     return tmp_path
 
@@ -37,7 +37,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_keys_calls_and_usage(project: Path) -> None:
+def test_keys_calls_and_usage_work_with_defaults(project: Path) -> None:
     key = run(project, "keys", "create", "acme").stdout.strip()
     assert key.startswith("sk_")
     command = scrapy(
@@ -56,12 +56,12 @@ def test_keys_calls_and_usage(project: Path) -> None:
         assert call(url, SEARCH, {"query": "mustard"}, headers=headers).code == "UPSTREAM_ERROR"
         service.terminate()
         assert service.wait(timeout=30) == 0
-    told = run(project, "keys", "usage")
-    assert "acme" in told.stdout, told.stderr
+    usage = run(project, "keys", "usage")
+    assert "acme" in usage.stdout, usage.stderr
     assert sorted(path.name for path in (project / ".scrapy").iterdir() if path.is_dir()) == [], "files, not folders"
 
 
-def test_what_the_last_run_has_seen(project: Path) -> None:
+def test_seen_entries_are_stored_in_the_project_folder(project: Path) -> None:
     arguments = ("crawl", "microblog", "-a", "username=quiet_harbor", "-a", "since=last", "-s", "SANDBOX=1")
     for _ in range(2):
         done = run(project, *arguments, "-O", "out.jsonl")
@@ -72,9 +72,9 @@ def test_what_the_last_run_has_seen(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
-        (["crawl", "nope"], 2, "there are microblog"),
+        (["crawl", "nope"], 2, "known spiders are microblog"),
         (["crawl", "retail", "-a", "query=mustard", "-a", "exhaustive=true"], 1, "only a category can be collected"),
         (
             ["crawl", "retail", "-a", "query=a", "-s", 'PLATFORM_ORIGINS={"origins": {}}'],
@@ -92,20 +92,20 @@ def test_what_the_last_run_has_seen(project: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_wrong_use_is_told(project: Path, arguments: list[str], code: int, says: str) -> None:
+def test_wrong_usage_is_explained(project: Path, arguments: list[str], code: int, message: str) -> None:
     done = run(project, *arguments)
-    assert says in done.stdout + done.stderr
+    assert message in done.stdout + done.stderr
     assert done.returncode == code
 
 
-def test_nothing_to_do_is_no_failure(project: Path) -> None:
+def test_a_crawl_without_targets_succeeds(project: Path) -> None:
     (project / "empty.jsonl").write_text("")
     done = run(project, "crawl", "retail", "-a", "targets=empty.jsonl", "-s", "SANDBOX=1")
     assert "total=0" in done.stderr
     assert done.returncode == 0
 
 
-def test_a_parquet_file_cannot_be_gone_on_with(project: Path) -> None:
+def test_a_parquet_file_cannot_be_resumed(project: Path) -> None:
     (project / "targets.jsonl").write_text('{"query": "mustard"}\n')
     arguments = ("crawl", "retail", "-a", "targets=targets.jsonl", "-a", "resume=state", "-s", "SANDBOX=1")
     refused = run(project, *arguments, "-O", "out.parquet")
@@ -113,4 +113,4 @@ def test_a_parquet_file_cannot_be_gone_on_with(project: Path) -> None:
     assert refused.returncode == 1
     for _ in range(2):
         assert run(project, *arguments, "-O", "out-%(time)s.parquet").returncode == 0
-        time.sleep(1.1)  # the name's time is one of seconds
+        time.sleep(1.1)  # the time in the name has a resolution of seconds

@@ -1,4 +1,4 @@
-"""The documentation's tables say what the code says."""
+"""The tables of the documentation match the code."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def table(page: str, title: str) -> list[list[str]]:
-    """The rows of the first table of a page whose head starts with a title, as lists of cells."""
+    """The rows of the first table of a page whose header starts with a title, as lists of cells."""
     rows = re.split(rf"^\| {title} \|.*\n\|[-| ]+\|\n", (ROOT / page).read_text(), maxsplit=1, flags=re.MULTILINE)[1]
     lines = re.match(r"(?:\|.*\n)+", rows)
     assert lines is not None
@@ -24,14 +24,14 @@ def table(page: str, title: str) -> list[list[str]]:
 
 
 def leaves(kind: type[ScrapeError]) -> Iterator[type[ScrapeError]]:
-    """The errors that have a code: also bases of others."""
+    """The error classes with a code of their own, including base classes."""
     if "code" in vars(kind):
         yield kind
     for child in kind.__subclasses__():
         yield from leaves(child)
 
 
-def test_every_error_is_documented_as_it_is() -> None:
+def test_the_table_of_errors_matches_the_classes() -> None:
     documented = {
         (code, int(status), kind, retryable) for code, status, kind, retryable, _ in table("docs/errors.md", "code")
     }
@@ -40,17 +40,17 @@ def test_every_error_is_documented_as_it_is() -> None:
 
 
 def test_the_readme_names_scrapers_that_exist() -> None:
-    """The README introduces the project with some of them: a new platform is complete without an edit there."""
+    """The README lists some scrapers: a new platform does not require a change there."""
     assert {row[0] for row in table("README.md", "scraper")} <= {scraper.name for scraper in scrapers().values()}
 
 
 @pytest.mark.parametrize("platform", sorted(platforms()))
-def test_every_scraper_is_in_the_page_of_its_platform(platform: str) -> None:
+def test_the_page_of_a_platform_lists_all_its_scrapers(platform: str) -> None:
     named = {name for name, scraper in scrapers().items() if scraper.platform == platform}
     assert {row[0] for row in table(f"docs/platforms/{platform}.md", "scraper")} == named
 
 
-def test_every_own_setting_is_documented() -> None:
-    ours = {name for name in vars(crawler.settings) if name.isupper()}
-    own = {name for name in ours if not hasattr(default_settings, name)}
+def test_every_setting_of_the_project_is_documented() -> None:
+    names = {name for name in vars(crawler.settings) if name.isupper()}
+    own = {name for name in names if not hasattr(default_settings, name)}
     assert {row[0] for row in table("docs/settings.md", "setting")} == own

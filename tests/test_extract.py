@@ -1,4 +1,4 @@
-"""``scrapy extract``: saved responses in, data or the typed error out, and an exit code that says which."""
+"""``scrapy extract``: saved responses in, data or a typed error out, each with its exit code."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 
 ROOT = Path(__file__).parents[1]
-WORLD = Site(light=True)
+SITE = Site(light=True)
 CATEGORY, SEARCH = "retail-category-v4", "retail-search-v4"
 
 
 def page(path: str = "/browse/976759", **args: str) -> bytes:
-    return WORLD.page(FakeRequest(path, args))[2]
+    return SITE.page(FakeRequest(path, args))[2]
 
 
 def data_block(html: bytes) -> bytes:
@@ -38,11 +38,11 @@ def data_block(html: bytes) -> bytes:
 class Extracted:
     code: int
     out: Any
-    said: str
+    stderr: str
 
 
 class Extract:
-    """Runs the command in this process."""
+    """Runs ``scrapy extract`` in this process."""
 
     def __init__(self, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         self.folder = folder
@@ -62,8 +62,8 @@ class Extract:
             opts, args = parser.parse_known_args(arguments)
             command.run(args, opts)
             code = command.exitcode
-        except SystemExit as ended:
-            code = int(ended.code or 0)
+        except SystemExit as error:
+            code = int(error.code or 0)
         captured = self.captured.readouterr()
         return Extracted(code, orjson.loads(captured.out) if captured.out else None, captured.err.decode())
 
@@ -84,22 +84,22 @@ def extract(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> Extra
     ],
     ids=["html", "gzip", "data block", "byte order mark", "indented"],
 )
-def test_a_saved_listing_is_the_data_that_a_crawl_gives(extract: Extract, saved: bytes) -> None:
+def test_a_saved_listing_has_the_data_of_a_crawl(extract: Extract, saved: bytes) -> None:
     done = extract(CATEGORY, extract.file(saved))
-    assert (done.code, done.said) == (0, "")
+    assert (done.code, done.stderr) == (0, "")
     assert validated(Listing, done.out) == done.out
-    expected = WORLD.expected_record({"cat_id": "976759"})
+    expected = SITE.expected_record({"cat_id": "976759"})
     if not saved.startswith(b"{"):
         assert done.out == expected
     assert done.out["products"] == expected["products"]
 
 
-def test_stdin(extract: Extract, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_is_read_from_stdin(extract: Extract, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(page()))))
-    assert extract(CATEGORY, "-").out == WORLD.expected_record({"cat_id": "976759"})
+    assert extract(CATEGORY, "-").out == SITE.expected_record({"cat_id": "976759"})
 
 
-def test_a_saved_search(extract: Extract) -> None:
+def test_a_saved_search_is_extracted(extract: Extract) -> None:
     done = extract(SEARCH, extract.file(page("/search", q="mustard")), "-a", "query=mustard")
     assert done.code == 0
     assert validated(SearchListing, done.out)["query"] == "mustard"
@@ -117,14 +117,14 @@ def test_a_saved_search(extract: Extract) -> None:
         (["sort=new"], 2),
     ],
 )
-def test_the_echo_is_compared_with_what_was_asked_for_only(extract: Extract, params: list[str], code: int) -> None:
+def test_the_echo_is_compared_with_the_given_params_only(extract: Extract, params: list[str], code: int) -> None:
     done = extract(CATEGORY, extract.file(page()), *[word for param in params for word in ("-a", param)])
     assert done.code == code
     if code:
         assert (done.out["code"], done.out["upstream"]["reason"]) == ("EXTRACTION_FAILED", "wrong_echo")
 
 
-def test_rows_alone_have_no_category_but_the_one_of_their_url(extract: Extract) -> None:
+def test_bare_rows_take_their_category_from_the_url_or_the_params(extract: Extract) -> None:
     rows = extract.file(orjson.dumps([{"usItemId": "1", "name": "Thing"}]), "rows.json")
     assert extract(CATEGORY, rows).out["details"][0]["loc"] == ["cat_id"]
     assert extract(CATEGORY, rows, "--url", "https://www.walmart.com/cp/eggs/1001469").out["cat_id"] == "1001469"
@@ -135,32 +135,34 @@ def test_rows_alone_have_no_category_but_the_one_of_their_url(extract: Extract) 
 @pytest.mark.parametrize(
     ("saved", "code", "reason"),
     [
-        (WORLD.damaged("challenge", FakeRequest("/browse/976759"))[2], "UPSTREAM_BLOCKED", "challenge"),
-        (WORLD.damaged("product-page", FakeRequest("/browse/976759"))[2], "TARGET_NOT_FOUND", "wrong_page_kind"),
-        (WORLD.damaged("soft-gone", FakeRequest("/browse/976759"))[2], "TARGET_NOT_FOUND", "not_found"),
-        (WORLD.damaged("blind", FakeRequest("/browse/976759"))[2], "EXTRACTION_FAILED", "blind"),
-        (WORLD.damaged("deep-json", FakeRequest("/browse/976759"))[2], "EXTRACTION_FAILED", "broken_data_block"),
+        (SITE.damaged("challenge", FakeRequest("/browse/976759"))[2], "UPSTREAM_BLOCKED", "challenge"),
+        (SITE.damaged("product-page", FakeRequest("/browse/976759"))[2], "TARGET_NOT_FOUND", "wrong_page_kind"),
+        (SITE.damaged("soft-gone", FakeRequest("/browse/976759"))[2], "TARGET_NOT_FOUND", "not_found"),
+        (SITE.damaged("blind", FakeRequest("/browse/976759"))[2], "EXTRACTION_FAILED", "blind"),
+        (SITE.damaged("deep-json", FakeRequest("/browse/976759"))[2], "EXTRACTION_FAILED", "broken_data_block"),
         (b"<html><h1>It works!</h1></html>", "EXTRACTION_FAILED", "unknown_response"),
         (b"", "EXTRACTION_FAILED", "unknown_response"),
         (bytes(range(256)) * 64, "EXTRACTION_FAILED", "unknown_response"),
         (b"<?xml version='1.0'?><feed/>", "EXTRACTION_FAILED", "unknown_response"),
     ],
 )
-def test_a_failure_is_the_error_object_of_the_envelope(extract: Extract, saved: bytes, code: str, reason: str) -> None:
+def test_a_failure_is_printed_as_the_error_of_the_envelope(
+    extract: Extract, saved: bytes, code: str, reason: str
+) -> None:
     done = extract(CATEGORY, extract.file(saved))
-    assert (done.code, done.said) == (2, "")
+    assert (done.code, done.stderr) == (2, "")
     assert (done.out["code"], done.out["upstream"]) == (code, {"status": None, "reason": reason})
     assert list(done.out) == ["code", "type", "message", "details", "retry_after", "upstream", "doc_url"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ([], "Name a scraper"),
-        ([CATEGORY], "Name a scraper and at least one file"),
-        (["retail-category", "FILE"], "There is no scraper 'retail-category'; there are "),
+        ([], "Expected a scraper"),
+        ([CATEGORY], "Expected a scraper and at least one file"),
+        (["retail-category", "FILE"], "Unknown scraper 'retail-category'; known scrapers are "),
         ([CATEGORY, "/no/such/file"], "No such file"),
-        ([CATEGORY, "FILE", "FILE"], "2 of the files are a listing each"),
+        ([CATEGORY, "FILE", "FILE"], "2 files are of the page type listing"),
         ([CATEGORY, "CUT"], "end-of-stream"),
         ([CATEGORY, "FILE", "--unheard-of"], "No such file"),
         ([CATEGORY, "FILE", "--url"], "expected one argument"),
@@ -171,19 +173,19 @@ def test_a_failure_is_the_error_object_of_the_envelope(extract: Extract, saved: 
         ([CATEGORY, "FILE", "-a", "url=https://evil.example/browse/1"], "expected a category page of"),
     ],
 )
-def test_wrong_usage_is_one_sentence(extract: Extract, arguments: list[str], said: str) -> None:
+def test_wrong_usage_prints_one_line(extract: Extract, arguments: list[str], message: str) -> None:
     files = {"FILE": extract.file(page()), "CUT": extract.file(gzip.compress(page())[:100], "page.html.gz")}
     done = extract(*[files.get(argument, argument) for argument in arguments])
     assert (done.code, done.out) == (3, None)
-    assert said in done.said
-    assert done.said.count("\n") == 1
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
-def test_as_it_is_typed(tmp_path: Path) -> None:
+def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_bytes(page())
     run = subprocess.run(
         [sys.executable, "-m", "scrapy", "extract", CATEGORY, str(path)], cwd=ROOT, capture_output=True, check=False
     )
     assert (run.returncode, run.stderr) == (0, b"")
-    assert orjson.loads(run.stdout) == WORLD.expected_record({"cat_id": "976759"})
+    assert orjson.loads(run.stdout) == SITE.expected_record({"cat_id": "976759"})

@@ -1,4 +1,4 @@
-"""The extras are optional: nothing loads them unasked, and what was asked for says which one it needs."""
+"""The extras are optional: they are imported on use only, and their absence is explained."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crawler.spiders.retail import RetailSpider
 OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb"}
 
 
-def test_nothing_optional_is_imported_by_what_every_crawl_loads() -> None:
+def test_components_of_every_crawl_import_no_optional_library() -> None:
     components = [*settings.EXTENSIONS, *settings.ITEM_PIPELINES, *filter(None, settings.FEED_EXPORTERS.values())]
     loads = "; ".join(f"load_object({name!r})" for name in components)
     program = (
@@ -39,30 +39,30 @@ def crawler(**values: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("module", "url", "said"),
+    ("module", "url", "message"),
     [
         ("sqlalchemy", "out.db", "install the extra 'sql'"),
         ("psycopg", "postgresql://x/y", "install the extra 'postgresql'"),
     ],
 )
-def test_sql(module: str, url: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sql_sinks_name_the_missing_extra(module: str, url: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     if module == "sqlalchemy":
         monkeypatch.setitem(sys.modules, "sqlalchemy.exc", None)
     pipeline = SqlPipeline.from_crawler(crawler(SQL_SINK=url))
     with pytest.raises(CloseSpider) as raised:
         asyncio.run(pipeline.open_spider())
-    assert said in raised.value.reason
+    assert message in raised.value.reason
 
 
-def test_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_feeds_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     slot: Any = SimpleNamespace(format="parquet", storage=None)
     assert _problem(slot) is None
     monkeypatch.setattr("crawler.outputs.feeds.find_spec", lambda _: None)
     assert _problem(slot) == "Parquet feeds need pyarrow: install the extra 'parquet'"
 
 
-def test_monitors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_monitors_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("crawler.monitoring.suite", "spidermon"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "spidermon", None)

@@ -1,4 +1,4 @@
-"""The golden record: what a comparison finds, and that a part of it can be written again."""
+"""The golden record: its comparison, and the reproduction of a part of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CAPTURE = "captures/photoapp/some [file].html"
 
 
 def golden(*arguments: object) -> tuple[int, list[str], str]:
-    """Runs the script: exit code, printed lines, log."""
+    """Run the script. Return its exit code, the printed lines and the log."""
     command = [sys.executable, "scripts/golden.py", *map(str, arguments)]
     run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=300)
     return run.returncode, run.stdout.splitlines(), run.stderr
@@ -63,7 +63,7 @@ def test_a_part_is_compared_with_the_same_part(tmp_path: Path) -> None:
     assert differing("--variant", "captures", "--variant", "pages") == [CAPTURE, PAGES]
 
 
-def test_the_record_can_be_made_again() -> None:
+def test_the_record_is_reproducible() -> None:
     status, lines, log = golden("compare", RECORD, "--platform", "professional", "--variant", "robots")
     assert (status, lines) == (0, []), log
     assert "2 rows compared" in log

@@ -1,4 +1,4 @@
-"""Platforms have neutral words in every identifier and file name: real names stand in data and in the origins only."""
+"""Identifiers and file names use neutral names of platforms: real names occur in data and in origins only."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("crawler", "tests", "scripts", "benchmarks", "docs")
 BRANDS = ("instagram", "facebook", "tiktok", "youtube", "twitter", "linkedin", "walmart", "whatsapp")
 
-# Keys of the interface specification that carry a brand; they are spelt as the contract has them.
+# Keys of the interface specification that contain a brand.
 CONTRACT_KEYS = {"fields_withheld_by_linkedin", "positions_masked_by_linkedin"}
 
 
@@ -21,7 +21,7 @@ def files() -> list[Path]:
 
 
 def identifiers(path: Path) -> Iterator[tuple[int, str]]:
-    """Each name that a module defines or uses, with its line."""
+    """Yield each name that a module defines or uses, with its line."""
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name):
@@ -41,7 +41,7 @@ def branded(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", ["WalmartPage", "youtube_id", "is_tiktok"])
-def test_a_brand_is_seen(name: str) -> None:
+def test_brands_are_detected(name: str) -> None:
     assert branded(name)
 
 

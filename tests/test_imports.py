@@ -1,4 +1,4 @@
-"""Imports: downward through the rooms and without circles. The sandbox is independent; page objects hide no failure."""
+"""Imports point to lower layers, without cycles; the sandbox is independent; page objects catch no broad exceptions."""
 
 import ast
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "crawler"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-# Room (a module or a package of crawler/) -> its floor. A module imports from its own room and from lower floors.
-FLOORS = {
+# Component (a module or a package of crawler/) -> its layer. A module imports from its component and from lower layers.
+LAYERS = {
     "cursors": 0,
     "errors": 0,
     "logs": 0,
@@ -26,7 +26,7 @@ FLOORS = {
     "middlewares": 6,
     "monitoring": 6,
     "browser": 6,
-    # What of the targets goes by what the outputs have stored.
+    # The parts of targets that depend on outputs.
     "targets.checkpoint": 7,
     "targets.journal": 6,
     "targets.redis_queue": 6,
@@ -39,7 +39,7 @@ FLOORS = {
     "settings": 10,
 }
 SANDBOX = "sandbox"
-MAY_START_THE_SANDBOX = {"commands", "service"}
+MAY_IMPORT_SANDBOX = {"commands", "service"}
 BROAD = {"Exception", "BaseException"}
 
 
@@ -47,17 +47,17 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-def room_of(module: str) -> str | None:
-    """The room of ``crawler.<room>...``; None for the package itself."""
+def component_of(module: str) -> str | None:
+    """The component of ``crawler.<component>...``; None for the package itself."""
     parts = module.split(".")
     inner = ".".join(parts[1:3])
-    return inner if inner in FLOORS else parts[1] if len(parts) > 1 and parts[1] != "__init__" else None
+    return inner if inner in LAYERS else parts[1] if len(parts) > 1 and parts[1] != "__init__" else None
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The project's modules that a module imports when it runs: what only a type checker reads does not count."""
+    """Yield the project's modules that a module imports at run time, not under ``TYPE_CHECKING``."""
     tree = ast.parse(path.read_text())
-    unread = {
+    type_checking = {
         id(inner)
         for node in ast.walk(tree)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
@@ -65,12 +65,12 @@ def imported(path: Path) -> Iterator[str]:
         for inner in ast.walk(child)
     }
     for node in ast.walk(tree):
-        if id(node) in unread:
+        if id(node) in type_checking:
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "crawler")
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide the room"
+            assert node.level == 0, f"{path}: relative imports hide the component"
             if node.module == "crawler":
                 yield from (f"crawler.{alias.name}" for alias in node.names)
             elif node.module is not None and node.module.startswith("crawler."):
@@ -78,7 +78,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def import_graph(package: Path) -> dict[str, set[str]]:
-    """The modules that each module of a package names in an import, also in a function or for a type checker only."""
+    """The modules that each module of a package imports, also in functions or under ``TYPE_CHECKING``."""
     paths = {
         ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): path
         for path in package.rglob("*.py")
@@ -96,8 +96,8 @@ def import_graph(package: Path) -> dict[str, set[str]]:
     return graph
 
 
-def circle_of(graph: dict[str, set[str]]) -> list[str]:
-    """The modules of one circle, the first repeated as the last; [] where there is no circle."""
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """The modules of one import cycle, the first repeated as the last; [] without a cycle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -105,9 +105,9 @@ def circle_of(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_circle_of_imports() -> None:
-    circle = circle_of(import_graph(PACKAGE))
-    assert not circle, "circular imports: " + " imports ".join(circle)
+def test_no_cycle_in_imports() -> None:
+    cycle = cycle_in(import_graph(PACKAGE))
+    assert not cycle, "circular imports: " + " imports ".join(cycle)
 
 
 @pytest.mark.parametrize(
@@ -120,34 +120,34 @@ def test_no_circle_of_imports() -> None:
         "def late():\n    from sample.b import B",
     ],
 )
-def test_a_circle_of_imports_is_found(tmp_path: Path, source: str) -> None:
+def test_a_cycle_in_imports_is_found(tmp_path: Path, source: str) -> None:
     modules = {"__init__": "", "a": source, "b": "from sample.c import C", "c": "from sample.a import A"}
     (tmp_path / "sample").mkdir()
     for name, text in modules.items():
         (tmp_path / f"sample/{name}.py").write_text(text)
-    assert set(circle_of(import_graph(tmp_path / "sample"))) == {"sample.a", "sample.b", "sample.c"}
+    assert set(cycle_in(import_graph(tmp_path / "sample"))) == {"sample.a", "sample.b", "sample.c"}
 
 
-def test_every_room_has_a_floor() -> None:
-    rooms = {room_of(name_of(path)) for path in MODULES} - {None, SANDBOX}
-    assert rooms <= set(FLOORS)
+def test_every_component_has_a_layer() -> None:
+    components = {component_of(name_of(path)) for path in MODULES} - {None, SANDBOX}
+    assert components <= set(LAYERS)
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if room_of(name_of(p)) in FLOORS], ids=name_of)
-def test_imports_run_downward(path: Path) -> None:
-    room = room_of(name_of(path))
-    assert room is not None
+@pytest.mark.parametrize("path", [p for p in MODULES if component_of(name_of(p)) in LAYERS], ids=name_of)
+def test_imports_point_to_lower_layers(path: Path) -> None:
+    component = component_of(name_of(path))
+    assert component is not None
     for module in imported(path):
-        target = room_of(module)
+        target = component_of(module)
         if target == SANDBOX:
-            assert room in MAY_START_THE_SANDBOX, f"{module} is not for {room}"
-        elif target != room and target is not None:
-            assert FLOORS[target] < FLOORS[room], f"{module} is not below {room}"
+            assert component in MAY_IMPORT_SANDBOX, f"{component} must not import {module}"
+        elif target != component and target is not None:
+            assert LAYERS[target] < LAYERS[component], f"{module} is not below {component}"
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / SANDBOX).rglob("*.py")), ids=name_of)
-def test_the_sandbox_knows_nothing_of_the_scrapers(path: Path) -> None:
-    assert {room_of(module) for module in imported(path)} <= {SANDBOX}
+def test_the_sandbox_imports_only_itself(path: Path) -> None:
+    assert {component_of(module) for module in imported(path)} <= {SANDBOX}
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "platforms").rglob("*.py")), ids=name_of)

@@ -1,4 +1,4 @@
-"""Which private names of libraries the code touches: each is listed here with its reason, and there are few."""
+"""The private names of libraries that the code uses: each is listed here with a reason, and their number is limited."""
 
 from __future__ import annotations
 
@@ -21,18 +21,27 @@ REASONS = {
     (
         "crawler.outputs.feeds",
         "_close_slot",
-    ): "Scrapy does not count what an exporter cannot finish",
-    ("crawler.platforms.page", "_validate_input"): "web-poet's own keeps a cycle of megabytes alive",
-    ("crawler.middlewares", "_engine_started"): "Scrapy's Redirect complains where no middleware sets a Referer",
-    ("crawler.service.body", "_handleStar"): "Twisted answers 'OPTIONS *' without the envelope",
-    ("crawler.service.edge", "_handlingRequest"): "Twisted does not tell whether a request is still arriving",
-    ("crawler.service.edge", "_respondToBadRequestAndDisconnect"): "Twisted answers a malformed request without a body",
+    ): "Scrapy does not count errors when an exporter finishes",
+    ("crawler.platforms.page", "_validate_input"): "web-poet's method keeps a reference cycle of megabytes alive",
+    (
+        "crawler.middlewares",
+        "_engine_started",
+    ): "Scrapy's redirect middleware warns where RefererMiddleware is disabled",
+    ("crawler.service.body", "_handleStar"): "Twisted responds to 'OPTIONS *' without the envelope",
+    (
+        "crawler.service.edge",
+        "_handlingRequest",
+    ): "Twisted has no public flag for a request that is still being received",
+    (
+        "crawler.service.edge",
+        "_respondToBadRequestAndDisconnect",
+    ): "Twisted responds to a malformed request without a body",
     ("crawler.service.edge", "_send100Continue"): "Twisted sends it before the headers are checked",
-    ("crawler.service.resources", "_disconnected"): "Twisted has no other way to ask whether the client is gone",
+    ("crawler.service.resources", "_disconnected"): "Twisted has no public flag for a client that has disconnected",
 }
-"""Module and name -> why there is no public way."""
+"""Module and name -> the reason that no public name can replace it."""
 DOCUMENTED = {("crawler.outputs.feeds", "_job"): "the spider argument in which Scrapyd passes the id of a job"}
-"""Names with an underscore that are documented all the same."""
+"""Names with an underscore that are documented."""
 
 
 def name_of(path: Path) -> str:
@@ -55,7 +64,7 @@ def own_names() -> set[str]:
 
 
 def foreign_accesses(path: Path, own: set[str]) -> Iterator[str]:
-    """Private names that a module reads and the project does not define, also through ``getattr``."""
+    """Yield private names that a module uses and the project does not define, also through ``getattr``."""
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Attribute(attr=name) if PRIVATE.fullmatch(name) and name not in own:
@@ -70,7 +79,7 @@ def foreign_accesses(path: Path, own: set[str]) -> Iterator[str]:
 
 
 def inherited(module: str) -> Iterator[str]:
-    """Private names of libraries' classes that classes of a module override or use through ``self``."""
+    """Yield private names of library classes that the classes of a module override or use through ``self``."""
     for value in vars(importlib.import_module(module)).values():
         if not isinstance(value, type) or value.__module__ != module:
             continue
@@ -93,7 +102,7 @@ def _source(kind: type) -> str:
 
 
 @pytest.fixture(scope="module")
-def touched() -> set[tuple[str, str]]:
+def used() -> set[tuple[str, str]]:
     own = own_names()
     found: set[tuple[str, str]] = set()
     for path in MODULES:
@@ -103,9 +112,9 @@ def touched() -> set[tuple[str, str]]:
     return found
 
 
-def test_private_names_of_libraries_are_listed_with_a_reason(touched: set[tuple[str, str]]) -> None:
-    assert touched == set(REASONS) | set(DOCUMENTED)
+def test_private_names_of_libraries_are_listed_with_a_reason(used: set[tuple[str, str]]) -> None:
+    assert used == set(REASONS) | set(DOCUMENTED)
 
 
-def test_they_are_few() -> None:
+def test_the_number_of_private_names_is_limited() -> None:
     assert len(REASONS) <= 8

@@ -1,4 +1,4 @@
-"""Retries: Scrapy's own, with a wait before each."""
+"""Retries of Scrapy's middleware, with a wait before each."""
 
 from __future__ import annotations
 
@@ -61,36 +61,36 @@ def unavailable(retry_after: str | None = None) -> Response:
     return Response(URL, status=503, headers={"Retry-After": retry_after} if retry_after else None)
 
 
-def answered(middleware: Retry, asked: Request, answer: Response) -> Request | Response:
-    return asyncio.run(middleware.process_response(asked, answer))
+def process_response(middleware: Retry, sent: Request, response: Response) -> Request | Response:
+    return asyncio.run(middleware.process_response(sent, response))
 
 
-def failed(middleware: Retry, asked: Request, exception: Exception) -> Request | Response | None:
-    return asyncio.run(middleware.process_exception(asked, exception))
+def process_exception(middleware: Retry, sent: Request, exception: Exception) -> Request | Response | None:
+    return asyncio.run(middleware.process_exception(sent, exception))
 
 
 def test_rb_14_a_request_may_forbid_its_retries(waits: list[float]) -> None:
-    middleware, answer = retry(), unavailable()
-    assert answered(middleware, request(dont_retry=True), answer) is answer
-    assert failed(middleware, request(dont_retry=True), DownloadConnectionRefusedError()) is None
+    middleware, response = retry(), unavailable()
+    assert process_response(middleware, request(dont_retry=True), response) is response
+    assert process_exception(middleware, request(dont_retry=True), DownloadConnectionRefusedError()) is None
     assert (waits, stats(middleware)) == ([], {})
 
 
 @pytest.mark.usefixtures("waits")
 def test_rb_14_a_request_may_have_its_own_number_of_retries() -> None:
-    middleware, answer = retry(RETRY_TIMES=2), unavailable()
-    assert answered(middleware, request(max_retry_times=0), answer) is answer
+    middleware, response = retry(RETRY_TIMES=2), unavailable()
+    assert process_response(middleware, request(max_retry_times=0), response) is response
     assert stats(middleware) == {"retry/max_reached": 1}
-    again = answered(middleware, request(max_retry_times=7, retry_times=6), answer)
+    again = process_response(middleware, request(max_retry_times=7, retry_times=6), response)
     assert isinstance(again, Request)
     assert again.meta["retry_times"] == 7
 
 
 def test_rb_14_retries_are_counted_as_scrapy_counts_them(waits: list[float]) -> None:
-    middleware, asked = retry(RETRY_TIMES=2), request()
-    asked = answered(middleware, asked, unavailable())  # type: ignore[assignment]
-    asked = failed(middleware, asked, DownloadConnectionRefusedError())  # type: ignore[assignment]
-    assert failed(middleware, asked, DownloadConnectionRefusedError()) is None
+    middleware, sent = retry(RETRY_TIMES=2), request()
+    sent = process_response(middleware, sent, unavailable())  # type: ignore[assignment]
+    sent = process_exception(middleware, sent, DownloadConnectionRefusedError())  # type: ignore[assignment]
+    assert process_exception(middleware, sent, DownloadConnectionRefusedError()) is None
     assert stats(middleware) == {
         "retry/count": 2,
         "retry/reason_count/503 Service Unavailable": 1,
@@ -110,32 +110,32 @@ def test_a_retry_waits_at_random_up_to_a_limit_that_doubles(
 ) -> None:
     monkeypatch.setattr("crawler.middlewares.random.uniform", lambda _, limit: limit)
     middleware = retry(RETRY_TIMES=9, RETRY_BACKOFF_MAX=3.0)
-    asked: Any = request()
+    sent: Any = request()
     for _ in range(4):
-        asked = answered(middleware, asked, unavailable())
+        sent = process_response(middleware, sent, unavailable())
     assert waits == [0.5, 1.0, 2.0, 3.0]
-    assert asked.dont_filter
+    assert sent.dont_filter
 
 
 def test_retry_after_is_waited_for_up_to_the_longest_wait(waits: list[float]) -> None:
     middleware, late = retry(), unavailable("31")
-    assert isinstance(answered(middleware, request(), unavailable("7")), Request)
-    assert answered(middleware, request(), late) is late
+    assert isinstance(process_response(middleware, request(), unavailable("7")), Request)
+    assert process_response(middleware, request(), late) is late
     assert waits == [7.0]
     assert stats(middleware)["retry/count"] == 1
 
 
 def test_no_retry_starts_after_the_deadline(waits: list[float]) -> None:
-    middleware, answer = retry(), unavailable("7")
+    middleware, response = retry(), unavailable("7")
     now = time.monotonic()
-    assert answered(middleware, request(target=FakeTarget(now + 5)), answer) is answer
+    assert process_response(middleware, request(target=FakeTarget(now + 5)), response) is response
     with pytest.raises(UpstreamTimeout):
-        failed(middleware, request(target=FakeTarget(now)), DownloadTimeoutError())
+        process_exception(middleware, request(target=FakeTarget(now)), DownloadTimeoutError())
     assert (waits, stats(middleware)) == ([], {})
 
 
-def test_other_answers_and_exceptions_pass(waits: list[float]) -> None:
-    middleware, answer = retry(), Response(URL, status=404)
-    assert answered(middleware, request(), answer) is answer
-    assert failed(middleware, request(), ValueError()) is None
+def test_other_responses_and_exceptions_pass(waits: list[float]) -> None:
+    middleware, response = retry(), Response(URL, status=404)
+    assert process_response(middleware, request(), response) is response
+    assert process_exception(middleware, request(), ValueError()) is None
     assert (waits, stats(middleware)) == ([], {})

@@ -1,4 +1,4 @@
-"""A real Scrapyd: deployed to in both ways, asked for every scraper by its API, compared with the truth."""
+"""A real Scrapyd: both ways of deployment, with a job of every scraper, compared with the expected records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crawler.registry import scrapers, spider_for
 from tests.crawls import ROOT, comparable, lines, sandbox
 
 http = build_opener(ProxyHandler({}))
-PATIENCE = 180  # seconds
+TIMEOUT_SECONDS = 180
 NAMES = sorted(scraper.name for scraper in {id(each): each for each in scrapers().values()}.values())
 
 
@@ -41,28 +41,28 @@ class Scrapyd:
         self.folder = folder
         self.base = f"http://127.0.0.1:{port}"
 
-    def ask(self, method: str, **fields: Any) -> dict[str, Any]:
+    def call(self, method: str, **fields: Any) -> dict[str, Any]:
         body = urlencode(fields, doseq=True)
         if method.startswith(("list", "daemon")):
-            answer = http.open(f"{self.base}/{method}?{body}")
+            response = http.open(f"{self.base}/{method}?{body}")
         else:
-            answer = http.open(f"{self.base}/{method}", body.encode())
-        with answer:
-            found: dict[str, Any] = json.load(answer)
-        return found
+            response = http.open(f"{self.base}/{method}", body.encode())
+        with response:
+            result: dict[str, Any] = json.load(response)
+        return result
 
     def run(self, spider: str, settings: dict[str, Any], **arguments: Any) -> str:
-        """Schedules a job and waits for its end. Gives its id."""
+        """Schedule a job, wait for its end and return its id."""
         given = [f"{name}={value}" for name, value in settings.items()]
-        answer = self.ask("schedule.json", project="crawler", spider=spider, setting=given, **arguments)
-        assert answer["status"] == "ok", answer
-        deadline = time.monotonic() + PATIENCE
+        scheduled = self.call("schedule.json", project="crawler", spider=spider, setting=given, **arguments)
+        assert scheduled["status"] == "ok", scheduled
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
-            jobs = self.ask("listjobs.json", project="crawler")
-            if any(job["id"] == answer["jobid"] for job in jobs["finished"]):
-                return str(answer["jobid"])
+            jobs = self.call("listjobs.json", project="crawler")
+            if any(job["id"] == scheduled["jobid"] for job in jobs["finished"]):
+                return str(scheduled["jobid"])
             time.sleep(0.1)
-        raise AssertionError(f"{spider} did not end: {self.log(spider, answer['jobid'])}")
+        raise AssertionError(f"{spider} did not end: {self.log(spider, scheduled['jobid'])}")
 
     def log(self, spider: str, job: str) -> str:
         return (self.folder / f"logs/crawler/{spider}/{job}.log").read_text()
@@ -76,7 +76,7 @@ class Scrapyd:
 
 @contextlib.contextmanager
 def running(folder: Path, **environment: str) -> Iterator[Scrapyd]:
-    """A Scrapyd in a folder that has the installed package's configuration."""
+    """Run a Scrapyd in a folder with the configuration of the installed package."""
     port = free_port()
     config = (ROOT / "deploy/scrapyd/scrapy.cfg").read_text()
     (folder / "scrapy.cfg").write_text(config.replace("poll_interval = 5", "poll_interval = 1"))
@@ -91,10 +91,10 @@ def running(folder: Path, **environment: str) -> Iterator[Scrapyd]:
         )
     try:
         scrapyd = Scrapyd(folder, port)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while True:
             try:
-                scrapyd.ask("daemonstatus.json")
+                scrapyd.call("daemonstatus.json")
                 break
             except OSError:
                 assert process.poll() is None, (folder / "scrapyd.log").read_text()
@@ -109,26 +109,26 @@ def running(folder: Path, **environment: str) -> Iterator[Scrapyd]:
 @pytest.fixture(scope="module")
 def settings() -> Iterator[dict[str, Any]]:
     with sandbox() as found:
-        yield {**found, "DOWNLOAD_TIMEOUT": 60, "BROWSER_SCROLL_PAUSE": 0}  # a browser's page takes its time
+        yield {**found, "DOWNLOAD_TIMEOUT": 60, "BROWSER_SCROLL_PAUSE": 0}  # pages in the browser are slow
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
-    """The first way: the package is installed beside Scrapyd (here: it is on the path)."""
+    """The first way: the package is installed beside Scrapyd (here: it is on the PYTHONPATH)."""
     with running(tmp_path_factory.mktemp("installed"), PYTHONPATH=str(ROOT)) as scrapyd:
         yield scrapyd
 
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
-    """The second way: scrapyd-deploy sends an egg. Scrapyd itself knows nothing of the project."""
+    """The second way: scrapyd-deploy uploads an egg. The project is not installed beside Scrapyd."""
     folder = tmp_path_factory.mktemp("deployed")
     project = tmp_path_factory.mktemp("project")
     shutil.copytree(ROOT / "crawler", project / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, project)
     with running(folder, PYTHONPATH="") as scrapyd:
-        # A scrapy.cfg that names the installed package would let that one run, were there one.
+        # The scrapy.cfg of the installed package would run that package, if it were installed.
         config = (ROOT / "scrapy.cfg").read_text().replace("http://127.0.0.1:6800/", f"{scrapyd.base}/")
         (project / "scrapy.cfg").write_text(config)
         sent = subprocess.run(
@@ -144,39 +144,37 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 
 @pytest.mark.parametrize("way", ["installed", "deployed"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_job_has_the_truth(request: pytest.FixtureRequest, settings: dict[str, Any], way: str, name: str) -> None:
+def test_a_job_stores_the_expected_record(
+    request: pytest.FixtureRequest, settings: dict[str, Any], way: str, name: str
+) -> None:
     scrapyd: Scrapyd = request.getfixturevalue(way)
     scraper = scrapers()[name]
     spider = spider_for(scraper).name
     job = scrapyd.run(spider, settings, scraper=name, **scraper.example)
-    truth = (
+    expected = (
         import_module(f"crawler.sandbox.{scraper.platform}.site")
         .Site()
         .expected_record({"scraper": name, **scraper.example})
     )
-    assert comparable(scrapyd.data(spider, job)) == comparable([truth]), scrapyd.log(spider, job)
+    assert comparable(scrapyd.data(spider, job)) == comparable([expected]), scrapyd.log(spider, job)
     assert scrapyd.failures(spider, job) == []
 
 
 @pytest.mark.parametrize("spider", sorted({spider_for(scraper).name for scraper in scrapers().values()}))
-def test_a_bad_argument_gives_a_job_with_a_sentence_that_helps(
-    installed: Scrapyd, settings: dict[str, Any], spider: str
-) -> None:
+def test_an_invalid_argument_is_explained_in_the_log(installed: Scrapyd, settings: dict[str, Any], spider: str) -> None:
     job = installed.run(spider, settings, max_pages="many")
     assert 'max_pages="Input should be a valid integer' in installed.log(spider, job)
     assert installed.data(spider, job) == []
 
 
 @pytest.mark.parametrize("spider", sorted({spider_for(scraper).name for scraper in scrapers().values()}))
-def test_params_that_fit_nothing_are_a_failure_of_the_job(
-    installed: Scrapyd, settings: dict[str, Any], spider: str
-) -> None:
+def test_an_unknown_scraper_is_a_failed_target(installed: Scrapyd, settings: dict[str, Any], spider: str) -> None:
     job = installed.run(spider, settings, scraper="nothing")
     assert [failure["code"] for failure in installed.failures(spider, job)] == ["SCRAPER_NOT_FOUND"]
     assert "code=SCRAPER_NOT_FOUND" in installed.log(spider, job)
 
 
-def test_both_ways_show_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) -> None:
+def test_both_ways_list_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) -> None:
     spiders = sorted({spider_for(scraper).name for scraper in scrapers().values()})
     for scrapyd in (installed, deployed):
-        assert scrapyd.ask("listspiders.json", project="crawler")["spiders"] == spiders
+        assert scrapyd.call("listspiders.json", project="crawler")["spiders"] == spiders

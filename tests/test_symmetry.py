@@ -1,4 +1,4 @@
-"""Every platform has all its rooms: whoever knows one platform knows them all."""
+"""Every platform consists of the same files, so that all platforms can be read in the same way."""
 
 import re
 from pathlib import Path
@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PLATFORMS = sorted(path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem != "base")
-ROOMS = (
+PLATFORMS = sorted(
+    path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem not in {"arguments", "base"}
+)
+FILES = (
     "crawler/platforms/{}/schema.py",
     "crawler/platforms/{}/requests.py",
     "crawler/platforms/{}/pages.py",
@@ -29,21 +31,21 @@ HEADINGS = [
 ]
 
 
-def test_there_are_platforms() -> None:
+def test_platforms_are_found() -> None:
     assert "retail" in PLATFORMS
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_a_platform_has_its_file_in_each_room(platform: str, room: str) -> None:
-    path = room.format(platform)
-    # A room's file may have grown into a package of the same name.
+def test_a_platform_has_all_its_files(platform: str, file: str) -> None:
+    path = file.format(platform)
+    # A module may also be a package of the same name.
     assert (ROOT / path).is_file() or (ROOT / path.removesuffix(".py") / "__init__.py").is_file(), path
 
 
-@pytest.mark.parametrize("room", ["platforms", "sandbox"])
-def test_no_room_has_a_platform_without_a_spider(room: str) -> None:
-    modules = {path.parent.name for path in (ROOT / "crawler" / room).glob("*/__init__.py")}
+@pytest.mark.parametrize("package", ["platforms", "sandbox"])
+def test_every_platform_and_sandbox_has_a_spider(package: str) -> None:
+    modules = {path.parent.name for path in (ROOT / "crawler" / package).glob("*/__init__.py")}
     assert modules <= set(PLATFORMS)
 
 
@@ -55,6 +57,6 @@ def test_a_platform_has_fixtures_of_success_and_failure(platform: str, outcome: 
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_a_platform_page_has_the_headings_of_all(platform: str) -> None:
+def test_all_pages_of_platforms_have_the_same_headings(platform: str) -> None:
     page = (ROOT / f"docs/platforms/{platform}.md").read_text()
     assert re.findall(r"^## (.+)$", page, re.MULTILINE) == HEADINGS

@@ -1,1 +1,1 @@
-"""The browser: one Chromium per process, the download handler, and what happens on a page."""
+"""The browser: one Chromium per process, its download handler, and the sessions on its pages."""

@@ -19,31 +19,31 @@ logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-"""What a Chromium is called on the PATH."""
-HOW_TO_GET_ONE = (
-    "There is no Chromium. Get one with 'apt-get install chromium' or 'playwright install chromium', or name yours: "
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+"""Names of a Chromium's executable on the PATH."""
+INSTALL_HINT = (
+    "Chromium was not found. Install it with 'apt-get install chromium' or 'playwright install chromium', or set "
     "PLAYWRIGHT_LAUNCH_OPTIONS = {'executable_path': '/path/to/chromium'}."
 )
-HUNG_AFTER = 15.0
-"""Seconds after which a browser that does not open or close a page is given up."""
+STEP_TIMEOUT_SECONDS = 15.0
+"""Seconds after which a browser that has not opened or closed a context is replaced."""
 
 
 def executable(options: dict[str, Any], own: str) -> str:
-    """The Chromium to start: the one that is named, one on the PATH, or playwright's own.
+    """The Chromium to start: the configured one, else one on the PATH, else playwright's own.
 
     Raises:
-        ServiceError: there is none; the message says how to get one.
+        ServiceError: Chromium was not found; the message says how to install it.
     """
-    named = options.get("executable_path")
-    found = named or next(filter(None, map(shutil.which, NAMES)), None) or own
+    configured = options.get("executable_path")
+    found = configured or next(filter(None, map(shutil.which, PROGRAMS)), None) or own
     if not Path(found).exists():
-        raise ServiceError(HOW_TO_GET_ONE, reason="no_browser")
+        raise ServiceError(INSTALL_HINT, reason="no_browser")
     return str(found)
 
 
 class Chromium:
-    """The process's browser, and those who use it."""
+    """The process's browser, started on demand, and the number of crawlers that use it."""
 
     def __init__(self) -> None:
         self._users = 0
@@ -54,22 +54,22 @@ class Chromium:
         self._ending: set[asyncio.Task[None]] = set()
 
     def join(self, pages: LocalThrottle, options: dict[str, Any]) -> None:
-        """One more crawler uses it. The first one says how many pages may be open at once, and how it is started."""
+        """Add a crawler. The first one sets the number of open pages and the launch options."""
         if not self._users:
             self._pages = pages
             self._options = options
         self._users += 1
 
     async def leave(self) -> None:
-        """One less uses it; with the last one it ends."""
+        """Remove a crawler. The browser ends with the last one."""
         self._users -= 1
         if self._users == 0:
-            self._give_up()
+            self._discard()
             await asyncio.gather(*self._ending)
 
     @property
     def open_contexts(self) -> int:
-        """How many targets have a context."""
+        """Number of open contexts, one per target."""
         browser = self._browser
         return len(browser.contexts) if browser else 0
 
@@ -81,23 +81,23 @@ class Chromium:
 
     @asynccontextmanager
     async def page(self, deadline: float | None, **options: Any) -> AsyncIterator[Page]:
-        """A page in a context of its own, which is closed whatever happens. Waits for a place until the deadline."""
-        end_turn = await self._pages.acquire(deadline)
+        """A page in a context of its own, which is always closed. Waits for a free page until the deadline."""
+        release = await self._pages.acquire(deadline)
         try:
             browser, context = await self._context(options)
             try:
                 yield await context.new_page()
             finally:
-                # Also where the target's time is over: its own task must not be stopped here by the same.
-                await asyncio.shield(self._later(self._close(browser, context)))
+                # Shielded: the target's timeout may be the reason, and must not cancel the closing too.
+                await asyncio.shield(self._in_background(self._close(browser, context)))
         finally:
-            end_turn()
+            release()
 
     async def _context(self, options: dict[str, Any]) -> tuple[Browser, BrowserContext]:
         try:
             return await self._open(options)
         except Error:
-            logger.info("browser_restarted")  # it died or hung before it did anything for this target
+            logger.info("browser_restarted")  # it crashed or hung before it did anything for this target
             return await self._open(options)
 
     async def _open(self, options: dict[str, Any]) -> tuple[Browser, BrowserContext]:
@@ -110,20 +110,20 @@ class Chromium:
             raise
 
     async def _limited(self, browser: Browser, work: Coroutine[Any, Any, T]) -> T:
-        """A step of the browser's; one that takes too long is taken for a sign that the browser hangs."""
+        """Await a step of the browser. If it takes too long, the browser is assumed to hang, and is replaced."""
         try:
-            async with asyncio.timeout(HUNG_AFTER):
+            async with asyncio.timeout(STEP_TIMEOUT_SECONDS):
                 return await work
         except TimeoutError:
             logger.warning("browser_unresponsive")
             if self._browser is browser:
-                self._give_up()
-            raise Error("The browser does not answer.") from None
+                self._discard()
+            raise Error(f"The browser did not respond within {STEP_TIMEOUT_SECONDS:.0f} s.") from None
 
     async def _running(self) -> Browser:
-        """The browser; a new one where there is none, or where it is dead. All who wait share its start."""
+        """The running browser, started where necessary. Concurrent callers share one start."""
         if self._browser is None and (self._start is None or self._start.done()):
-            self._give_up()
+            self._discard()
             self._start = asyncio.ensure_future(self._launch())
         assert self._start is not None
         return await asyncio.shield(self._start)
@@ -136,35 +136,35 @@ class Chromium:
             browser = await kind.launch(**{**self._options, "executable_path": path})
         except Error as error:
             logger.exception("browser_start_failed", path=path)
-            raise ServiceError("The browser does not start; the log says why.", reason="no_browser") from error
+            raise ServiceError(f"Chromium ({path}) could not be started; see the log.", reason="no_browser") from error
         logger.info("browser_started", path=path, version=browser.version)
         return browser
 
     def _close_unused(self, browser: Browser, opened: asyncio.Task[BrowserContext]) -> None:
-        """Closes a context that was made after its target had gone."""
+        """Close a context that was opened after its target was cancelled."""
         if not opened.cancelled() and opened.exception() is None:
-            self._later(self._close(browser, opened.result()))
+            self._in_background(self._close(browser, opened.result()))
 
     async def _close(self, browser: Browser, context: BrowserContext) -> None:
-        with suppress(Error):  # it is gone with its browser
+        with suppress(Error):  # it was closed with its browser
             await self._limited(browser, context.close())
 
-    def _give_up(self) -> None:
-        """Forgets the browser and ends it: the driver kills what does not end by itself."""
+    def _discard(self) -> None:
+        """Close the browser in the background: the driver kills processes that do not exit."""
         if self._playwright is not None:
-            self._later(self._end(self._browser, self._playwright))
+            self._in_background(self._end(self._browser, self._playwright))
         self._playwright = self._start = None
 
     async def _end(self, browser: Browser | None, playwright: Playwright) -> None:
         with suppress(Error, TimeoutError):
-            async with asyncio.timeout(HUNG_AFTER):
+            async with asyncio.timeout(STEP_TIMEOUT_SECONDS):
                 if browser is not None:
                     await browser.close()
         with suppress(Error, TimeoutError):
-            async with asyncio.timeout(HUNG_AFTER):
+            async with asyncio.timeout(STEP_TIMEOUT_SECONDS):
                 await playwright.stop()
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)

@@ -1,7 +1,7 @@
 """The download handler that opens pages in the browser.
 
-Only the crawlers of spiders that need it carry the handler (``sessions.carry_browser``). The browser is started by the
-first page, is replaced when it crashes or hangs, and ends with the last crawler that carries the handler.
+Only crawlers whose spiders need it have the handler (``sessions.carry_browser``). The browser starts with the first
+page, is replaced when it crashes or hangs, and ends with the last crawler that has the handler.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-NOTHING = "<html><head></head><body></body></html>"
-"""What the browser makes of an empty body."""
+EMPTY_DOCUMENT = "<html><head></head><body></body></html>"
+"""The HTML that the browser makes of an empty body."""
 
 
 class SharedBrowser:
-    """What the handler knows as its browser's provider: it starts nothing, and ends what nobody uses any more."""
+    """The handler's browser provider: counts crawlers. Starting a crawler does not start the browser."""
 
     def __init__(self, chromium: Chromium, pages: LocalThrottle, options: dict[str, Any], _config: object) -> None:
         self.chromium = chromium
@@ -45,24 +45,24 @@ class SharedBrowser:
         self.options = options
 
     async def start(self) -> None:
-        """The crawler begins. One that never opens a page starts no browser."""
+        """Add the crawler. The browser starts with the first page."""
         self.chromium.join(self.pages, self.options)
 
     async def close(self) -> None:
-        """The crawler ends."""
+        """Remove the crawler."""
         await self.chromium.leave()
 
 
 class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # its base is untyped
-    """Downloads requests that carry a ``visit`` in the browser, and all others as Scrapy does."""
+    """Loads requests that carry a ``page_session_factory`` in the browser, and downloads all others as Scrapy does."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         settings = crawler.settings
-        self.config.target_closed_max_retries = 0  # a page that is gone has taken its target's visit with it
-        self.process_request_headers = None  # the browser's own
-        self.abort_request = self.unwanted
-        self.kinds = frozenset(settings.getlist("BROWSER_BLOCKED_TYPES"))
+        self.config.target_closed_max_retries = 0  # a closed page has ended its session
+        self.process_request_headers = None  # keep the browser's own headers
+        self.abort_request = self.is_unwanted
+        self.blocked_types = frozenset(settings.getlist("BROWSER_BLOCKED_TYPES"))
         self.trackers = tuple(settings.getlist("BROWSER_TRACKERS"))
         self.context = {"locale": "en-US", "user_agent": settings["USER_AGENT"], "service_workers": "block"}
         pages = LocalThrottle(settings.getint("BROWSER_PAGES")).share(settings.getint("PROCESSES"))
@@ -72,22 +72,22 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
             SharedBrowser, self.chromium, pages, settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
         )
 
-    def unwanted(self, request: PageRequest) -> bool:
-        """Whether the page does without it: for its type, or because it goes to a known tracker; for no other host."""
-        if request.resource_type in self.kinds:
+    def is_unwanted(self, request: PageRequest) -> bool:
+        """Whether to abort a request: for its resource type, or because its host is a known tracker."""
+        if request.resource_type in self.blocked_types:
             return True
         host = urlsplit(request.url).hostname or ""
         return any(host == tracker or host.endswith(f".{tracker}") for tracker in self.trackers)
 
     async def download_request(self, request: Request) -> Response:
-        """The page after its visit, as the browser shows it then.
+        """Download a request. In the browser, the response is the page's HTML at the end of its session.
 
         Raises:
-            UpstreamTimeout: the download's time is over.
-            UpstreamBlocked: the page went to another host.
-            UpstreamError: the browser died, or the page did.
-            DownloadFailedError: no connection, or one that broke.
-            ShuttingDown: the crawler closes, and the grace is over.
+            UpstreamTimeout: the download timeout has passed.
+            UpstreamBlocked: the page navigated to another host.
+            UpstreamError: the browser or the page crashed.
+            DownloadFailedError: the connection failed.
+            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` is over.
         """
         if "page_session_factory" not in request.meta:
             return await super().download_request(request)
@@ -95,91 +95,91 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
             return await self._download_in_browser(request)
 
     async def _download_in_browser(self, request: Request) -> Response:
-        visit: PageSession = request.meta["page_session_factory"]()
-        request.meta["page_session"] = visit
+        session: PageSession = request.meta["page_session_factory"]()
+        request.meta["page_session"] = session
         target = request.meta.get("target")
-        began = asyncio.get_running_loop().time()
+        started = asyncio.get_running_loop().time()
         try:
             async with (
                 asyncio.timeout_at(target.deadline if target else None),
                 self.chromium.page(target.deadline if target else None, **self.context) as page,
                 asyncio.timeout(float(request.meta["download_timeout"])) as limit,
             ):
-                visit.attach(page, self.unwanted)
-                return await self._visit(request, visit, page, cast("float", limit.when()))
+                session.attach(page, self.is_unwanted)
+                return await self._run_session(request, session, page, cast("float", limit.when()))
         except TimeoutError:
-            raise UpstreamTimeout("The page was not done in time.", reason="timeout") from None
+            raise UpstreamTimeout("The page was not loaded before the timeout.", reason="timeout") from None
         except PageTimeoutError as error:
-            raise UpstreamTimeout("The page did not come in time.", reason="timeout") from error
+            raise UpstreamTimeout("The page was not loaded before the timeout.", reason="timeout") from error
         except Error as error:
-            raise self._typed(visit, error) from error
+            raise self._typed_error(session, error) from error
         finally:
-            self._tell(request, visit, asyncio.get_running_loop().time() - began)
+            self._log(request, session, asyncio.get_running_loop().time() - started)
 
-    async def _visit(self, request: Request, visit: PageSession, page: Page, end: float) -> Response:
+    async def _run_session(self, request: Request, session: PageSession, page: Page, end: float) -> Response:
         request.meta.update(
             playwright=True,
             playwright_page=page,
             playwright_include_page=True,  # it is closed with its context
-            # The visit says when the page is there, and the download's time is the limit.
+            # The session decides when the page is loaded, and the download timeout is the limit.
             playwright_page_goto_kwargs={"wait_until": "commit", "timeout": 0},
         )
         self.stats.inc_value("browser/pages/open")
         try:
             await super().download_request(request)
-            await visit.run(page, end - asyncio.get_running_loop().time())
-            self._refuse_strangers(visit)
-            if visit.broken:
-                raise DownloadFailedError(visit.broken)
-            return await self._response(request, visit, page)
+            await session.run(page, end - asyncio.get_running_loop().time())
+            self._raise_for_other_host(session)
+            if session.failure:
+                raise DownloadFailedError(session.failure)
+            return await self._response(request, session, page)
         finally:
             self.stats.inc_value("browser/pages/open", -1)
             del request.meta["playwright_page"]
 
-    async def _response(self, request: Request, visit: PageSession, page: Page) -> Response:
+    async def _response(self, request: Request, session: PageSession, page: Page) -> Response:
         html = await page.content()
-        assert visit.document is not None
-        headers = {**await visit.document.all_headers(), "content-type": "text/html; charset=utf-8"}
+        assert session.document is not None
+        headers = {**await session.document.all_headers(), "content-type": "text/html; charset=utf-8"}
         headers.pop("content-encoding", None)
         return HtmlResponse(
             page.url,
-            status=visit.document.status,
+            status=session.document.status,
             headers=headers,
-            body=b"" if html == NOTHING else html.encode(errors="replace"),
+            body=b"" if html == EMPTY_DOCUMENT else html.encode(errors="replace"),
             encoding="utf-8",
             request=request,
             flags=["browser"],
         )
 
-    def _refuse_strangers(self, visit: PageSession) -> None:
-        url = urlsplit(visit.asked.url if visit.asked else "")
+    def _raise_for_other_host(self, session: PageSession) -> None:
+        url = urlsplit(session.navigation.url if session.navigation else "")
         if f"{url.scheme}://{url.netloc}" not in self.spider.allowed_origins:
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
 
-    def _typed(self, visit: PageSession, error: Error) -> Exception:
-        if visit.asked:
+    def _typed_error(self, session: PageSession, error: Error) -> Exception:
+        if session.navigation:
             try:
-                self._refuse_strangers(visit)
-            except UpstreamBlocked as refused:
-                return refused
+                self._raise_for_other_host(session)
+            except UpstreamBlocked as blocked:
+                return blocked
         if "net::ERR_" in error.message:
             return DownloadFailedError(error.message.partition("\n")[0])
         logger.warning("browser_page_lost", error=error.message.partition("\n")[0])
-        return UpstreamError("The browser lost the page while it was read.", reason="browser_gone")
+        return UpstreamError("The browser or its page crashed.", reason="browser_gone")
 
-    def _tell(self, request: Request, visit: PageSession, seconds: float) -> None:
-        """One line and the figures: what the page asked for, and what it was not given."""
-        for kind, number in visit.made.items():
+    def _log(self, request: Request, session: PageSession, seconds: float) -> None:
+        """Log one line per page, and count its requests, sent and aborted, in the stats."""
+        for kind, number in session.sent.items():
             self.stats.inc_value(f"browser/made/{kind}", number)
-        for kind, number in visit.blocked.items():
+        for kind, number in session.aborted.items():
             self.stats.inc_value(f"browser/blocked/{kind}", number)
         self.stats.inc_value("browser/pages")
         logger.info(
             "browser_page",
             url=request.url,
-            status=visit.document.status if visit.document else None,
-            made=dict(visit.made),
-            blocked=dict(visit.blocked),
+            status=session.document.status if session.document else None,
+            made=dict(session.sent),
+            blocked=dict(session.aborted),
             seconds=round(seconds, 2),
             open_contexts=self.chromium.open_contexts,
         )

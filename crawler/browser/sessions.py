@@ -1,7 +1,8 @@
-"""Stays on a page in the browser: what the page asks for, what it receives, and when it may be left.
+"""Browser sessions: what to wait for on a page, and which of its responses to capture.
 
-A request carries what makes its visit in ``meta["page_session_factory"]``; the download handler (``browser.handler``) opens
-the page, and leaves the visit in ``meta["page_session"]``. Nothing here needs a browser to be imported.
+A request carries the factory of its session in ``meta["page_session_factory"]``. The download handler
+(``browser.handler``) opens the page, and stores the session in ``meta["page_session"]``. Importing this module does not
+need a browser.
 """
 
 from __future__ import annotations
@@ -28,84 +29,84 @@ logger = structlog.get_logger(__name__)
 
 HANDLER = "crawler.browser.handler.BrowserHandler"
 
-# Scrolls all that can be scrolled, and tells which of the signs can be seen.
-SCROLL = """(signs) => {
+# Scrolls everything that can be scrolled, and returns the name of an end marker that is visible.
+SCROLL_SCRIPT = """(markers) => {
     for (const element of [document.scrollingElement, ...document.querySelectorAll("main")]) {
         element?.scrollTo(0, element.scrollHeight);
     }
     const seen = ([, selector]) => [...document.querySelectorAll(selector)].some((each) => each.checkVisibility());
-    return Object.entries(signs).find(seen)?.[0] ?? null;
+    return Object.entries(markers).find(seen)?.[0] ?? null;
 }"""
 
-READ = "document.readyState !== 'loading'"
-STEP = 0.25
-"""Seconds between two looks at a page that has nothing new."""
-RENDERED = 0.05
-"""Seconds in which a page shows what it has just received: only then there is more to scroll to."""
-FIRST = 3
-"""How many times as long the first answer may take: the page itself is loaded meanwhile."""
-SHARE = 0.8
-"""Share of a download's time after which a page is left with what there is."""
+PARSED_SCRIPT = "document.readyState !== 'loading'"
+POLL_SECONDS = 0.25
+"""Seconds between two checks of a page that has received nothing new."""
+RENDER_SECONDS = 0.05
+"""Seconds in which a page renders what it has just received: it cannot be scrolled further before."""
+FIRST_RESPONSE_FACTOR = 3
+"""How many times ``quiet`` the first response may take: the page itself is loaded meanwhile."""
+TIMEOUT_SHARE = 0.8
+"""Share of a download's timeout after which a session ends with what it has."""
 
 
 def carry_browser(settings: BaseSettings) -> None:
-    """Gives a spider's crawler the download handler that can open pages in the browser."""
+    """Give a spider's crawler the download handler that can open pages in the browser."""
     handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), "http": HANDLER, "https": HANDLER}
     settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
 
 
-def in_browser(request: Request, visit: Callable[[], PageSession] | None = None) -> Request:
-    """The same request for the browser: as it was before redirects and retries."""
+def in_browser(request: Request, session: Callable[[], PageSession] | None = None) -> Request:
+    """Return the request as it was before redirects and retries, to be loaded in the browser."""
     url = request.meta.get("redirect_urls", [request.url])[0]
     kept: dict[str, Any] = {name: request.meta[name] for name in ("target", "page_params") if name in request.meta}
     return Request(
-        url, callback=request.callback, dont_filter=True, meta={**kept, "page_session_factory": visit or PageSession}
+        url, callback=request.callback, dont_filter=True, meta={**kept, "page_session_factory": session or PageSession}
     )
 
 
 class PageSession:
-    """A stay on one page. This one waits until the page lets us in: some send a script first that opens the door."""
+    """A session on one page. It waits until the page is not a block: some pages first run a script that lifts it."""
 
     def __init__(self, *, quiet: float = 9.0) -> None:
         self.quiet = quiet
-        """Seconds without anything new after which the page is left."""
-        self.made: Counter[str] = Counter()
-        """Requests that the page has made, by their kind."""
-        self.blocked: Counter[str] = Counter()
-        """Requests that it was not let make, by their kind."""
-        self.asked: PageRequest | None = None
-        """The last request for a document: where the page was told to go."""
+        """Seconds without anything new after which the session ends."""
+        self.sent: Counter[str] = Counter()
+        """Requests that the page has sent, by resource type."""
+        self.aborted: Counter[str] = Counter()
+        """Requests that were aborted, by resource type."""
+        self.navigation: PageRequest | None = None
+        """The last request for a document."""
         self.document: PageResponse | None = None
-        """The last answer that a page was made from."""
-        self.broken = ""
-        """Why the last document did not come, or not whole."""
+        """The last response that is a document."""
+        self.failure = ""
+        """Why the last document was not received, or not completely."""
 
-    def attach(self, page: Page, unwanted: Callable[[PageRequest], bool]) -> None:
-        """Listens to a page before it goes anywhere."""
+    def attach(self, page: Page, is_unwanted: Callable[[PageRequest], bool]) -> None:
+        """Subscribe to a page's events before its first navigation."""
 
-        def requested(request: PageRequest) -> None:
-            (self.blocked if unwanted(request) else self.made)[request.resource_type] += 1
-            if _is_document(page, request):
-                self.asked, self.broken = request, ""
+        def on_request(request: PageRequest) -> None:
+            (self.aborted if is_unwanted(request) else self.sent)[request.resource_type] += 1
+            if _is_navigation(page, request):
+                self.navigation, self.failure = request, ""
 
-        def failed(request: PageRequest) -> None:
-            if request is self.asked:
-                self.broken = request.failure or "failed"
+        def on_failure(request: PageRequest) -> None:
+            if request is self.navigation:
+                self.failure = request.failure or "failed"
 
-        def answered(response: PageResponse) -> None:
-            if _is_document(page, response.request):
+        def on_response(response: PageResponse) -> None:
+            if _is_navigation(page, response.request):
                 self.document = response
-            self.received(response)
+            self.on_response(response)
 
-        page.on("request", requested)
-        page.on("requestfailed", failed)
-        page.on("response", answered)
+        page.on("request", on_request)
+        page.on("requestfailed", on_failure)
+        page.on("response", on_response)
 
-    def received(self, response: PageResponse) -> None:
-        """Told of every answer that the page receives."""
+    def on_response(self, response: PageResponse) -> None:
+        """Hook for every response that the page receives."""
 
-    async def ask(self, page: Page, script: str, argument: Any = None) -> Any:
-        """What a script says in the page; None where it is just going elsewhere."""
+    async def evaluate(self, page: Page, script: str, argument: Any = None) -> Any:
+        """Return a script's result in the page; None while the page navigates."""
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
 
         try:
@@ -116,27 +117,29 @@ class PageSession:
             return None
 
     @property
-    def refused(self) -> bool:
-        """Whether the document is a refusal, which a script in it may lift."""
+    def is_blocked(self) -> bool:
+        """Whether the document is a block, which a script in it may lift."""
         return self.document is not None and self.document.status in REFUSALS
 
     @property
-    def failed(self) -> bool:
-        """Whether there is nothing to wait for: the document broke off, or says so by its status."""
-        if self.document is None or self.broken:
-            return bool(self.broken)
-        return self.document.status >= 400 and not self.refused
+    def has_failed(self) -> bool:
+        """Whether waiting is useless: the document was not received completely, or its status is an error."""
+        if self.document is None or self.failure:
+            return bool(self.failure)
+        return self.document.status >= 400 and not self.is_blocked
 
     async def run(self, page: Page, seconds: float) -> None:
-        """Returns when the page has what it was opened for, or will not have it."""
-        end = _now() + min(self.quiet, seconds * SHARE)
-        while (self.refused and _now() < end) or not (self.failed or await self.ask(page, READ)):  # noqa: ASYNC110  # the page's doing
-            await asyncio.sleep(STEP)
+        """Return when the page has the content that it was opened for, or cannot get it any more."""
+        end = _now() + min(self.quiet, seconds * TIMEOUT_SHARE)
+        while (self.is_blocked and _now() < end) or not (  # noqa: ASYNC110  # the page sends no event for it
+            self.has_failed or await self.evaluate(page, PARSED_SCRIPT)
+        ):
+            await asyncio.sleep(POLL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedResponse:
-    """An answer that a page received to a call of its own."""
+    """A response to one of the page's own requests."""
 
     url: str
     status: int
@@ -145,52 +148,52 @@ class CapturedResponse:
 
 
 class ResponseListener(PageSession):
-    """Scrolls a page, and hears the answers to one of its own calls until they are enough."""
+    """Scrolls a page, and captures the responses to one of its own requests until they are enough."""
 
-    def __init__(self, path: str, signs: Mapping[str, str], *, quiet: float = 9.0, pause: float = 1.0) -> None:
+    def __init__(self, path: str, end_markers: Mapping[str, str], *, quiet: float = 9.0, pause: float = 1.0) -> None:
         super().__init__(quiet=quiet)
         self.path = path
-        """Path of the call."""
-        self.signs = signs
-        """Selectors of what says that no further answer will come, by what it is."""
+        """URL path of the request."""
+        self.end_markers = end_markers
+        """Name -> selector of an element that is visible when no further response will follow."""
         self.pause = pause
-        """Seconds from an answer to the next scrolling."""
-        self.sign: str | None = None
-        """The sign that was seen."""
-        self._answers: asyncio.Queue[tuple[PageResponse, asyncio.Task[bytes]]] = asyncio.Queue()
+        """Seconds from a response to the next scroll."""
+        self.end_marker: str | None = None
+        """The name of the end marker that is visible."""
+        self._responses: asyncio.Queue[tuple[PageResponse, asyncio.Task[bytes]]] = asyncio.Queue()
 
     async def take(self, answer: CapturedResponse) -> bool:
-        """Reads an answer; whether it was the last that is wanted."""
+        """Read a response. Return whether it is the last one needed."""
         raise NotImplementedError
 
-    def received(self, response: PageResponse) -> None:
-        """Keeps the call's answers. A body is asked for at once: the browser does not keep it for long."""
+    def on_response(self, response: PageResponse) -> None:
+        """Queue a response to the request. Its body is fetched at once: the browser does not keep it for long."""
         if urlsplit(response.url).path == self.path:
             body = asyncio.ensure_future(response.body())
-            body.add_done_callback(_forget)
-            self._answers.put_nowait((response, body))
+            body.add_done_callback(_ignore_error)
+            self._responses.put_nowait((response, body))
 
     async def run(self, page: Page, seconds: float) -> None:
-        """Returns when the answers are enough, or when no further ones will come."""
-        end = _now() + seconds * SHARE
-        news, patience = _now(), self.quiet * FIRST
-        while _now() < end and _now() - news < patience and not self.failed:
+        """Return when the responses are enough, or when no further ones will follow."""
+        end = _now() + seconds * TIMEOUT_SHARE
+        last_response, max_quiet = _now(), self.quiet * FIRST_RESPONSE_FACTOR
+        while _now() < end and _now() - last_response < max_quiet and not self.has_failed:
             try:
-                async with asyncio.timeout(STEP):
-                    response, body = await self._answers.get()
+                async with asyncio.timeout(POLL_SECONDS):
+                    response, body = await self._responses.get()
             except TimeoutError:
-                if self.sign:
+                if self.end_marker:
                     return
-                self.sign = await self.ask(page, SCROLL, dict(self.signs))
+                self.end_marker = await self.evaluate(page, SCROLL_SCRIPT, dict(self.end_markers))
                 continue
-            heard = await self._hear(page, response, body)
-            if heard and await self.take(heard):
+            captured = await self._capture(page, response, body)
+            if captured and await self.take(captured):
                 return
-            news, patience = _now(), self.quiet
-            await asyncio.sleep(max(self.pause, RENDERED))
-            self.sign = await self.ask(page, SCROLL, dict(self.signs))
+            last_response, max_quiet = _now(), self.quiet
+            await asyncio.sleep(max(self.pause, RENDER_SECONDS))
+            self.end_marker = await self.evaluate(page, SCROLL_SCRIPT, dict(self.end_markers))
 
-    async def _hear(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> CapturedResponse | None:
+    async def _capture(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> CapturedResponse | None:
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
 
         try:
@@ -202,12 +205,12 @@ class ResponseListener(PageSession):
             return None
 
 
-def _is_document(page: Page, request: PageRequest) -> bool:
+def _is_navigation(page: Page, request: PageRequest) -> bool:
     return request.is_navigation_request() and request.frame == page.main_frame
 
 
-def _forget(body: asyncio.Task[Any]) -> None:
-    """Nobody asks for the body of a page that is gone; its error is no news."""
+def _ignore_error(body: asyncio.Task[Any]) -> None:
+    """Retrieve the error of a body that is no longer needed, so that asyncio does not log it."""
     if not body.cancelled():
         body.exception()
 

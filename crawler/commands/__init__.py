@@ -1,1 +1,1 @@
-"""The project's own Scrapy commands, found by Scrapy through the setting ``COMMANDS_MODULE``."""
+"""The project's own Scrapy commands, which Scrapy loads by the setting ``COMMANDS_MODULE``."""

@@ -1,4 +1,4 @@
-"""``scrapy crawl``: Scrapy's own, with an exit code that says how the targets ended."""
+"""``scrapy crawl``: Scrapy's own command, with an exit code for the outcomes of the targets."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED = 0, 1, 4
 
 
 class Command(CrawlCommand):
-    """Exits 0 when every target has data, 4 when some failed, 1 when the run itself broke."""
+    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed."""
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise UsageError("Name one spider: scrapy crawl <spider>")
+            raise UsageError("Expected one spider: scrapy crawl <spider>")
         assert self.crawler_process is not None
         known = self.crawler_process.spider_loader.list()
         if args[0] not in known:
-            raise UsageError(f"There is no spider {args[0]!r}; there are {', '.join(sorted(known))}")
+            raise UsageError(f"Unknown spider {args[0]!r}; known spiders are {', '.join(sorted(known))}")
         crawler = self.crawler_process.create_crawler(args[0])
         problems = argument_problems(crawler.spidercls, opts.spargs)
         if problems:
@@ -44,7 +44,7 @@ class Command(CrawlCommand):
 
 
 def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
-    """What is wrong with ``-a`` arguments, by name: said here, else the log had it among a traceback."""
+    """Validation errors of ``-a`` arguments by name, for a log line instead of a traceback."""
     models = [get_args(base)[0] for base in get_original_bases(spider) if get_origin(base) is Args]
     try:
         for model in models:
@@ -56,13 +56,13 @@ def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[s
 
 
 def exit_code(crawler: Crawler) -> int:
-    """The exit code that a finished crawler's stats stand for."""
+    """The exit code for the stats of a finished crawler."""
     assert crawler.stats is not None
     stats = crawler.stats.get_stats()
     not_written = any(key.startswith(FAILED.format("")) for key in stats) or stats.get(UNSTORED)
     if stats.get("finish_reason") != "finished" or not_written:
         return RUN_BROKE
     codes = {key.removeprefix("targets/") for key in stats if key.startswith("targets/")}
-    if not codes and stats.get("log_count/ERROR"):  # without: an empty file or shard, a queue that others have done
+    if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file, shard or queue
         return RUN_BROKE
     return ALL_HAVE_DATA if codes <= {"OK"} else SOME_FAILED

@@ -1,4 +1,4 @@
-"""``scrapy extract``: runs the page objects on saved responses, without any network."""
+"""``scrapy extract``: run the page objects on saved responses, without network access."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAILED, WRONG_USAGE = 2, 3
 
 
 class Command(ScrapyCommand):
-    """Prints ``data`` as JSON; or the typed error, with exit code 2. Wrong usage: 3."""
+    """Prints ``data`` as JSON, or the typed error with exit code 2. Exit code 3: wrong usage."""
 
     requires_project = True
     requires_crawler_process = False
@@ -41,18 +41,18 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.error = _refuse  # type: ignore[method-assign]  # its own exit code is the one of a typed error
-        parser.add_argument("--url", help="where the responses came from")
+        parser.error = _exit_with_usage_error  # type: ignore[method-assign]  # argparse exits 2, as for a typed error
+        parser.add_argument("--url", help="URL of the responses")
         parser.add_argument(
-            "-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="what was asked for"
+            "-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="a param of the request"
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
             scraper, bodies = _inputs(args)
-            asked = _asked(scraper, opts.params)
+            params = _asked(scraper, opts.params)
             url = opts.url or platforms()[scraper.platform].origin
-            data = asyncio.run(extract(scraper, bodies, asked, url=url))
+            data = asyncio.run(extract(scraper, bodies, params, url=url))
         except (UsageError, InvalidRequest, OSError, EOFError, zlib.error) as error:
             print(error, file=sys.stderr)
             self.exitcode = WRONG_USAGE
@@ -63,32 +63,32 @@ class Command(ScrapyCommand):
             _print(data)
 
 
-def _refuse(message: str) -> NoReturn:
+def _exit_with_usage_error(message: str) -> NoReturn:
     print(message, file=sys.stderr)
     sys.exit(WRONG_USAGE)
 
 
 def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
     if len(args) < 2:
-        raise UsageError("Name a scraper and at least one file: scrapy extract <scraper> <file>")
+        raise UsageError("Expected a scraper and at least one file: scrapy extract <scraper> <file>")
     try:
         scraper = find_scraper(args[0])
     except KeyError:
-        raise UsageError(f"There is no scraper {args[0]!r}; there are {', '.join(scraper_names())}.") from None
+        raise UsageError(f"Unknown scraper {args[0]!r}; known scrapers are {', '.join(scraper_names())}.") from None
     return scraper, [_read(name) for name in args[1:]]
 
 
 def _asked(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
-    """What the page objects are told of the params. Params may be missing, but none may be wrong.
+    """The page params. Params of the scraper may be missing, but not invalid.
 
     Raises:
-        UsageError: an argument that is no ``name=value``.
-        InvalidRequest: a param that the scraper does not take, or not with this value.
+        UsageError: an argument is not of the form ``name=value``.
+        InvalidRequest: the scraper does not have a param, or its value is invalid.
     """
     try:
         given = arglist_to_dict(arguments)
     except ValueError:
-        raise UsageError("Give params as -a name=value.") from None
+        raise UsageError("Params must have the form -a name=value.") from None
     try:
         check_params(scraper, given, text=True)
     except InvalidRequest as error:
@@ -102,27 +102,29 @@ def _read(name: str) -> bytes:
     return gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
 
 
-async def extract(scraper: Scraper, bodies: list[bytes], asked: dict[str, Any], *, url: str) -> dict[str, Any]:
-    """The scraper's data from saved bodies, as its spider would give it.
+async def extract(scraper: Scraper, bodies: list[bytes], params: dict[str, Any], *, url: str) -> dict[str, Any]:
+    """Return the scraper's data from saved bodies, as its spider would.
 
     Raises:
-        ScrapeError: as the page objects do; ``ExtractionFailed`` where a body is no response of this scraper's.
-        UsageError: two bodies of the same kind: a target has one of each.
+        ScrapeError: raised by the page objects; ``ExtractionFailed`` where the scraper does not recognise a body.
+        UsageError: two bodies are of the same page type; a target has one of each.
     """
-    pages = [_page(scraper, body, asked, url) for body in bodies]
+    pages = [_page(scraper, body, params, url) for body in bodies]
     for kind, number in Counter(page.source for page in pages).items():
         if number > 1:
-            raise UsageError(f"{number} of the files are a {kind} each; give the files of one target at a time.")
+            raise UsageError(f"{number} files are of the page type {kind}; pass the files of one target at a time.")
     return validated(scraper.data, await spider_for(scraper).join(pages))
 
 
-def _page(scraper: Scraper, body: bytes, asked: dict[str, Any], url: str) -> PlatformPage:
+def _page(scraper: Scraper, body: bytes, params: dict[str, Any], url: str) -> PlatformPage:
     response = HttpResponse(url, body, headers={"Content-Type": "text/html; charset=utf-8"})
     for page in scraper.pages:
         if page.recognise(response.text):
-            return page(response=response, page_params=PageParams(asked))
+            return page(response=response, page_params=PageParams(params))
     kinds = ", ".join(page.source for page in scraper.pages)
-    raise ExtractionFailed(f"A file is no response that {scraper.name} reads ({kinds}).", reason="unknown_response")
+    raise ExtractionFailed(
+        f"A file is not a response that {scraper.name} recognises ({kinds}).", reason="unknown_response"
+    )
 
 
 def _print(value: object) -> None:

@@ -1,4 +1,4 @@
-"""``scrapy newplatform``: write a platform that works against its sandbox, as a start for a real one."""
+"""``scrapy newplatform``: write a platform that works against its sandbox, as a template for a real one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from scrapy.exceptions import UsageError
 
 import crawler
 
-NAME = re.compile(r"[a-z][a-z0-9]{0,19}")  # also a host name's label, and short enough for the lines of the templates
-ROOMS = ("platforms", "spiders", "sandbox")
+NAME = re.compile(r"[a-z][a-z0-9]{0,19}")  # also a valid host name label, and short enough for the line length
+PACKAGES = ("platforms", "spiders", "sandbox")
 CHECKOUT = ("pyproject.toml", "docs/platforms", "tests/platforms")
 OWN_IMPORTS = re.compile(r"(?:^from crawler\..*\n)+", re.MULTILINE)
 
 
 class Command(ScrapyCommand):
-    """Exits 0 when all files are written. A wrong use exits 2 and writes none."""
+    """Exit codes: 0 if all files were written, 2 for wrong usage, which writes no file."""
 
     requires_project = True
     requires_crawler_process = False
@@ -39,14 +39,14 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise UsageError("Name one platform: scrapy newplatform <name>")
+            raise UsageError("Expected one platform name: scrapy newplatform <name>")
         (name,) = args
         root = Path(crawler.__file__).parents[1]
         if not all((root / path).exists() for path in CHECKOUT):
-            raise UsageError(f"The project in {root} is an installed package: run this command in a checkout of it.")
+            raise UsageError(f"{root} contains an installed package: run this command in a checkout of the project.")
         if not NAME.fullmatch(name) or keyword.iskeyword(name):
             raise UsageError(
-                f"{name!r} is not a platform's name: use 1 to 20 lower-case letters and digits, a letter first."
+                f"{name!r} is not a platform name: use 1 to 20 lower-case letters and digits, starting with a letter."
             )
         new = platform_files(name)
         taken = [str(root / path) for path in new if (root / path).exists()] + list(_modules(name))
@@ -78,13 +78,13 @@ def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]
 
 
 def _sorted_imports(text: str) -> str:
-    """The text with the imports of the project in the order that ruff wants: it depends on the platform's name."""
+    """The text with sorted imports of the project: their order depends on the platform's name."""
     return OWN_IMPORTS.sub(lambda block: "".join(sorted(block[0].splitlines(keepends=True))), text)
 
 
 def _modules(name: str) -> Iterator[str]:
-    """The files of the modules of this name: ``page`` is one in ``platforms``, ``base`` in ``spiders``."""
-    for room in ROOMS:
-        found = find_spec(f"crawler.{room}.{name}")
-        if found is not None and found.origin is not None:  # without an origin: a folder with nothing but a cache
+    """The files of existing modules with this name, such as ``page`` in ``platforms`` and ``base`` in ``spiders``."""
+    for package in PACKAGES:
+        found = find_spec(f"crawler.{package}.{name}")
+        if found is not None and found.origin is not None:  # without an origin: a folder that contains only a cache
             yield found.origin

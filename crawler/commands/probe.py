@@ -1,4 +1,4 @@
-"""``scrapy probe``: asks the platform for one target and says how it went, for whoever must repair a scraper."""
+"""``scrapy probe``: fetch one live target and report its requests and fields, to diagnose a scraper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scrapy.utils.conf import arglist_to_dict
 
 from crawler.commands.crawl import RUN_BROKE
 from crawler.commands.extract import FAILED
-from crawler.probe.nulls import Empty, empty_fields
+from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
 from crawler.probe.scrub import Scrubber
 from crawler.registry import find_scraper, scraper_names, spider_for
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Command(ScrapyCommand):
-    """Exits 0 where there is data, 2 on a typed error, 1 when the run itself broke."""
+    """Exit codes: 0 if the target has data, 2 for a typed error, 1 if the run itself failed."""
 
     requires_project = True
 
@@ -34,7 +34,7 @@ class Command(ScrapyCommand):
         return "<scraper> [-a NAME=VALUE ...] [--save DIR] [--keep NAME ...]"
 
     def short_desc(self) -> str:
-        return "Fetch one live target: sources, times, nulls; save the responses as fixtures"
+        return "Fetch one live target: report sources, times and empty fields; save responses as fixtures"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -44,11 +44,11 @@ class Command(ScrapyCommand):
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help="what to ask for (default: the scraper's example)",
+            help="a param of the target (default: the scraper's example)",
         )
-        parser.add_argument("--save", metavar="DIR", type=Path, help="save what was read as fixtures, scrubbed")
+        parser.add_argument("--save", metavar="DIR", type=Path, help="save the responses as scrubbed fixtures")
         parser.add_argument(
-            "--keep", metavar="NAME", action="append", default=[], help="a key whose value scrubbing leaves as it is"
+            "--keep", metavar="NAME", action="append", default=[], help="a key whose value is not scrubbed"
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -62,15 +62,15 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise UsageError("Name one scraper: scrapy probe <scraper>")
+            raise UsageError("Expected one scraper: scrapy probe <scraper>")
         try:
             scraper = find_scraper(args[0])
         except KeyError:
-            raise UsageError(f"There is no scraper {args[0]!r}; there are {', '.join(scraper_names())}.") from None
+            raise UsageError(f"Unknown scraper {args[0]!r}; known scrapers are {', '.join(scraper_names())}.") from None
         try:
             params = arglist_to_dict(opts.params)
         except ValueError:
-            raise UsageError("Give params as -a name=value.") from None
+            raise UsageError("Params must have the form -a name=value.") from None
         if not params:
             params = {
                 name: v if isinstance(v, str) else orjson.dumps(v).decode() for name, v in scraper.example.items()
@@ -81,7 +81,7 @@ class Command(ScrapyCommand):
         self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
         self.crawler_process.start()
         if recorder.outcome is None:
-            print("The run broke before the target had an outcome; the log says why.", file=sys.stderr)
+            print("The run failed before the target had an outcome; see the log.", file=sys.stderr)
             self.exitcode = RUN_BROKE
             return
         print("\n".join(report(recorder, params)))
@@ -89,18 +89,18 @@ class Command(ScrapyCommand):
             origins = cast("PlatformSpider", crawler.spider).allowed_origins
             for path, note in recorder.save(opts.save, Scrubber(keep=opts.keep), origins):
                 print(f"saved      {path}{f' ({note})' if note else ''}")
-            print("Look through what was saved: names and texts of people are still in it.")
+            print("Review the fixtures before you share them: they still contain names and texts of people.")
         self.exitcode = FAILED if recorder.outcome.error else 0
 
 
 def report(recorder: Recorder, params: dict[str, Any]) -> list[str]:
-    """What happened, line by line."""
+    """The lines of the report."""
     outcome, scraper = recorder.outcome, recorder.scraper
     assert outcome is not None
-    asked = " ".join(f"{name}={value}" for name, value in params.items())
-    lines = [f"{scraper.name}  {asked}", f"outcome    {outcome.code} after {outcome.duration_ms / 1000:.2f} s"]
-    answered = [download.page.source for download in recorder.downloads if download.page]
-    lines.append(f"answered   {', '.join(answered) or 'no source'}")
+    arguments = " ".join(f"{name}={value}" for name, value in params.items())
+    lines = [f"{scraper.name}  {arguments}", f"outcome    {outcome.code} after {outcome.duration_ms / 1000:.2f} s"]
+    sources = [download.page.source for download in recorder.downloads if download.page]
+    lines.append(f"sources    {', '.join(sources) or 'none'}")
     lines += [f"request {n}  {_line(download)}" for n, download in enumerate(recorder.downloads, 1)]
     if outcome.error is not None:
         lines.append(f"error      {outcome.error.message}")
@@ -111,27 +111,29 @@ def report(recorder: Recorder, params: dict[str, Any]) -> list[str]:
 
 
 def _line(download: Download) -> str:
-    took = "no end" if download.seconds is None else f"{download.seconds:.2f} s"
+    time = "unfinished" if download.seconds is None else f"{download.seconds:.2f} s"
     if download.response is None:
-        return f"no answer  {took}  {download.request.url}"
+        return f"no response  {time}  {download.request.url}"
     kilobytes = f"{len(download.response.body) / 1000:.0f} kB"
-    read = download.page.source if download.page else "not read"
-    return f"{download.response.status}  {took}  {kilobytes}  {read}  {download.request.method} {download.request.url}"
+    source = download.page.source if download.page else "not read"
+    return (
+        f"{download.response.status}  {time}  {kilobytes}  {source}  {download.request.method} {download.request.url}"
+    )
 
 
 def _fields(scraper: Scraper, data: dict[str, Any]) -> list[str]:
     empty, filled = empty_fields(scraper, data)
 
-    def block(title: str, fields: list[Empty]) -> list[str]:
+    def block(title: str, fields: list[EmptyField]) -> list[str]:
         return [f"{title:11}{fields[0]}", *(f"{'':11}{each}" for each in fields[1:])] if fields else []
 
-    unexpected = [each for each in empty if not each.promised]
-    nowhere = [each for each in empty if each.promised and each.count.filled == 0 and each.count.rows > 1]
-    documented = [each for each in empty if each not in unexpected and each not in nowhere]
-    counts = f"{len(documented)} empty as documented, {len(nowhere)} in every row, {len(unexpected)} undocumented"
+    unexpected = [each for each in empty if not each.documented]
+    always_empty = [each for each in empty if each.documented and each.count.filled == 0 and each.count.rows > 1]
+    documented = [each for each in empty if each not in unexpected and each not in always_empty]
+    counts = f"{len(documented)} empty as documented, {len(always_empty)} in every row, {len(unexpected)} undocumented"
     return [
         f"fields     {filled} filled, {counts}",
         *block("documented", documented),
-        *block("EVERY ROW", nowhere),
+        *block("EVERY ROW", always_empty),
         *block("UNEXPECTED", unexpected),
     ]

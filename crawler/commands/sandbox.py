@@ -1,4 +1,4 @@
-"""``scrapy sandbox``: serves the simulated platforms on loopback until it is told to stop."""
+"""``scrapy sandbox``: serve the simulated platforms on loopback until interrupted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Command(ScrapyCommand):
-    """Prints one line of JSON, ``{"origins": {platform: origin}}``; the inner object is a ``PLATFORM_ORIGINS``."""
+    """Prints one line of JSON, ``{"origins": {platform: origin}}``: a value for ``PLATFORM_ORIGINS``."""
 
     requires_project = True
     requires_crawler_process = False
@@ -24,16 +24,18 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--port", type=int, default=0, help="first port (default: any that is free)")
-        parser.add_argument("--seed", type=int, default=1, help="which world (default 1)")
-        parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
-        parser.add_argument("--light", action="store_true", help="small pages, for measuring what is around them")
+        parser.add_argument("--port", type=int, default=0, help="first port (default: free ports)")
+        parser.add_argument("--seed", type=int, default=1, help="seed of the simulated data (default 1)")
+        parser.add_argument("--latency", type=float, default=0.0, help="seconds before each response")
+        parser.add_argument(
+            "--light", action="store_true", help="small pages, for benchmarks of everything but extraction"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", "uvloop.Loop")
-        from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default one
+        from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default reactor
 
-        from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # likewise
+        from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # as above
 
         sandbox = Sandbox(opts.seed, latency=opts.latency, light=opts.light)
         print(orjson.dumps({"origins": sandbox.start(opts.port)}).decode(), flush=True)

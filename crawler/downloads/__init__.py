@@ -1,1 +1,1 @@
-"""Everything between a request and the network: throttling, circuit breaking, injection, log context."""
+"""Between a request and the network: throttling, circuit breaking, injection, log context."""

@@ -1,7 +1,7 @@
 """Download handlers whose transfers end within ``CLOSE_GRACE`` seconds after their crawler has begun to close.
 
-A transfer is ended here, and never by cancelling ``engine.download_async()``: that would leave the connection open, and
-would leave other requests that wait for the same download (robots.txt) without an answer.
+Transfers are ended here, never by cancelling ``engine.download_async()``: that would leave the connection open, and
+other requests that wait for the same download (robots.txt) would never get a response.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BoundedTransfers:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        handler: Any = super().from_crawler(crawler)  # type: ignore[misc]  # the handler's
+        handler: Any = super().from_crawler(crawler)  # type: ignore[misc]  # defined by the handler
         handler.closing = Closing(crawler, crawler.settings.getfloat("CLOSE_GRACE"))
         return cast("Self", handler)
 
@@ -33,10 +33,10 @@ class BoundedTransfers:
         """Download a request.
 
         Raises:
-            ShuttingDown: the crawler closes, and the grace is over.
+            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` is over.
         """
         async with self.closing.limit():
-            return cast("Response", await super().download_request(request))  # type: ignore[misc]  # the handler's
+            return cast("Response", await super().download_request(request))  # type: ignore[misc]  # as above
 
 
 class HttpHandler(BoundedTransfers, HTTP11DownloadHandler):

@@ -1,9 +1,9 @@
-"""scrapy-poet's injection, with the plan of a callback made once instead of for every response.
+"""scrapy-poet's injection, with one plan per callback instead of one per response.
 
-What a callback needs follows from its annotations alone, as long as no rule exchanges page objects by URL and no
-request asks for more (``meta["inject"]``). scrapy-poet plans twice for each request, and once for each provider of what
-the page object takes. Measured with scrapy-poet 0.27: 0.56 ms of processor time a request, 0.05 ms here; a
-call of the endpoint with a light page takes 5 ms in all. Its main branch keeps plans: drop this when that is released.
+The dependencies of a callback follow from its annotations alone, unless a rule overrides page objects by URL or a
+request requests more (``meta["inject"]``). scrapy-poet plans twice for each request, and once for each provider of the
+page object's inputs. Measured with scrapy-poet 0.27: 0.56 ms of CPU time per request, 0.05 ms here; a call of the
+endpoint with a light page takes 5 ms in total. Its main branch caches plans: drop this module when that is released.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def _params(request: Request, _response: Response) -> PageParams[str, Any]:
 
 
 INPUTS: dict[Any, Callable[[Request, Response], Any]] = {HttpResponse: _response, PageParams: _params}
-"""What every page object takes, as scrapy-poet's own providers make it."""
+"""Inputs of every page object, made as scrapy-poet's own providers make them."""
 
 
 class PlannedInjector(Injector):
-    """Keeps each callback's plan, and whether its response must be downloaded, for as long as its crawler lives."""
+    """Caches each callback's plan, and whether its response must be downloaded, for the life of its crawler."""
 
     def __init__(self, crawler: Crawler, **kwargs: Any) -> None:
         super().__init__(crawler, **kwargs)
@@ -65,8 +65,8 @@ class PlannedInjector(Injector):
     async def build_instances_from_providers(
         self, request: Request, response: Response, plan: andi.Plan
     ) -> dict[Any, Any]:
-        """What every page object takes, made at once. All else comes from the providers, and so does this where a
-        project or an add-on has providers of its own, or keeps responses.
+        """Make ``INPUTS`` directly. The providers make all other instances, and these too where a project or an add-on
+        has its own providers or caches responses.
         """
         kinds: list[Any] = [kind for kind, _ in plan.dependencies]
         needed = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]
@@ -77,7 +77,7 @@ class PlannedInjector(Injector):
         return {kind: INPUTS[kind](request, response) for kind in needed}
 
     def _planned_once(self, request: Request) -> Callable[..., Any] | None:
-        """The request's callback where it alone decides the plan, else None."""
+        """The request's callback where the plan depends on nothing else, else None."""
         if "inject" in request.meta or self.registry.get_rules():
             return None
         callback: Callable[..., Any] = get_callback(request, self.spider)

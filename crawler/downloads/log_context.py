@@ -1,8 +1,8 @@
-"""The request id in every log line of a target, down to its page objects.
+"""The request id in every log line of a target, including those of its page objects.
 
-A crawler serves many targets at once, and none of its tasks starts in the context of the call that asked. Scrapy runs
-each download and each callback in a task of its own, so that what is bound at the beginning of either holds for all
-that follows in it (middlewares, page object, pipelines), and for nothing else.
+A crawler processes many targets at once, and its tasks do not start in the context of the HTTP call. Scrapy runs each
+download and each callback in a task of its own, so a variable bound at its start holds for everything in that task
+(middlewares, page object, pipelines), and for nothing else.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class BindTarget:
-    """The first of the downloader middlewares and of the spider middlewares."""
+    """Binds the target's id: the first downloader middleware, and the first spider middleware."""
 
     def process_request(self, request: Request) -> None:
-        """Before a download."""
+        """Bind before a download."""
         _bind(request)
 
     def process_spider_input(self, response: Response) -> None:
-        """Before a callback."""
+        """Bind before a callback."""
         _bind(response.request)
 
 

@@ -1,13 +1,12 @@
-"""Turns that several processes share through Redis: each of them sees how many are taken and when the next may start.
+"""Download slots that several processes share through Redis: how many are taken, and when the next may start.
 
-A turn is a lease with an end: those of a process that was killed come free by themselves. While Redis is away every
-process keeps to its own part of the whole, never to none.
+A slot is a lease that expires, so a killed process does not keep its slots. While Redis is unavailable, each process
+uses its own share, which is never empty.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import uuid
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 import structlog
 from redis.exceptions import RedisError
 
-from crawler.errors import Overloaded, UpstreamTimeout
+from crawler.downloads.throttle import jittered, no_slot_before_deadline, no_slot_in_time
 from crawler.storage.redis_client import Availability, connect
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-# KEYS: next start, leases by their end. ARGV: concurrency, seconds to the following start, lease's length, token.
-# Returns "0" for a turn taken, "-1" while all places are, else the seconds until the next start.
+# KEYS: next start; leases by expiry. ARGV: concurrency, seconds to the following start, seconds of a lease, token.
+# Returns "0" where a slot was taken, "-1" where all slots are taken, else the seconds until the next start.
 TAKE = """
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
@@ -42,12 +41,12 @@ redis.call('EXPIRE', KEYS[2], math.ceil(tonumber(ARGV[3])) + 1)
 return '0'
 """
 
-LOOK_AGAIN = 0.02
-"""Seconds after which a process that found all places taken looks again; up to twice that, so that none keeps step."""
+POLL_SECONDS = 0.02
+"""Mean time between two attempts while all slots are taken; random, so that processes do not poll in step."""
 
 
 class Leases:
-    """Places under one name, taken and given back by any process."""
+    """Slots under one name, taken and released by any process."""
 
     def __init__(self, redis: Redis, name: str, size: int, length: float) -> None:
         self.size = size
@@ -55,90 +54,89 @@ class Leases:
         self.redis = redis
         self._take = redis.register_script(TAKE)
         self._keys = [f"crawler:{name}:next", f"crawler:{name}:taken"]
-        self._giving: set[asyncio.Task[None]] = set()
+        self._releasing: set[asyncio.Task[None]] = set()
 
     async def take(self, delay: float = 0.0) -> float | Callable[[], None]:
-        """What gives the place back; or the seconds until the next one starts, -1 while all are taken.
+        """Return the function that releases the slot; or the seconds until the next start, -1 if all are taken.
 
         Raises:
-            RedisError: Redis is away.
+            RedisError: Redis is unavailable.
         """
         token = uuid.uuid4().hex
-        answer = float(cast("bytes", await self._take(self._keys, [self.size, delay, self.length, token])))
-        return answer or (lambda: self._give(token))
+        result = float(cast("bytes", await self._take(self._keys, [self.size, delay, self.length, token])))
+        return result or (lambda: self._release(token))
 
     async def close(self) -> None:
-        """Gives back what is still to be given back, and leaves Redis."""
-        await asyncio.gather(*self._giving)
+        """Finish the pending releases, and disconnect."""
+        await asyncio.gather(*self._releasing)
         await self.redis.aclose()
 
-    def _give(self, token: str) -> None:
-        """Gives a place back, without keeping anybody waiting: a lease that is not given back ends by itself."""
-        task = asyncio.ensure_future(self._forget(token))
-        self._giving.add(task)
-        task.add_done_callback(self._giving.discard)
+    def _release(self, token: str) -> None:
+        """Release a slot in the background: a lease that is not released expires."""
+        task = asyncio.ensure_future(self._delete(token))
+        self._releasing.add(task)
+        task.add_done_callback(self._releasing.discard)
 
-    async def _forget(self, token: str) -> None:
+    async def _delete(self, token: str) -> None:
         try:
             await self.redis.zrem(self._keys[1], token)
         except RedisError as error:
-            logger.warning("lease_not_released", error=str(error), ends_in_seconds=self.length)
+            logger.warning("lease_not_released", error=str(error), expires_in_seconds=self.length)
 
 
 class RedisThrottle:
-    """A platform's turns, shared; ``alone`` are this process's own while Redis is away."""
+    """A platform's slots, shared through Redis. ``local`` is this process's share while Redis is unavailable."""
 
-    def __init__(  # noqa: PLR0913  # the budget, and where it is
+    def __init__(  # noqa: PLR0913  # the limits, and where they are kept
         self,
         url: str,
         name: str,
         concurrency: int,
         delay: float,
         *,
-        longest: float,
-        alone: Throttle,
+        download_timeout: float,
+        local: Throttle,
         jitter: float = 0.5,
     ) -> None:
         self.concurrency = concurrency
         self.delay = delay
         self.jitter = jitter
-        self.alone = alone
-        self._leases = Leases(connect(url), name, concurrency, 2 * longest)
-        self._next = 0.0
-        self._available = Availability(turns=name)
+        self.local = local
+        self._leases = Leases(connect(url), name, concurrency, 2 * download_timeout)
+        self._next_start = 0.0
+        self._available = Availability(throttle=name)
         self.close = self._leases.close
 
     def earliest(self, ahead: int = 0) -> float:
-        """As ``LocalThrottle``, by what this process has seen: others may come in between."""
-        return max(asyncio.get_running_loop().time(), self._next) + ahead * self.delay * (1 - self.jitter)
+        """As ``LocalThrottle``, as far as this process knows: other processes may start downloads in between."""
+        return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.delay * (1 - self.jitter)
 
     async def acquire(self, deadline: float | None = None) -> Callable[[], None]:
-        """As ``LocalThrottle``; which process comes first is chance.
+        """As ``LocalThrottle``. The order of waiting processes is random.
 
         Raises:
-            Overloaded: as soon as it is known that the turn cannot come before the deadline.
-            UpstreamTimeout: the deadline passed while all places were taken.
+            Overloaded: as soon as it is certain that no download can start before the deadline.
+            UpstreamTimeout: the deadline passed while all slots were taken.
         """
         loop = asyncio.get_running_loop()
         while self._available:
             try:
-                taken = await self._leases.take(self.delay * random.uniform(1 - self.jitter, 1 + self.jitter))  # noqa: S311  # no secret
+                taken = await self._leases.take(self.delay * jittered(self.jitter))
             except RedisError as error:
                 self._available.failed(error)
                 break
             if not isinstance(taken, float):
                 return taken
             if taken > 0:
-                self._next = loop.time() + taken
+                self._next_start = loop.time() + taken
             await self._wait(taken, deadline)
-        return await self.alone.acquire(deadline)
+        return await self.local.acquire(deadline)
 
     @staticmethod
     async def _wait(seconds: float, deadline: float | None) -> None:
         now = asyncio.get_running_loop().time()
         if deadline is not None and now >= deadline:
-            raise UpstreamTimeout("The deadline passed while waiting for a turn.", reason="no_turn")
+            raise no_slot_in_time()
         if deadline is not None and now + seconds >= deadline:
-            wait = math.ceil(seconds)
-            raise Overloaded(f"This platform's next free turn is in {wait} s, after the deadline.", retry_after=wait)
-        await asyncio.sleep(max(seconds, 0.0) + LOOK_AGAIN * random.uniform(0, 2))  # noqa: S311  # no secret
+            raise no_slot_before_deadline(seconds)
+        await asyncio.sleep(max(seconds, 0.0) + POLL_SECONDS * random.uniform(0, 2))  # noqa: S311  # no secret

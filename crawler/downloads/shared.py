@@ -1,7 +1,7 @@
-"""What the crawlers of a process share, and the throttle and circuit breaker of each platform among it.
+"""State that the crawlers of a process share, such as the throttle and circuit breaker of each platform.
 
-Shared, because a crawler that is recycled, or a second one beside it, must neither double the load on a platform nor
-forget that the platform has just refused a request.
+It is shared because a recycled crawler, or a second one beside it, must not double the load on a platform, and must
+not forget that the platform has just blocked a request.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ T = TypeVar("T")
 class SharedState:
     """Throttles, circuit breakers, guest tokens and the browser of a process.
 
-    A command that runs several crawlers makes one and gives it to each spider (the argument ``shared``). A crawl of its
-    own makes its own.
+    A command that runs several crawlers passes one object to each spider (argument ``shared``). Otherwise each spider
+    makes its own.
     """
 
     def __init__(self) -> None:
         self._parts: dict[tuple[type, str], Any] = {}
 
     def get(self, kind: type[T], name: str, make: Callable[[], T]) -> T:
-        """Return the part of this class and name, made when it is first asked for."""
+        """Return the part of this class and name, made on first use."""
         key = (kind, name)
         if key not in self._parts:
             self._parts[key] = make()
@@ -39,14 +39,14 @@ class SharedState:
 
 @dataclass(frozen=True)
 class PlatformState:
-    """What all crawlers of one platform share."""
+    """State that all crawlers of one platform share."""
 
     budget: Throttle
     breaker: CircuitBreaker
 
 
 def platform_state(shared: SharedState, name: str, settings: BaseSettings) -> PlatformState:
-    """Return the throttle and the circuit breaker of a platform, made from the settings when first asked for."""
+    """Return the throttle and the circuit breaker of a platform, made from the settings on first use."""
 
     def make() -> PlatformState:
         breaker = CircuitBreaker(settings.getint("BREAKER_THRESHOLD"), settings.getfloat("BREAKER_COOLDOWN"))
@@ -57,7 +57,7 @@ def platform_state(shared: SharedState, name: str, settings: BaseSettings) -> Pl
 
 def _throttle(name: str, settings: BaseSettings) -> Throttle:
     if settings.getbool("SANDBOX"):
-        return LocalThrottle(concurrency=16)  # simulated platforms need no politeness
+        return LocalThrottle(concurrency=16)  # simulated platforms need no delay
     whole = LocalThrottle(**platforms.budget(name, settings))
     local = whole.share(settings.getint("PROCESSES"))
     url = settings.get("REDIS_URL")
@@ -65,5 +65,5 @@ def _throttle(name: str, settings: BaseSettings) -> Throttle:
         return local
     from crawler.downloads.redis_throttle import RedisThrottle  # noqa: PLC0415  # needs the extra "redis"
 
-    longest = settings.getfloat("DOWNLOAD_TIMEOUT")
-    return RedisThrottle(url, f"turns:{name}", whole.concurrency, whole.delay, longest=longest, alone=local)
+    timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
+    return RedisThrottle(url, f"turns:{name}", whole.concurrency, whole.delay, download_timeout=timeout, local=local)

@@ -1,4 +1,4 @@
-"""``ZYTE_API_KEY``: with it, all downloads go through Zyte API instead of from this machine's own address."""
+"""``ZYTE_API_KEY``: downloads go through Zyte API instead of from this machine's own address."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Addon:
-    """Hands over to the add-on of scrapy-zyte-api, where there is a key for it."""
+    """Enables the add-on of scrapy-zyte-api where ``ZYTE_API_KEY`` is set."""
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Changes the settings.
+        """Change the settings.
 
         Raises:
-            UsageError: there is a key, and the extra is not installed.
+            UsageError: the key is set, and the extra is not installed.
         """
         if not settings.get("ZYTE_API_KEY"):
             return
@@ -45,10 +45,10 @@ class Addon:
 
 
 class Refusals:
-    """Says in our words why Zyte API gave no response. Its client has repeated what can be repeated."""
+    """Turns refusals of Zyte API into typed errors. Its client has already retried where that helps."""
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Raises the typed error of a refusal; whatever else is raised goes on."""
+        """Raise the typed error of a refusal; ignore other exceptions."""
         from zyte_api import RequestError  # noqa: PLC0415  # an extra
 
         if isinstance(exception, RequestError):
@@ -63,12 +63,12 @@ def refusal(status: int) -> ScrapeError:
     """
     match status:
         case 520:
-            return UpstreamBlocked("Zyte API could not get the page: the platform refuses it.", reason="zyte_ban")
+            return UpstreamBlocked("Zyte API could not download the page: the platform blocks it.", reason="zyte_ban")
         case 429 | 503:
-            return UpstreamRateLimited("Zyte API says: slow down.", reason="zyte_rate_limit")
+            return UpstreamRateLimited("Zyte API's rate limit is exceeded.", reason="zyte_rate_limit")
         case 451:
             return BlockedByPolicy("Zyte API does not download from this platform.", reason="zyte_forbidden")
         case 401 | 402 | 403:
-            return ServiceError("Zyte API does not accept this service's key, or its account.", reason="zyte_account")
+            return ServiceError("Zyte API does not accept ZYTE_API_KEY or its account.", reason="zyte_account")
         case _:
-            return UpstreamError(f"Zyte API answered {status}.", reason="zyte")
+            return UpstreamError(f"Zyte API responded with status {status}.", reason="zyte")

@@ -11,5 +11,5 @@ class HttpHandler(BoundedTransfers, ScrapyZyteAPIHTTPDownloadHandler):  # type: 
     """Handler of ``http`` URLs."""
 
 
-class HttpsHandler(BoundedTransfers, ScrapyZyteAPIHTTPSDownloadHandler):  # type: ignore[misc]  # likewise
+class HttpsHandler(BoundedTransfers, ScrapyZyteAPIHTTPSDownloadHandler):  # type: ignore[misc]  # as above
     """Handler of ``https`` URLs."""

@@ -1,1 +1,1 @@
-"""What a crawl is watched by: how its fields and targets did, against the last runs. Needs the extra ``monitors``."""
+"""Monitors of a crawl: compare its fields and outcomes with the last runs. Needs the extra ``monitors``."""

@@ -1,4 +1,4 @@
-"""A run against the last ones taken together: what is different, beyond chance."""
+"""Compares a run with the last runs together, and finds differences that are statistically significant."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import Literal
 
 from crawler.errors import RequestError, ScrapeError, TargetError
 from crawler.monitoring.fields import FieldCount
-from crawler.monitoring.run import NOT_UNDERSTOOD, Run
+from crawler.monitoring.run import EXTRACTION_FAILED, Run
 
-BEYOND_CHANCE = 3.0
-"""Standard deviations from which two shares are taken to differ: one in seven hundred times it is chance."""
-MUCH = 0.2
-"""Share of its former coverage that a field must have lost to be worth a word."""
+MIN_DEVIATIONS = 3.0
+"""Standard deviations from which two shares differ significantly: a false alarm in one of 700 comparisons."""
+MIN_LOSS = 0.2
+"""Share of its former coverage that a field must have lost to be reported."""
 
-NAMED = 8
-"""Fields that a headline names."""
+MAX_HEADLINE_FIELDS = 8
 
 
 @dataclass(frozen=True)
 class FieldChange:
-    """A field before (the last runs together) and now."""
+    """The coverage of a field before (in the last runs together) and now."""
 
     scraper: str
     path: str
@@ -32,38 +31,38 @@ class FieldChange:
 
     @property
     def change(self) -> Literal["vanished", "dropped", ""]:
-        """Whether it is filled nowhere any more, or clearly less often. Empty: as before, or too few rows to tell."""
+        """Whether the field is never filled any more, or significantly less often. Empty: neither, or too few rows."""
         lost = self.before.coverage - self.now.coverage
-        if lost <= MUCH * self.before.coverage or _deviations(self.before, self.now) < BEYOND_CHANCE:
+        if lost <= MIN_LOSS * self.before.coverage or _deviations(self.before, self.now) < MIN_DEVIATIONS:
             return ""
         return "dropped" if self.now.filled else "vanished"
 
 
 @dataclass(frozen=True)
 class CodeChange:
-    """How many targets ended with a code, before and now."""
+    """Number of targets that ended with a code, before and now."""
 
     code: str
     before: FieldCount
     now: FieldCount
     limit: float
-    """Share of targets that may fail by the platform's or our own fault, whatever it was before."""
+    """Share of targets that may fail with an upstream or internal error, regardless of the last runs."""
 
     @property
     def risen(self) -> bool:
-        """Whether more targets than before, or than is allowed, failed this way."""
+        """Whether more targets failed with this code than before, or than the limit allows."""
         if self.code == "OK":
             return False
         if self.before.rows:
             rise = self.now.coverage - self.before.coverage
-            if rise > 0 and _deviations(self.now, self.before) >= BEYOND_CHANCE:
+            if rise > 0 and _deviations(self.now, self.before) >= MIN_DEVIATIONS:
                 return True
-        return self.code not in _CALLERS and self.now.coverage > self.limit
+        return self.code not in _TARGET_CODES and self.now.coverage > self.limit
 
 
 @dataclass(frozen=True)
 class Report:
-    """A run, the runs that it is compared with, and what differs."""
+    """A run, the runs that it is compared with, and the differences."""
 
     run: Run
     last: list[Run]
@@ -73,48 +72,49 @@ class Report:
 
     @property
     def vanished(self) -> list[FieldChange]:
-        """Fields that are filled nowhere any more."""
+        """Fields that are never filled any more."""
         return [each for each in self.fields if each.change == "vanished"]
 
     @property
     def dropped(self) -> list[FieldChange]:
-        """Fields that are filled clearly less often."""
+        """Fields that are filled significantly less often."""
         return [each for each in self.fields if each.change == "dropped"]
 
     @property
     def failing(self) -> list[CodeChange]:
-        """Codes with which more targets failed than they may."""
+        """Codes with which too many targets failed."""
         return [each for each in self.codes if each.risen]
 
     @property
     def page_changed(self) -> bool:
-        """Whether the platform's page is another one now: fields vanished, or more pages are not understood."""
-        return bool(self.vanished) or any(each.code == NOT_UNDERSTOOD for each in self.failing)
+        """Whether the platform changed its page: fields vanished, or extraction fails more often."""
+        return bool(self.vanished) or any(each.code == EXTRACTION_FAILED for each in self.failing)
 
     @property
-    def gone(self) -> list[str]:
-        """What the platform's page no longer has: fields that vanished, and paths that the extraction missed."""
-        missed = self.run.not_understood if self.page_changed else {}
+    def missing(self) -> list[str]:
+        """Content that the changed page lacks: fields that vanished, and paths where extraction failed."""
+        paths = self.run.not_understood if self.page_changed else {}
         names = [f"{each.path} of {each.scraper}" for each in self.vanished]
-        return names + [path for path, _ in Counter(missed).most_common(20)]
+        return names + [path for path, _ in Counter(paths).most_common(20)]
 
     @property
     def headline(self) -> str:
         """The report in one sentence."""
         if self.page_changed:
-            if not self.gone:
+            if not self.missing:
                 return "The platform changed its page."
-            more = f" and {len(self.gone) - NAMED} more" if len(self.gone) > NAMED else ""
-            return f"The platform changed its page. Gone: {', '.join(self.gone[:NAMED])}{more}."
-        troubles = [f"{each.path} is filled less often" for each in self.dropped]
-        troubles += [f"{each.now.coverage:.0%} of the targets ended with {each.code}" for each in self.failing]
-        if troubles:
-            return f"The page is as it was, but {'; '.join(troubles)}."
-        return "All as before." if self.last else "The first run: nothing to compare it with."
+            omitted = len(self.missing) - MAX_HEADLINE_FIELDS
+            more = f" and {omitted} more" if omitted > 0 else ""
+            return f"The platform changed its page. Missing: {', '.join(self.missing[:MAX_HEADLINE_FIELDS])}{more}."
+        problems = [f"{each.path} is filled less often" for each in self.dropped]
+        problems += [f"{each.now.coverage:.0%} of the targets ended with {each.code}" for each in self.failing]
+        if problems:
+            return f"The page did not change, but {'; '.join(problems)}."
+        return "No changes." if self.last else "First run: no earlier runs to compare with."
 
 
 def compare(run: Run, last: list[Run], *, max_failed: float) -> Report:
-    """What is different in a run, against the last ones taken together."""
+    """Compare a run with the last runs together."""
     return Report(run, last, max_failed, list(_fields(run, last)), list(_codes(run, last, max_failed)))
 
 
@@ -122,17 +122,17 @@ def _fields(run: Run, last: Sequence[Run]) -> Iterator[FieldChange]:
     for scraper, counts in sorted(run.fields.items()):
         for path, now in counts.items():
             known = [each.fields.get(scraper, {}).get(path, FieldCount()) for each in last]
-            yield FieldChange(scraper, path, _together(known), now)
+            yield FieldChange(scraper, path, _sum(known), now)
 
 
 def _codes(run: Run, last: Sequence[Run], max_failed: float) -> Iterator[CodeChange]:
     for code in sorted({code for each in (run, *last) for code in each.codes}, key=lambda code: (code != "OK", code)):
         known = [FieldCount(rows=each.targets, filled=each.codes[code]) for each in last]
         now = FieldCount(rows=run.targets, filled=run.codes[code])
-        yield CodeChange(code, _together(known), now, max_failed)
+        yield CodeChange(code, _sum(known), now, max_failed)
 
 
-def _together(counts: Sequence[FieldCount]) -> FieldCount:
+def _sum(counts: Sequence[FieldCount]) -> FieldCount:
     return FieldCount(
         rows=sum(each.rows for each in counts),
         filled=sum(each.filled for each in counts),
@@ -141,7 +141,7 @@ def _together(counts: Sequence[FieldCount]) -> FieldCount:
 
 
 def _deviations(more: FieldCount, less: FieldCount) -> float:
-    """By how many standard deviations one share is above another one, if both were the same in truth."""
+    """Standard deviations by which one share exceeds the other, assuming that the true shares are equal."""
     if not more.rows or not less.rows:
         return 0.0
     pooled = (more.filled + less.filled) / (more.rows + less.rows)
@@ -156,5 +156,5 @@ def _codes_of(kind: type[ScrapeError]) -> Iterator[str]:
         yield from _codes_of(child)
 
 
-_CALLERS = {code for kind in (RequestError, TargetError) for code in _codes_of(kind)}
-"""Codes that say something of the list of targets, and nothing of the platform."""
+_TARGET_CODES = {code for kind in (RequestError, TargetError) for code in _codes_of(kind)}
+"""Codes that depend on the list of targets, not on the platform."""

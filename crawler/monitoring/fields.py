@@ -1,4 +1,4 @@
-"""The fields of a data model: which may be empty and what is said of them, and how often they are filled in data."""
+"""The fields of a data model, with their descriptions, and how often they are filled in data."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
-"""Values that say nothing. 0 and false are values."""
+"""Values that count as empty. 0 and false are values."""
 
 
 class FieldCount(BaseModel):
-    """How a field did: of ``rows`` objects that have it, how many gave a value, and how many said null."""
+    """Counts of a field: ``rows`` objects have it, ``filled`` of them with a value, ``null`` of them with null."""
 
     rows: int = 0
     filled: int = 0
@@ -25,12 +25,12 @@ class FieldCount(BaseModel):
 
     @property
     def coverage(self) -> float:
-        """Share of the rows that have a value."""
+        """Share of the rows with a value."""
         return self.filled / self.rows if self.rows else 0.0
 
     @property
     def null_rate(self) -> float:
-        """Share of the rows that say null; the rest is empty text, an empty list or a key left out."""
+        """Share of the rows with null. Other empty rows have an empty text, an empty list or no key."""
         return self.null / self.rows if self.rows else 0.0
 
 
@@ -39,35 +39,35 @@ class DataField:
     """A field of a data model."""
 
     key: str
-    """As it is spelt in the data."""
-    sentence: str
-    """What the model says of it, "" where it says nothing."""
+    """The key in the data."""
+    description: str
+    """The docstring of the field, "" without one."""
     may_be_empty: bool
     """Whether its type allows null, an empty text or an empty list."""
     is_list: bool
     models: tuple[type[BaseModel], ...]
-    """The models of the objects in it."""
+    """The models of the objects in the field."""
 
 
 class Value(NamedTuple):
-    """A field in data."""
+    """A field's value in data."""
 
     path: str
-    """From the whole data: ``products[].price.current_price``."""
+    """Path from the root of the data: ``products[].price.current_price``."""
     field: DataField
     value: Any
-    """None also where the key is left out."""
+    """None also where the key is absent."""
     is_given: bool
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing."""
+        """Whether the value is empty."""
         return self.value in EMPTY
 
 
 @cache
 def fields_of(*models: type[BaseModel]) -> tuple[DataField, ...]:
-    """The fields of a model; of several, one of which an object is, those of all."""
+    """The fields of a model, or the merged fields of the models of a union."""
     found: dict[str, DataField] = {}
     for model in models:
         for name, info in model.model_fields.items():
@@ -87,7 +87,7 @@ def _field(name: str, info: FieldInfo) -> DataField:
     is_bounded = any(isinstance(each, MinLen) and each.min_length > 0 for each in info.metadata)
     return DataField(
         key=info.serialization_alias or info.alias or name,
-        sentence=info.description or "",
+        description=info.description or "",
         may_be_empty=not is_bounded and any(kind in {NoneType, str, list} for kind in kinds),
         is_list=list in kinds,
         models=tuple(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)),
@@ -95,7 +95,7 @@ def _field(name: str, info: FieldInfo) -> DataField:
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """The types that an annotation is made of, down to those of a list's rows."""
+    """The types in an annotation, including those of a list's rows."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _kinds(get_args(annotation)[0])
@@ -104,14 +104,14 @@ def _kinds(annotation: Any) -> Iterator[Any]:
             yield from _kinds(each)
     elif origin is list:
         yield list
-        # Texts in a list are rows, and no field: only models below it count.
+        # Texts in a list are not fields: only models in it count.
         yield from (kind for each in get_args(annotation) for kind in _kinds(each) if kind not in {str, NoneType})
     else:
         yield annotation
 
 
 def values_of(data: dict[str, Any], *models: type[BaseModel], path: str = "") -> Iterator[Value]:
-    """Each field of valid data, and of the objects in it, in the models' order: rows of a list under one path."""
+    """Yield each field of valid data and of its objects, in the models' order. Rows of a list share one path."""
     for field in fields_of(*models):
         found = Value(f"{path}{field.key}", field, data.get(field.key), field.key in data)
         yield found
@@ -123,7 +123,7 @@ def values_of(data: dict[str, Any], *models: type[BaseModel], path: str = "") ->
 
 
 def count_fields(data: dict[str, Any], model: type[BaseModel], counts: dict[str, FieldCount]) -> None:
-    """Adds the fields of a record's data to the counts, by path."""
+    """Add the fields of a record's data to the counts, by path."""
     for each in values_of(data, model):
         count = counts.get(each.path)
         if count is None:

@@ -1,4 +1,4 @@
-"""``MONITORS``: watches a batch run and compares it with the last ones when it ends."""
+"""``MONITORS``: counts the fields and outcomes of a batch run, and compares it with the last runs at its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 
 
 class Monitors:
-    """Counts while the spider works; runs Spidermon's suite when all is settled. Not for the endpoint's crawlers."""
+    """Counts outcomes, and runs Spidermon's suite after the last one. Not enabled in the endpoint's crawlers."""
 
     def __init__(self, crawler: Crawler, suite: type[Any]) -> None:
         self.crawler = crawler
@@ -47,22 +47,22 @@ class Monitors:
         extension = cls(crawler, suite)
         crawler.signals.connect(extension.target_completed, target_completed)
         crawler.signals.connect(extension.spider_closed, signals.spider_closed)
-        # Targets that are still out when the spider is closed are settled only then.
+        # Targets in flight when the spider is closed are completed before this signal.
         crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
         return extension
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Counts an outcome, and the fields of its data."""
+        """Count an outcome, and the fields of its data."""
         if outcome.record is not None:
             self.run.add_record(outcome.record)
         self.run.add_outcome(outcome)
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
-        """Notes why."""
+        """Store the close reason."""
         self.run.reason = reason
 
     def engine_stopped(self) -> None:
-        """Compares, reports, and lets Spidermon's actions run."""
+        """Compare the run, and run Spidermon's suite with its actions."""
         settings = self.crawler.settings
         last = self.history.last(settings.getint("MONITORS_RUNS"))
         report = compare(self.run, last, max_failed=settings.getfloat("MONITORS_MAX_FAILED"))
@@ -73,7 +73,7 @@ class Monitors:
 
         assert self.crawler.stats is not None
         runner = MonitorRunner()
-        # What Spidermon's own actions and monitors expect to find, and what ours need.
+        # The data that Spidermon's actions and monitors expect, then that of ``crawler.monitoring.suite``.
         runner.run(
             self.suite(crawler=self.crawler),
             stats=self.crawler.stats.get_stats(),
@@ -87,13 +87,14 @@ class Monitors:
             history=self.history,
         )
         failed = [result.monitor.name for result in runner.result.monitors_failed_results]
-        say = logger.error if failed else logger.info
-        say("monitors_done", ok=not failed, says=report.headline, compared_with=len(report.last), **runner.data.meta)
-        ended = runner.result
+        log = logger.error if failed else logger.info
+        facts = {"headline": report.headline, "compared_with": len(report.last), **runner.data.meta}
+        log("monitors_done", ok=not failed, **facts)
+        results = runner.result
         for result in (
-            *ended.monitors_finished_action_results,
-            *ended.monitors_passed_action_results,
-            *ended.monitors_failed_action_results,
+            *results.monitors_finished_action_results,
+            *results.monitors_passed_action_results,
+            *results.monitors_failed_action_results,
         ):
             if result.error:
                 logger.error("monitor_action_failed", action=result.action.name, error=result.error)

@@ -68,14 +68,14 @@ class Progress:
         self.interval = crawler.settings.getfloat("LOGSTATS_INTERVAL")
         if not self.interval:
             raise NotConfigured
-        # Not where something has taken stderr's place: Scrapy Cloud's has no isatty().
+        # Not where stderr is replaced: the one of Scrapy Cloud has no isatty().
         self.on_terminal = sys.__stderr__ is not None and sys.stderr is sys.__stderr__ and sys.__stderr__.isatty()
         self.in_log = not self.on_terminal or crawler.settings["LOG_FILE"] is not None
         self._bar: Bar | None = None
         self._handlers: list[logging.StreamHandler[TextIO]] = []
         self._calls: list[LoopingCall | AsyncioLoopingCall] = []
         self._completed: deque[tuple[float, int]] = deque()
-        """Times, and the number of targets settled until then."""
+        """Times, each with the number of targets completed until then."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Progress:
@@ -122,7 +122,7 @@ class Progress:
                 self._handlers.append(handler)
 
     def counts(self) -> dict[str, int]:
-        """Number of settled targets by code."""
+        """Number of completed targets by code."""
         assert self.crawler.stats is not None
         stats: Mapping[str, int] = self.crawler.stats.get_stats()
         return {key.removeprefix("targets/"): n for key, n in sorted(stats.items()) if key.startswith("targets/")}
@@ -130,7 +130,7 @@ class Progress:
     @property
     def expected(self) -> int | None:
         """Total number of targets, None while it is unknown."""
-        spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of ours are
+        spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of the project's spiders are
         rows = spider.source.expected
         tracker = self.crawler.get_spider_middleware(TargetTracker)
         return rows if rows is None or tracker is None else rows + tracker.pushed
@@ -163,7 +163,7 @@ class Progress:
         counts, rate, expected = self.counts(), self.rate(), self.expected
         done = sum(counts.values())
         left = (max(expected - done, 0) / rate) if expected is not None and rate else None
-        spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of ours are
+        spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of the project's spiders are
         self._bar.lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in spider.status_lines]
         failed = "  ".join(f"{code} {count:,}" for code, count in counts.items() if code != "OK")
         if failed:

@@ -1,4 +1,4 @@
-"""What is remembered of a run: how its targets ended, and how often each field was filled."""
+"""The record of a run: its outcomes by code, and the coverage of its fields; and the history of runs on disk."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from crawler.monitoring.fields import FieldCount, count_fields
 if TYPE_CHECKING:
     from crawler.targets.target import Outcome, Record
 
-NOT_UNDERSTOOD = "EXTRACTION_FAILED"
-KEPT = 100
-"""Runs of a spider that are kept on disk."""
+EXTRACTION_FAILED = "EXTRACTION_FAILED"
+MAX_RUNS = 100
+"""Runs per spider that are kept on disk."""
 
 
 class Run(BaseModel):
-    """One batch run of a spider, as it is kept for the next ones to be compared with."""
+    """One batch run of a spider, stored for comparison with later runs."""
 
     spider: str
     started: datetime = Field(default_factory=lambda: datetime.now(UTC))
     reason: str = ""
-    """Why it ended; ``finished`` is the ordinary end."""
+    """Scrapy's close reason; ``finished`` for a complete run."""
     codes: Counter[str] = Field(default_factory=Counter)
     """Targets by outcome code."""
     fields: dict[str, dict[str, FieldCount]] = Field(default_factory=dict)
     """By scraper and path (``products[].price.current_price``)."""
     not_understood: Counter[str] = Field(default_factory=Counter)
-    """Paths in the pages at which the extraction failed, and how often."""
+    """Paths in the pages where extraction failed, with their counts."""
 
     @property
     def targets(self) -> int:
-        """How many targets it had."""
+        """Number of targets."""
         return self.codes.total()
 
     def add_record(self, record: Record) -> None:
-        """Counts the fields of a target's data."""
+        """Count the fields of a target's data."""
         scraper = record.target.scraper
         counts = self.fields.setdefault(scraper.name, {})
         count_fields(record.data, scraper.data, counts)
 
     def add_outcome(self, outcome: Outcome) -> None:
-        """Counts how a target ended."""
+        """Count the outcome of a target."""
         self.codes[outcome.code] += 1
-        if outcome.error is not None and outcome.code == NOT_UNDERSTOOD:
+        if outcome.error is not None and outcome.code == EXTRACTION_FAILED:
             self.not_understood.update({_path(detail["loc"]) for detail in outcome.error.details})
 
 
 def _path(loc: list[str | int]) -> str:
-    """A path without the numbers of its rows.
+    """A path without row indexes.
 
     >>> _path(["products", 3, "name"])
     'products[].name'
@@ -64,13 +64,13 @@ def _path(loc: list[str | int]) -> str:
 
 
 class History:
-    """The runs of a spider on disk: a JSON file each, with the reports beside it."""
+    """The runs of a spider on disk: a JSON file per run, with its reports beside it."""
 
     def __init__(self, folder: Path, spider: str) -> None:
         self.folder = folder / spider
 
     def last(self, number: int) -> list[Run]:
-        """The last runs that ended by themselves, the oldest first. A file that is none of ours is passed over."""
+        """The last complete runs, the oldest first. Files that are not valid runs are skipped."""
         found: list[Run] = []
         for path in sorted(self.folder.glob("*.json"), reverse=True):
             if len(found) == number:
@@ -84,13 +84,13 @@ class History:
         return found[::-1]
 
     def add(self, run: Run, reports: dict[str, str]) -> Path:
-        """Writes a run and its reports (text by suffix), forgets the oldest ones, and returns the path of the run."""
+        """Write a run and its reports (text by suffix), delete the oldest runs, and return the path of the run."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{run.started:%Y%m%dT%H%M%S.%f}.json"
         for suffix, text in reports.items():
             path.with_suffix(suffix).write_text(text, encoding="utf-8")
         path.write_text(run.model_dump_json(), encoding="utf-8")
-        for old in sorted(self.folder.glob("*.json"))[:-KEPT]:
+        for old in sorted(self.folder.glob("*.json"))[:-MAX_RUNS]:
             for suffix in (".json", *reports):
                 old.with_suffix(suffix).unlink(missing_ok=True)
         return path

@@ -1,4 +1,4 @@
-"""The monitors and the reports, as Spidermon has them: add its actions (mail, chat) in a suite of your own."""
+"""Spidermon monitors and reports. Derive from ``Suite`` to add actions (mail, chat)."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ TEMPLATES = Environment(
 
 
 def render(report: Report) -> dict[str, str]:
-    """The report as text, by the suffix of its file."""
+    """The text of each report by the suffix of its file."""
     return {f".{kind}": TEMPLATES.get_template(f"report.{kind}").render(report=report) for kind in ("md", "html")}
 
 
 class PlatformMonitor(Monitor):  # type: ignore[misc]  # untyped
-    """Whether the platform still gives what it gave."""
+    """Compares a run of a platform's spider with the last runs."""
 
     def test_page_is_as_before(self) -> None:
-        """No field vanished, and pages are understood as before."""
+        """No field has vanished, and extraction fails no more often than before."""
         report: Report = self.data.report
         if report.page_changed:
             self.fail(report.headline)
 
     def test_fields_are_filled_as_before(self) -> None:
-        """No field is filled clearly less often."""
+        """No field is filled significantly less often."""
         report: Report = self.data.report
         if report.dropped:
             self.fail(", ".join(f"{each.path}: {each.now.coverage:.0%}" for each in report.dropped))
 
     def test_targets_end_as_before(self) -> None:
-        """No more targets fail than before, or than may."""
+        """Targets fail no more often than before, and within the limit."""
         report: Report = self.data.report
         if report.failing:
             self.fail(", ".join(f"{each.code}: {each.now.coverage:.0%}" for each in report.failing))
 
 
 class WriteReports(Action):  # type: ignore[misc]  # untyped
-    """Keeps the run for the next ones, with its reports beside it."""
+    """Stores the run for later comparisons, with its reports."""
 
     def run_action(self) -> None:
         report: Report = self.data.report
@@ -56,7 +56,7 @@ class WriteReports(Action):  # type: ignore[misc]  # untyped
 
 
 class Suite(MonitorSuite):  # type: ignore[misc]  # untyped
-    """What runs at the end of a batch run, unless ``MONITORS_SUITE`` names another one."""
+    """The default suite, which runs at the end of a batch run (``MONITORS_SUITE``)."""
 
     monitors: ClassVar[list[type[Monitor]]] = [PlatformMonitor]
     monitors_finished_actions: ClassVar[list[type[Action]]] = [WriteReports]

@@ -1,1 +1,1 @@
-"""``scrapy probe``: one live target, what each request took, what came back null, and a fixture of what was read."""
+"""``scrapy probe``: fetches one live target, reports requests and empty fields, and saves its pages as fixtures."""

@@ -1,4 +1,4 @@
-"""What a crawl of one target did: each download, which page object read it, and how the target ended."""
+"""Records a crawl of one target: its downloads, the page objects that read them, and the outcome."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Download:
     """One request that went to the network."""
 
     request: Request
-    began: float
+    started: float
     seconds: float | None = None
     response: Response | None = None
     page: PlatformPage | None = None
-    """The page object that read it; None for a redirect, a retried failure, a page that nobody asked to be read."""
+    """The page object that read the response; None for a redirect, a retried failure or an unread page."""
 
 
 class Recorder:
-    """Listens to a crawler."""
+    """Connects to a crawler's signals, and records its downloads and its first outcome."""
 
     def __init__(self, crawler: Crawler, scraper: Scraper) -> None:
         self.scraper = scraper
@@ -58,51 +58,51 @@ class Recorder:
         crawler.signals.connect(self.target_completed, target_completed)
 
     def request_reached_downloader(self, request: Request) -> None:
-        """A download begins: its turn had come."""
+        """Start a download: the request has a slot."""
         self.downloads.append(Download(request, time.monotonic()))
 
     def request_left_downloader(self, request: Request) -> None:
-        """It ended, with or without a response."""
+        """End a download, with or without a response."""
         for download in self._of(request):
-            download.seconds = time.monotonic() - download.began
+            download.seconds = time.monotonic() - download.started
 
     def response_downloaded(self, request: Request, response: Response) -> None:
-        """It ended with a response."""
+        """Store the response of a download."""
         for download in self._of(request):
             download.response = response
 
     def response_received(self, response: Response) -> None:
-        """The response has passed the middlewares: the page objects that its callback asked for are made."""
+        """Store the page object: the response has passed the middlewares, which make the callback's page objects."""
         assert response.request is not None
         pages = [value for value in response.request.cb_kwargs.values() if isinstance(value, PlatformPage)]
         for download in self._of(response.request):
             download.response = response
-            download.page = pages[0] if pages else self._recognised(response)
+            download.page = pages[0] if pages else self._recognise(response)
 
     def target_completed(self, outcome: Outcome) -> None:
-        """The first outcome is the target's; what follows from it is of no interest."""
+        """Store the first outcome, which is the target's; later ones belong to follow-up targets."""
         self.outcome = self.outcome or outcome
 
     def _of(self, request: Request) -> Iterable[Download]:
         return (download for download in self.downloads if download.request is request)
 
-    def _recognised(self, response: Response) -> PlatformPage | None:
-        """The page object for a response that the spider reads without scrapy-poet's help."""
+    def _recognise(self, response: Response) -> PlatformPage | None:
+        """The page object of a response that the spider reads without scrapy-poet."""
         if isinstance(response, TextResponse):
             for page in self.scraper.pages:
                 if page.recognise(response.text):
                     headers = {"Content-Type": "text/html; charset=utf-8"}
                     body = response.text.encode()
                     assert response.request is not None
-                    asked = PageParams(response.request.meta.get("page_params", {}))
-                    again = HttpResponse(response.url, body, status=response.status, headers=headers)
-                    return page(response=again, page_params=asked)
+                    params = PageParams(response.request.meta.get("page_params", {}))
+                    copy = HttpResponse(response.url, body, status=response.status, headers=headers)
+                    return page(response=copy, page_params=params)
         return None
 
-    # What is kept of it
+    # Fixtures
 
     def learn_secrets(self, scrubber: Scrubber) -> None:
-        """Tells a scrubber what was sent and received as secret."""
+        """Pass the headers of all requests and responses to a scrubber, which remembers secret values."""
         for download in self.downloads:
             for message in (download.request, download.response):
                 if message is not None:
@@ -113,10 +113,10 @@ class Recorder:
                     )
 
     def save(self, folder: Path, scrubber: Scrubber, origins: Iterable[str]) -> list[tuple[Path, str]]:
-        """Saves each response that a page object reads as a fixture: the folders, and what scrubbing did to its data.
+        """Save each response that a page object reads as a fixture. Return the folders and notes about scrubbed data.
 
         Raises:
-            TypeError: a page object that takes what cannot be scrubbed.
+            TypeError: an input of a page object cannot be scrubbed.
         """
         public = platforms()[self.scraper.platform].origin
 
@@ -131,8 +131,8 @@ class Recorder:
 
 def _save(page: PlatformPage, folder: Path, clean: Any) -> tuple[Path, str]:
     inputs = {each.name: _scrubbed(getattr(page, each.name), clean) for each in attrs.fields(type(page)) if each.init}
-    before = _reading(page)
-    item, error = _reading(type(page)(**inputs))
+    before = _extract(page)
+    item, error = _extract(type(page)(**inputs))
     into = folder / get_fq_class_name(type(page))
     name = next(name for n in range(1, 10_000) if not (into / (name := f"probe-{n}")).exists())
     Fixture.save(into, inputs=list(inputs.values()), item=item, exception=error, meta={}, fixture_name=name)
@@ -149,11 +149,11 @@ def _scrubbed(value: Any, clean: Any) -> Any:
             return BrowserResponse(url=clean(str(value.url)), html=clean(str(value.html)), status=value.status)
         case PageParams():
             return PageParams({k: clean(v) if isinstance(v, str) else v for k, v in value.items()})
-    raise TypeError(f"a page object takes {type(value).__name__}, which cannot be scrubbed: nothing is saved of it")
+    raise TypeError(f"inputs of type {type(value).__name__} cannot be scrubbed, so the page is not saved")
 
 
-def _reading(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | None]:
-    """What a page object says, without the crawl around it."""
+def _extract(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | None]:
+    """The item or the error of a page object, outside of a crawl."""
     try:
         return asyncio.run(page.to_item()), None
     except ScrapeError as error:
@@ -161,8 +161,8 @@ def _reading(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | N
 
 
 def _difference(before: tuple[Any, Any], after: tuple[Any, Any]) -> str:
-    """What scrubbing did to the data, in words; nothing is what is hoped for."""
+    """A note about the changes of the data by scrubbing, "" without changes."""
     if type(before[1]) is not type(after[1]):
-        return f"scrubbing made it end otherwise ({after[1] or 'data'}): name the values that are needed with --keep"
+        return f"scrubbing changed the outcome ({after[1] or 'data'}): pass the names of required values to --keep"
     changed = [key for key in before[0] or {} if before[0][key] != (after[0] or {}).get(key)]
-    return f"scrubbed in the data: {', '.join(changed)}" if changed else ""
+    return f"scrubbing changed the data: {', '.join(changed)}" if changed else ""

@@ -1,7 +1,7 @@
-"""Saved responses without what must not be kept: cookies, tokens, network and mail addresses.
+"""Removes secrets from saved responses: cookies, tokens, network and mail addresses.
 
-A value keeps its length and its kind (letters become ``x``, digits ``0``), so that the page reads as before.
-What people wrote, and their names, stay: that is the data.
+A value keeps its length and kind (letters become ``x``, digits ``0``), so that extraction still works. Names and
+texts of people are kept: they are the data.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-PRIVATE = (
+PRIVATE_NAME_PARTS = (
     r"token|csrf|xsrf|session|secret|passw|nonce|api[_-]?key|authorization|cookie|fingerprint"
     r"|visitor[_-]?(?:data|id)|guest[_-]?id|device[_-]?id|(?:request|trace|correlation)[_-]?id|traceparent"
     r"|(?:client|remote|user|visitor)[_-]?(?:ip|addr)|ip[_-]?addr|e[_-]?mail"
 )
-"""What is part of the name of a value that must not be kept, in any spelling."""
-_NAME = rf"(?<![\w.-])[\w.-]{{0,40}}(?:{PRIVATE})[\w.-]{{0,40}}"
+"""Parts of the names of secret values, in all usual spellings."""
+_NAME = rf"(?<![\w.-])[\w.-]{{0,40}}(?:{PRIVATE_NAME_PARTS})[\w.-]{{0,40}}"
 
 NAMED_VALUE = re.compile(
     # "name": "value" in JSON, also within a JSON text (\"name\":\"value\"); name = 'value' in scripts.
@@ -29,8 +29,8 @@ ATTRIBUTE = re.compile(  # <meta name="csrf-token" content="...">, <input name="
     rf"""(?P<before>\bname=["'](?P<name>{_NAME})["'][^<>]{{0,200}}\b(?:content|value)=["'])(?P<value>[^"'<>]+)""",
     re.IGNORECASE,
 )
-PARAMETER = re.compile(  # ?name=value in URLs, wherever they stand
-    rf"(?P<before>[?&;](?P<name>[\w.-]{{0,40}}(?:{PRIVATE}|signature|\bsig|\bkey|ticket|bogus)[\w.-]{{0,40}})=)"
+PARAMETER = re.compile(  # ?name=value in URLs anywhere
+    rf"(?P<before>[?&;](?P<name>[\w.-]{{0,40}}(?:{PRIVATE_NAME_PARTS}|signature|\bsig|\bkey|ticket|bogus)[\w.-]{{0,40}})=)"
     r"(?P<value>[^&\s\"'<>\\;]+)",
     re.IGNORECASE,
 )
@@ -39,19 +39,19 @@ MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,4}(?!png|jpe?g
 IP4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")
 IP6 = re.compile(r"(?<![\w:.])(?=[\w:]*:[\w:]*:)[0-9A-Fa-f:]{3,39}(?![\w:]|\.\d)")
 
-SHORTEST = 6
-"""Characters from which a cookie's value is looked for: shorter ones ("en", "1") are words of any page."""
+MIN_SECRET_CHARACTERS = 6
+"""Minimum length of a header value that is removed from pages: shorter ones ("en", "1") occur in any page."""
 
 
 @dataclass
 class Scrubber:
-    """Takes secrets out of texts. ``known`` are values to be removed wherever they stand, ``keep`` names to be left."""
+    """Removes secrets from texts: the ``known`` values, and values with a secret name unless it is in ``keep``."""
 
     known: set[str] = field(default_factory=set)
     keep: Collection[str] = ()
 
     def learn(self, headers: Iterable[tuple[str, str]]) -> None:
-        """Notes the values of headers that are secrets: cookies sent or set, tokens."""
+        """Add the secret values of headers to the known values: cookies and tokens."""
         for name, value in headers:
             match name.lower():
                 case "set-cookie":
@@ -59,36 +59,36 @@ class Scrubber:
                 case "cookie":
                     found = [part.partition("=")[2] for part in value.split(";")]
                 case _:
-                    found = [value] if re.search(PRIVATE, name, re.IGNORECASE) else []
+                    found = [value] if re.search(PRIVATE_NAME_PARTS, name, re.IGNORECASE) else []
             for each in found:
                 plain = each.strip(' "')
-                self.known |= {form for form in (plain, unquote(plain)) if len(form) >= SHORTEST}
+                self.known |= {form for form in (plain, unquote(plain)) if len(form) >= MIN_SECRET_CHARACTERS}
 
     def __call__(self, text: str) -> str:
-        """The text without them."""
+        """Return the text without secrets."""
         for value in sorted(self.known, key=len, reverse=True):
-            text = text.replace(value, blank(value))
+            text = text.replace(value, blanked(value))
         for pattern in (NAMED_VALUE, ATTRIBUTE, PARAMETER, SIGNED):
             text = pattern.sub(self._blanked, text)
         text = MAIL.sub("someone@example.com", text)
-        text = IP4.sub(lambda found: _other(found[0], "192.0.2.1"), text)
-        return IP6.sub(lambda found: _other(found[0], "2001:db8::1"), text)
+        text = IP4.sub(lambda found: _example_for(found[0], "192.0.2.1"), text)
+        return IP6.sub(lambda found: _example_for(found[0], "2001:db8::1"), text)
 
     def _blanked(self, found: re.Match[str]) -> str:
-        return found[0] if found["name"] in self.keep else found["before"] + blank(found["value"])
+        return found[0] if found["name"] in self.keep else found["before"] + blanked(found["value"])
 
 
-def blank(value: str) -> str:
-    """A value of the same length and kind that tells nothing.
+def blanked(value: str) -> str:
+    """A meaningless value of the same length and kind.
 
-    >>> blank("eyJ0-é9")
+    >>> blanked("eyJ0-é9")
     'xxx0-x0'
     """
     return "".join("0" if c.isdigit() else "x" if c.isalpha() else c for c in value)
 
 
-def _other(address: str, example: str) -> str:
-    """An address of those kept for documentation; the text as it is where it is none (a version, a time)."""
+def _example_for(address: str, example: str) -> str:
+    """The example address; the text itself where it is not an address (a version, a time)."""
     try:
         ipaddress.ip_address(address)
     except ValueError:

@@ -1,1 +1,1 @@
-"""One spider per platform: in which order what is fetched, and how the parts are joined."""
+"""One spider per platform: the order of its requests, and how their parts are joined."""

@@ -1,14 +1,13 @@
-"""What all spiders share: targets in, one scheduled request for each, awaited follow-ups, records out."""
+"""Base of all spiders: targets in, one scheduled request per target, awaited follow-up requests, records out."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
@@ -29,6 +28,7 @@ from crawler.errors import (
 from crawler.outputs.columns import RecordPath, column_type_of_models, rows_named
 from crawler.outputs.failures import failures_feed
 from crawler.platforms.page import PlatformPage
+from crawler.spiders.arguments import CrawlArguments
 from crawler.storage.data_files import data_file
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, as_scrape_error
@@ -48,58 +48,17 @@ logger = structlog.get_logger(__name__)
 Data = dict[str, Any]
 P = TypeVar("P", bound=PlatformPage)
 
-# Given by those who run spiders, not by those who ask for targets: Scrapyd's job id, the endpoint's queue.
+__all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
+
 RUNNER_ARGUMENTS = frozenset({"_job", "source", "shared"})
+"""Arguments that are set by the runner of a spider, not by its user: Scrapyd's job id, the endpoint's queue."""
 
-
-ABOVE_THE_COMMAND_LINE = 50
+ABOVE_COMMAND_LINE = 50
 """Priority of a setting that a command's ``-s`` does not change: Scrapy applies those a second time."""
 
 
-class CrawlArguments(BaseModel):
-    """The ``-a`` arguments that every spider takes; each spider adds the params of its scrapers, as text."""
-
-    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
-
-    scraper: str | None = None
-    """Which scraper; may be left out where the params fit only one."""
-    targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Files of targets instead of params: a path, a glob or a URL of JSON Lines, CSV or Parquet, gzipped or not."""
-    explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """A list in the data (products, posts), of which each row becomes a line of the feeds, instead of each target."""
-    shard: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Only a part of the targets: 3/16 is the third of sixteen."""
-    resume: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """A folder that remembers what is finished: a run that was ended goes on from there."""
-    queue: str | None = Field(default=None, pattern=r"^[\w.-]{1,64}$", json_schema_extra={"group": "crawl"})
-    """A queue in Redis instead of params, filled by ``scrapy targets push``: any number of workers take from it."""
-    wait: bool = Field(default=False, json_schema_extra={"group": "crawl"})
-    """Whether a worker stays when its queue is finished, for what comes later."""
-    max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
-    """How many pages to follow from the one asked for."""
-    since: Literal["last"] | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """``last``: follow pages only down to what the last run has seen."""
-
-    @model_validator(mode="after")
-    def _shard_of_files(self) -> Self:
-        if self.shard is not None:
-            Shard.parse(self.shard)
-            if self.targets is None:
-                raise ValueError("a shard is a part of targets files: name them with targets=")
-        return self
-
-    @model_validator(mode="after")
-    def _a_queue_stands_alone(self) -> Self:
-        if self.queue is None:
-            if self.wait:
-                raise ValueError("only a queue can be waited for: name it with queue=")
-        elif self.targets or self.resume or self.since:
-            raise ValueError("a queue knows by itself what is finished: leave out targets, resume and since")
-        return self
-
-
 class First:
-    """The answer to a target's scheduled request: its page object, or the error of its download."""
+    """The result of a target's scheduled request: its page object, or the error of its download."""
 
     def __init__(
         self,
@@ -110,13 +69,13 @@ class First:
         error: ScrapeError | None = None,
     ) -> None:
         self.request = request
-        """The request that was answered: after redirects and retries."""
+        """The request of the response, after redirects and retries."""
         self._spider = spider
         self._page = page
         self._error = error
 
     async def page(self, kind: type[P], *, retry: bool = True) -> P:
-        """Return the page object, with its item read; ``retried`` as for ``PlatformSpider.get``.
+        """Return the page object, with its item read; ``retry`` as for ``PlatformSpider.get``.
 
         Raises:
             ScrapeError: the error of the download or of the page object.
@@ -128,39 +87,39 @@ class First:
 
 
 class PlatformSpider(Spider):
-    """The base of all platforms' spiders: a platform has ``scrapers``, ``request()`` and ``scrape()``."""
+    """Base class of the platforms' spiders, which define ``scrapers``, ``request()`` and ``scrape()``."""
 
     scrapers: ClassVar[tuple[Scraper, ...]]
     args: CrawlArguments
     closing: Closing
     needs_browser: ClassVar[bool] = False
-    """Whether its targets are always read in the browser."""
+    """Whether its targets are always loaded in the browser."""
 
     def __init__(
         self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self.shared = shared or SharedState()
-        """What the crawlers of this process share."""
+        """State that the crawlers of this process share."""
         unknown = kwargs.keys() - type(self.args).model_fields.keys() - RUNNER_ARGUMENTS
         if unknown:
             logger.warning("unknown_arguments", names=sorted(unknown), known=sorted(type(self.args).model_fields))
         self.source = self._own_source(kwargs) if source is None else source
         self.origins: dict[str, str] = {}
         self.exploded: RecordPath | None = None
-        """The list of which the feeds have one line a row."""
+        """The list whose rows are the lines of the feeds (argument ``explode``)."""
         self.seen: Seen | None = None
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
-        # Scrapy Cloud always gives one, Scrapyd may. It keeps requests, so a second start would ask for them beside
-        # the targets that they belong to: -a resume= is what goes on from where a run was.
-        settings.set("JOBDIR", None, priority=ABOVE_THE_COMMAND_LINE)
+        # Scrapy Cloud always sets JOBDIR, Scrapyd may. It stores requests, so a second start would send them in
+        # addition to those of the targets that they belong to. A run is continued with -a resume= instead.
+        settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
         if uri := settings["FAILURES_FEED"]:
             feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
-            settings.set("FEEDS", feeds, priority=ABOVE_THE_COMMAND_LINE)  # -o, -O and -s FEEDS= set the others
+            settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # -o, -O and -s FEEDS= set the others
         if cls.needs_browser or cls.name in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)
 
@@ -183,35 +142,35 @@ class PlatformSpider(Spider):
         return ArgumentSource(parser, {name: arguments[name] for name in names & arguments.keys()})
 
     def use_origins(self, origins: str | dict[str, str]) -> None:
-        """Where the platform is: one origin for everything, or one for each role."""
+        """Set the platform's origins: one for everything, or one per role."""
         self.origins = {"page": origins} if isinstance(origins, str) else origins
 
     @property
     def allowed_origins(self) -> set[str]:
-        """The only origins that are ever asked for anything."""
+        """The only origins that requests may go to."""
         return set(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role; where roles are not told apart, the only one."""
+        """The platform's origin for a role; the page's origin where the role has no other."""
         return self.origins.get(role) or self.origins["page"]
 
     @property
     def tracker(self) -> TargetTracker:
-        """The component that holds the targets that are out."""
+        """The component that tracks the targets in progress."""
         return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
 
     @property
     def on_demand(self) -> bool:
-        """Whether somebody waits for each outcome, with a deadline."""
+        """Whether a caller waits for each outcome, with a deadline."""
         return isinstance(self.source, QueueSource)
 
     @property
     def status_lines(self) -> list[str]:
-        """What the progress bar says below itself: lines about work that is more than one target."""
+        """Lines below the progress bar, about work that spans several targets."""
         return []
 
     async def start(self) -> AsyncIterator[Request]:
-        """One request for each target that the source releases."""
+        """Yield one request for each target that the source releases."""
         if self.args.explode:
             try:
                 self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
@@ -219,7 +178,7 @@ class PlatformSpider(Spider):
                 raise CloseSpider(str(error)) from None
         breaker = platform_state(self.shared, self.name, self.settings).breaker
         if self.args.since and not any(scraper.entries for scraper in self.scrapers):
-            raise CloseSpider(f"since=last needs a listing with the newest first: {self.name} has none")
+            raise CloseSpider(f"since=last needs a listing with the newest first; {self.name} has no such listing")
         try:
             async for target in self.tracker.release(self.source):
                 try:
@@ -235,40 +194,40 @@ class PlatformSpider(Spider):
             raise CloseSpider(str(error)) from error
 
     def request(self, target: Target) -> Request:
-        """The scheduled request of a target, made with ``for_page``. Pure: what it depends on is in the target."""
+        """Return the scheduled request of a target, made with ``for_page``. It depends on the target only."""
         raise NotImplementedError
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """The target's data, beginning with the answer to its scheduled request.
+        """Return the target's data, starting from the result of its scheduled request.
 
         Raises:
-            ScrapeError: the target has no data; the kind of error says why.
+            ScrapeError: the target has no data; the type of the error is the reason.
         """
         raise NotImplementedError
 
     def for_page(self, kind: type[PlatformPage], request: Request) -> Request:
-        """Return a request whose answer scrapy-poet reads as a page object of this class."""
+        """Return the request with a callback whose response scrapy-poet injects as a page object of this class."""
         return request.replace(callback=self._callback(kind))
 
     async def get(self, kind: type[P], request: Request, target: Target, *, retry: bool = True) -> P:
-        """Return the page object of a further request of a target, with its item read.
+        """Return the page object of a follow-up request of a target, with its item read.
 
-        Where ``retried`` is true, a page that is not understood is fetched once more, and a page that is refused is
-        loaded in the browser where ``BROWSER_FALLBACK`` names the platform.
+        With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
+        browser where ``BROWSER_FALLBACK`` contains the platform.
 
         Raises:
             ScrapeError: the error of the download or of the page object.
         """
-        answered = (await self.fetch(self.for_page(kind, request), target)).request
-        assert answered is not None
-        page = answered.cb_kwargs["page"]
+        final = (await self.fetch(self.for_page(kind, request), target)).request
+        assert final is not None
+        page = final.cb_kwargs["page"]
         assert isinstance(page, kind)
-        return await self.read(page, answered, retry=retry)
+        return await self.read(page, final, retry=retry)
 
     async def get_optional(self, kind: type[P], request: Request, target: Target) -> P | None:
-        """As ``get``, without a second try, for a source that the record can do without.
+        """As ``get``, without a retry, for a source that the record does not require.
 
-        A source that fails is None, and a warning of the target's outcome.
+        Where the source fails, return None and add a warning to the target's outcome.
         """
         try:
             return await self.get(kind, request, target, retry=False)
@@ -282,7 +241,7 @@ class PlatformSpider(Spider):
         self.tracker.warn(target, source, error)
 
     async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
-        """Read a page object's item. With ``retried``: from a second download where the first is not usable.
+        """Read a page object's item. With ``retry``: from a second download if the first one is not usable.
 
         Raises:
             ScrapeError: the error of the page object, or of the second download.
@@ -295,7 +254,7 @@ class PlatformSpider(Spider):
             logger.info("retried", url=request.url, reason=error.reason)
             again = request.replace(cb_kwargs={})
         except (UpstreamBlocked, UpstreamRateLimited) as error:
-            # A platform that asks for fewer requests gets fewer; a page without its data may be sent to a browser.
+            # A rate limit is respected; a block that is a page without its data may be lifted in a browser.
             if not (retry and self._may_use_browser(request)) or error.reason == "rate_limited":
                 raise
             logger.info("browser_fallback", url=request.url, reason=error.reason)
@@ -305,17 +264,17 @@ class PlatformSpider(Spider):
         return await self.get(type(page), again, request.meta["target"], retry=False)
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
-        """Read a page object's item. For a platform whose data is not in the answer itself, which overrides this."""
+        """Read a page object's item. A platform whose data is not in the response itself overrides this."""
         await page.to_item()
 
     async def fetch(self, request: Request, target: Target) -> Response:
-        """Download a further request of a target, through the downloader middlewares.
+        """Download a follow-up request of a target, through the downloader middlewares.
 
-        Where the crawler closes, the target is completed at once, so that it cannot end with the data or the error of
-        its other sources.
+        When the crawler is closing, the target is completed at once, so that it cannot end with the data or the error
+        of its other sources.
 
         Raises:
-            ScrapeError: also where the download itself fails, so that callers catch one kind of error.
+            ScrapeError: also where the download itself fails, so that callers need to catch one type only.
         """
         assert self.crawler.engine is not None
         try:
@@ -327,13 +286,13 @@ class PlatformSpider(Spider):
             self.tracker.complete(target, error=error)
             raise
         except AlreadyCalledError as error:
-            # Of an engine that closed in the middle of a redirect or retry: it had no other download to wait for.
-            left = ShuttingDown("The crawl ended before the target was done.")
-            self.tracker.complete(target, error=left)
-            raise left from error
+            # Raised by an engine that closed between a response and its redirect or retry.
+            shutdown = ShuttingDown("The crawl ended before the target was done.")
+            self.tracker.complete(target, error=shutdown)
+            raise shutdown from error
 
     def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
-        """The callback for a page class. One for each class: scrapy-poet keeps what it plans by the callback."""
+        """The callback for a page class: one per class, because plans are cached by callback."""
         if kind not in self._callbacks:
 
             def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record]:
@@ -345,14 +304,14 @@ class PlatformSpider(Spider):
         return self._callbacks[kind]
 
     def _errback(self, failure: Failure) -> AsyncIterator[Record] | None:
-        """Goes on without the scheduled request's answer: a platform may have other sources."""
+        """Continue without a response to the scheduled request: the platform may have other sources."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         error = as_scrape_error(failure.value)
         if isinstance(error, ShuttingDown):
             self.tracker.complete(request.meta["target"], error=error)
             return None
         if type(error) is ServiceError:
-            # Where a callback or a pipeline breaks Scrapy logs the traceback; nobody else does for the way up to them.
+            # Scrapy logs the traceback of a callback or a pipeline, but not of a downloader middleware or handler.
             logger.error("download_failed", url=request.url, exc_info=failure.value)
             self.tracker.complete(request.meta["target"], error=error)
             return None
@@ -375,37 +334,37 @@ class PlatformSpider(Spider):
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        """What the page objects are told of the params, where only some of them are known (saved responses).
+        """Return the page params for saved responses, where only some of the scraper's params may be known.
 
         Raises:
-            InvalidRequest: an argument that the scraper does not take.
+            InvalidRequest: an argument is not a param of the scraper.
         """
         unknown = arguments.keys() - scraper.params.model_fields.keys()
         if unknown:
             known = ", ".join(scraper.params.model_fields)
-            raise InvalidRequest(f"{scraper.name} takes no {', '.join(sorted(unknown))}; it takes {known}.")
+            raise InvalidRequest(f"{scraper.name} has no param {', '.join(sorted(unknown))}; its params are {known}.")
         return dict(arguments)
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
-        """The data of a target from the pages that there are. A platform of one page has it all in the first."""
+        """Return a target's data from its saved pages. A platform with several page types overrides this."""
         return await pages[0].to_item()
 
     def _may_use_browser(self, request: Request) -> bool:
-        """Whether a request that was refused is repeated in the browser: once, and only for pages, not for calls."""
+        """Whether a blocked request is repeated in the browser: once, and only for pages, not for API calls."""
         configured = self.name in self.settings.getlist("BROWSER_FALLBACK")
         return configured and request.method == "GET" and "page_session_factory" not in request.meta
 
     def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> None:
-        """Goes on with the next page as a target of its own, unless ``max_pages`` or ``since=last`` says it is enough.
+        """Push the next page as a follow-up target, unless ``max_pages`` or ``since=last`` ends the listing here.
 
-        ``data`` is this page's, ``changes`` what the next page's params have other than this one's.
+        ``data`` is the data of this page, ``changes`` the params of the next page that differ from this one's.
         """
         if target.depth + 1 < self.args.max_pages and (self.seen is None or self.seen.unseen_below(target, data)):
             self.tracker.push(target.followup(**changes))
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Tells the platform's circuit breaker how it went, and ``since=last`` what was seen."""
+        """Record an outcome for the platform's circuit breaker and for ``since=last``."""
         if self.seen:
             self.seen.completed(outcome)
         if outcome.error and isinstance(self.source, ArgumentSource):
@@ -413,7 +372,7 @@ class PlatformSpider(Spider):
         platform_state(self.shared, self.name, self.settings).breaker.record(outcome.error)
 
     def closed(self, reason: str) -> None:
-        """The closing line: the counts by code."""
+        """Log the number of targets by code."""
         assert self.crawler.stats is not None
         stats = self.crawler.stats.get_stats()
         counts = {k.removeprefix("targets/"): v for k, v in sorted(stats.items()) if k.startswith("targets/")}
@@ -421,6 +380,6 @@ class PlatformSpider(Spider):
 
 
 def _of_target(request: Request, target: Target) -> Request:
-    """A request that belongs to a target, and that no filter of duplicates drops."""
+    """Return the request as one of a target, exempt from duplicate filtering."""
     request.meta["target"] = target
     return request.replace(dont_filter=True)

@@ -1,4 +1,4 @@
-"""``scrapy newplatform`` in a copy of the project: what it writes works, is tested, and changes no other file."""
+"""``scrapy newplatform`` in a copy of the project: its files work, are tested, and no other file changes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ BUILD = "import setuptools; setuptools.setup()"
 
 
 def copy_of_the_project(folder: Path) -> Path:
-    for room in ("crawler", "docs", "tests"):
-        shutil.copytree(ROOT / room, folder / room, ignore=CACHES)
+    for package in ("crawler", "docs", "tests"):
+        shutil.copytree(ROOT / package, folder / package, ignore=CACHES)
     for file in ("LICENSE", "README.md", "pyproject.toml", "requirements.txt", "scrapy.cfg"):
         shutil.copy(ROOT / file, folder)
     return folder
 
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a Python module on the copy, not on the project of the tests."""
+    """Run a Python module in the copy, not in the project under test."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         [sys.executable, "-m", *arguments],
@@ -44,7 +44,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def content(project: Path) -> dict[str, bytes]:
-    """The files of the copy, as git compares them: without caches."""
+    """The files of the copy, without caches."""
     return {
         str(path.relative_to(project)): path.read_bytes()
         for path in project.rglob("*")
@@ -63,12 +63,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def written(project: Path) -> list[str]:
-    """The files that the command has written."""
+    """The files that the command wrote."""
     before = content(project)
     done = run(project, "scrapy", "newplatform", NAME)
     assert done.returncode == 0, done.stderr
     after = content(project)
-    assert {path: after.get(path) for path in before} == before, "no other file is edited"
+    assert {path: after.get(path) for path in before} == before, "no other file is changed"
     return sorted(after.keys() - before.keys())
 
 
@@ -79,7 +79,7 @@ def test_only_new_files_appear_and_each_is_named_after_the_platform(written: lis
 
 def test_the_new_tests_pass(project: Path, written: list[str]) -> None:
     own = {path for path in written if Path(path).name.startswith("test_")}
-    # A real Scrapyd and the cloud's runner take a minute: tests/test_scrapyd.py and tests/test_cloud.py have them.
+    # Scrapyd and the runner of Scrapy Cloud take a minute; test_scrapyd.py and test_cloud.py test them.
     tested = run(
         project, "pytest", "-p", "no:cacheprovider", "-v", "-k", f"{NAME} and not scrapyd and not cloud_runner"
     )
@@ -119,9 +119,9 @@ def test_a_broken_page_object_fails_fixtures_page_tests_and_crawls(project: Path
 
 
 @pytest.mark.parametrize("name", ["a", "market", "z" * 20])
-def test_the_code_is_formatted_whatever_the_name(tmp_path: Path, name: str) -> None:
-    around = ("crawler/spiders/__init__.py", "tests/__init__.py", "tests/crawls.py", "tests/make_fixtures.py")
-    for file in ("pyproject.toml", *around):
+def test_the_code_is_formatted_for_short_and_long_names(tmp_path: Path, name: str) -> None:
+    project_files = ("crawler/spiders/__init__.py", "tests/__init__.py", "tests/crawls.py", "tests/make_fixtures.py")
+    for file in ("pyproject.toml", *project_files):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     for path, text in platform_files(name).items():
@@ -134,13 +134,13 @@ def test_the_code_is_formatted_whatever_the_name(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.soak
-def test_the_types_are_right(project: Path, written: list[str]) -> None:
+def test_the_code_passes_type_checking(project: Path, written: list[str]) -> None:
     modules = [path for path in written if path.endswith(".py")]
     checked = run(project, "mypy", "--cache-dir", os.devnull, *modules)
     assert checked.returncode == 0, checked.stdout
 
 
-def test_a_build_has_every_file_of_the_package(tmp_path: Path) -> None:
+def test_a_build_contains_every_file_of_the_package(tmp_path: Path) -> None:
     project = copy_of_the_project(tmp_path / "project")
     packaged = {path for path in content(project) if path.startswith("crawler/")}
     (project / "setup.py").write_text(BUILD)
@@ -156,12 +156,12 @@ def test_a_build_has_every_file_of_the_package(tmp_path: Path) -> None:
     assert content(tmp_path / "built").keys() == packaged
 
 
-# Wrong use
+# Wrong usage
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that the command takes for a checkout of the project."""
+    """An empty folder that looks like a checkout of the project to the command."""
     (tmp_path / "pyproject.toml").touch()
     for folder in ("docs/platforms", "tests/platforms"):
         (tmp_path / folder).mkdir(parents=True)
@@ -172,14 +172,14 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Name one platform"),
-        (["one", "two"], "Name one platform"),
+        ([], "Expected one platform name"),
+        (["one", "two"], "Expected one platform name"),
         *(([name], "use 1 to 20 lower-case letters and digits") for name in ("", "Upper", "7th", "a-b", "a_b", "é")),
         *(([name], "use 1 to 20 lower-case letters and digits") for name in ("../a", "a\n", "a" * 21, "class")),
         *(([name], "is taken") for name in ("retail", "page", "base", "server")),
     ],
 )
-def test_wrong_use_is_one_sentence_and_writes_nothing(checkout: Path, arguments: list[str], message: str) -> None:
+def test_wrong_usage_is_one_sentence_and_writes_nothing(checkout: Path, arguments: list[str], message: str) -> None:
     before = content(checkout)
     with pytest.raises(UsageError, match=message):
         Command().run(arguments, Namespace())
@@ -201,7 +201,7 @@ def test_an_installed_package_is_refused(checkout: Path) -> None:
     assert content(checkout) == {}
 
 
-def test_wrong_use_exits_2(project: Path) -> None:
+def test_wrong_usage_exits_with_2(project: Path) -> None:
     done = run(project, "scrapy", "newplatform", "retail")
     assert done.returncode == 2
     assert "'retail' is taken" in done.stderr

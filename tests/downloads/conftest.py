@@ -1,4 +1,4 @@
-"""Coroutines as tests."""
+"""Runs tests that are coroutines."""
 
 from tests.service.conftest import pytest_pyfunc_call
 

@@ -1,4 +1,4 @@
-"""scrapy-poet's injection as it is used here: planned once for a callback, and anew where that could be wrong."""
+"""scrapy-poet's injection: one plan per callback, and a new plan where the cached one could be wrong."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def injection(callback: Any, **settings: Any) -> tuple[PlannedInjection, Any]:
     crawler.spider = spider
     crawler.stats = MemoryStatsCollector(crawler)
     middleware = PlannedInjection(crawler)
-    return middleware, getattr(spider, "callback")  # noqa: B009  # the type knows nothing of it
+    return middleware, getattr(spider, "callback")  # noqa: B009  # the attribute is not part of the type
 
 
 def injected(middleware: PlannedInjection, request: Request) -> dict[str, Any]:
@@ -65,20 +65,22 @@ def test_a_callback_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[object] = []
     plan = andi.plan
 
-    def noted(what: Any, **options: Any) -> Any:
-        planned.append(what)
-        return plan(what, **options)
+    def recorded_plan(callback: Any, **options: Any) -> Any:
+        planned.append(callback)
+        return plan(callback, **options)
 
-    monkeypatch.setattr(andi, "plan", noted)
+    monkeypatch.setattr(andi, "plan", recorded_plan)
     pages = [injected(middleware, Request(f"https://a.example/{n}", callback=callback))["page"] for n in range(3)]
-    assert [str(page.url) for page in pages] == [f"https://a.example/{n}" for n in range(3)], "each its own response"
+    assert [str(page.url) for page in pages] == [f"https://a.example/{n}" for n in range(3)], (
+        "each page has its own response"
+    )
     assert planned.count(callback) == 1
 
 
-def test_rules_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_override_rules_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     middleware, callback = injection(needs_page)
     assert type(injected(middleware, Request("https://a.example/", callback=callback))["page"]) is Page
-    # A real rule's matcher looks the list of public suffixes up in the network.
+    # The matcher of a real rule downloads the list of public suffixes.
     monkeypatch.setattr(middleware.registry, "get_rules", lambda: ["a rule"])
     monkeypatch.setattr(
         middleware.registry, "overrides_for", lambda url: {Page: Other} if "//b.example" in str(url) else {}
@@ -87,7 +89,7 @@ def test_rules_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(injected(middleware, Request("https://b.example/", callback=callback))["page"]) is Other
 
 
-def test_what_a_request_asks_for_itself_is_given() -> None:
+def test_dependencies_in_meta_are_injected() -> None:
     middleware, callback = injection(needs_dynamic)
     for kind in (HttpResponse, PageParams):
         request = Request("https://a.example/", callback=callback, meta={"inject": [kind]})
@@ -95,14 +97,14 @@ def test_what_a_request_asks_for_itself_is_given() -> None:
 
 
 @pytest.mark.parametrize(("callback", "downloaded"), [(needs_page, True), (needs_nothing, False)])
-def test_only_what_is_read_is_downloaded(callback: Any, downloaded: bool) -> None:  # noqa: FBT001  # a table's column
+def test_unused_responses_are_not_downloaded(callback: Any, downloaded: bool) -> None:  # noqa: FBT001  # a column of the table
     middleware, bound = injection(callback)
     for _ in range(2):
-        answer = middleware.process_request(Request("https://a.example/", callback=bound))
-        assert (answer is None) is downloaded
+        response = middleware.process_request(Request("https://a.example/", callback=bound))
+        assert (response is None) is downloaded
 
 
-def test_providers_of_the_project_are_asked() -> None:
+def test_providers_of_the_project_are_used() -> None:
     class Provider(PageObjectInputProvider):
         provided_classes = {HttpResponse}  # noqa: RUF012  # scrapy-poet's own form
 

@@ -1,4 +1,4 @@
-"""Turns that several processes share through a real Redis."""
+"""Download slots that several processes share through a real Redis."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from crawler.downloads.throttle import LocalThrottle
 from crawler.errors import Overloaded, UpstreamTimeout
 
 Pair = tuple[RedisThrottle, RedisThrottle]
-NOWHERE = "redis://127.0.0.1:1"
+UNREACHABLE = "redis://127.0.0.1:1"
 
 
 @asynccontextmanager
-async def shared(url: str, concurrency: int = 1, delay: float = 0.0, *, longest: float = 30.0) -> AsyncIterator[Pair]:
-    """How two processes see the turns. A process' own part, while Redis is away, is one place."""
+async def shared(url: str, concurrency: int = 1, delay: float = 0.0, *, seconds: float = 30.0) -> AsyncIterator[Pair]:
+    """The throttles of two processes. The local share of each, while Redis is unavailable, is one slot."""
     one, two = (
-        RedisThrottle(url, "shop", concurrency, delay, longest=longest, alone=LocalThrottle(1, delay * 2), jitter=0)
+        RedisThrottle(
+            url, "shop", concurrency, delay, download_timeout=seconds, local=LocalThrottle(1, delay * 2), jitter=0
+        )
         for _ in range(2)
     )
     try:
@@ -30,57 +32,57 @@ async def shared(url: str, concurrency: int = 1, delay: float = 0.0, *, longest:
         await two.close()
 
 
-def test_no_more_turns_than_places(redis_url: str) -> None:
+def test_downloads_in_flight_are_limited(redis_url: str) -> None:
     async def scenario() -> int:
-        inside = most = 0
+        in_flight = most = 0
 
-        async def visit(turns: RedisThrottle) -> None:
-            nonlocal inside, most
-            end = await turns.acquire()
-            inside += 1
-            most = max(most, inside)
+        async def download(throttle: RedisThrottle) -> None:
+            nonlocal in_flight, most
+            release = await throttle.acquire()
+            in_flight += 1
+            most = max(most, in_flight)
             await asyncio.sleep(0.01)
-            inside -= 1
-            end()
+            in_flight -= 1
+            release()
 
         async with shared(redis_url, concurrency=3) as processes:
-            await asyncio.gather(*(visit(turns) for turns in processes for _ in range(8)))
+            await asyncio.gather(*(download(throttle) for throttle in processes for _ in range(8)))
         return most
 
     assert asyncio.run(scenario()) == 3
 
 
-def test_turns_start_a_delay_apart(redis_url: str) -> None:
+def test_downloads_start_a_delay_apart(redis_url: str) -> None:
     async def scenario() -> list[float]:
         loop = asyncio.get_running_loop()
         starts: list[float] = []
 
-        async def visit(turns: RedisThrottle) -> None:
-            end = await turns.acquire()
+        async def download(throttle: RedisThrottle) -> None:
+            release = await throttle.acquire()
             starts.append(loop.time())
-            end()
+            release()
 
         async with shared(redis_url, concurrency=10, delay=0.1) as processes:
-            await asyncio.gather(*(visit(turns) for turns in processes for _ in range(3)))
+            await asyncio.gather(*(download(throttle) for throttle in processes for _ in range(3)))
         return sorted(starts)
 
     starts = asyncio.run(scenario())
-    assert starts[-1] - starts[0] >= 0.1 * 5 - 0.05, "never sooner than the delays add up to"
+    assert starts[-1] - starts[0] >= 0.1 * 5 - 0.05, "not before the sum of the delays"
 
 
-def test_a_turn_after_the_deadline_is_refused_at_once(redis_url: str) -> None:
+def test_a_start_after_the_deadline_is_refused_at_once(redis_url: str) -> None:
     async def scenario() -> int | None:
         async with shared(redis_url, concurrency=2, delay=30) as (one, two):
             await one.acquire()
             with pytest.raises(Overloaded) as refused:
                 await two.acquire(asyncio.get_running_loop().time() + 10)
-            assert two.earliest() > asyncio.get_running_loop().time() + 20, "it knows now"
+            assert two.earliest() > asyncio.get_running_loop().time() + 20, "the refusal has updated it"
         return refused.value.retry_after
 
     assert asyncio.run(scenario()) == 30
 
 
-def test_a_place_that_does_not_come_free_in_time_is_a_timeout(redis_url: str) -> None:
+def test_a_slot_that_is_not_released_in_time_is_a_timeout(redis_url: str) -> None:
     async def scenario() -> None:
         async with shared(redis_url) as (one, two):
             await one.acquire()
@@ -90,22 +92,22 @@ def test_a_place_that_does_not_come_free_in_time_is_a_timeout(redis_url: str) ->
     asyncio.run(scenario())
 
 
-def test_the_turn_of_a_process_that_was_killed_comes_free(redis_url: str) -> None:
+def test_the_slot_of_a_killed_process_expires(redis_url: str) -> None:
     async def scenario() -> None:
-        async with shared(redis_url, longest=0.1) as (one, two):
-            await one.acquire()  # and never ended
+        async with shared(redis_url, seconds=0.1) as (one, two):
+            await one.acquire()  # never released
             await two.acquire(asyncio.get_running_loop().time() + 5)
 
     asyncio.run(scenario())
 
 
-def test_each_process_keeps_to_its_own_part_while_redis_is_away() -> None:
+def test_each_process_uses_its_local_share_while_redis_is_unavailable() -> None:
     async def scenario() -> None:
-        async with shared(NOWHERE, concurrency=10) as (turns, _):
-            end = await turns.acquire()
+        async with shared(UNREACHABLE, concurrency=10) as (throttle, _):
+            release = await throttle.acquire()
             with pytest.raises(UpstreamTimeout):
-                await turns.acquire(asyncio.get_running_loop().time() + 0.05)
-            end()
-            await turns.acquire(asyncio.get_running_loop().time() + 5)
+                await throttle.acquire(asyncio.get_running_loop().time() + 0.05)
+            release()
+            await throttle.acquire(asyncio.get_running_loop().time() + 5)
 
     asyncio.run(scenario())

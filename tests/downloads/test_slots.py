@@ -27,7 +27,7 @@ def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     monkeypatch.setattr("crawler.middlewares.platform_state", lambda *_: state)
     made = Crawler(Spider, Settings())
     made.spider = Spider.from_crawler(made, "retail")
-    made.spider.shared = SharedState()  # type: ignore[attr-defined]  # as the platforms' spiders have it
+    made.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
     return made
 
 
@@ -35,53 +35,53 @@ def left_downloader(crawler: Crawler, request: Request) -> None:
     crawler.signals.send_catch_log(signals.request_left_downloader, request=request, spider=crawler.spider)
 
 
-async def is_free(turns: ThrottleMiddleware) -> bool:
-    """Whether a further request has the slot at once."""
+async def is_free(middleware: ThrottleMiddleware) -> bool:
+    """Whether another request gets the slot at once."""
     probe = Request(URL)
     try:
         async with asyncio.timeout(0.01):
-            await turns.process_request(probe)
+            await middleware.process_request(probe)
     except TimeoutError:
         return False
-    turns.release(probe)
+    middleware.release(probe)
     return True
 
 
 async def test_the_slot_is_released_when_the_request_has_left_the_downloader(crawler: Crawler) -> None:
-    turns, request = ThrottleMiddleware.from_crawler(crawler), Request(URL)
-    await turns.process_request(request)
-    assert not await is_free(turns)
+    middleware, request = ThrottleMiddleware.from_crawler(crawler), Request(URL)
+    await middleware.process_request(request)
+    assert not await is_free(middleware)
     left_downloader(crawler, request)
-    assert await is_free(turns)
+    assert await is_free(middleware)
 
 
 async def test_a_slot_is_released_once(crawler: Crawler) -> None:
-    turns, first, second = ThrottleMiddleware.from_crawler(crawler), Request(URL), Request(URL)
-    await turns.process_request(first)
+    middleware, first, second = ThrottleMiddleware.from_crawler(crawler), Request(URL), Request(URL)
+    await middleware.process_request(first)
     left_downloader(crawler, first)
-    await turns.process_request(second)
-    turns.process_response(first, Response(URL))
-    turns.process_exception(first, ValueError())
-    assert not await is_free(turns)
+    await middleware.process_request(second)
+    middleware.process_response(first, Response(URL))
+    middleware.process_exception(first, ValueError())
+    assert not await is_free(middleware)
 
 
 async def test_a_request_that_is_discarded_releases_its_slot(crawler: Crawler) -> None:
-    turns, request = ThrottleMiddleware.from_crawler(crawler), Request(URL)
-    await turns.process_request(request)
+    middleware, request = ThrottleMiddleware.from_crawler(crawler), Request(URL)
+    await middleware.process_request(request)
     del request
     gc.collect()
-    assert await is_free(turns)
+    assert await is_free(middleware)
 
 
 async def test_a_request_that_waits_for_a_slot_gives_up_when_the_crawler_closes(crawler: Crawler) -> None:
-    turns = ThrottleMiddleware.from_crawler(crawler)
+    middleware = ThrottleMiddleware.from_crawler(crawler)
     holding = Request(URL)
-    await turns.process_request(holding)
-    waiting = asyncio.ensure_future(turns.process_request(Request(URL)))
+    await middleware.process_request(holding)
+    waiting = asyncio.ensure_future(middleware.process_request(Request(URL)))
     await asyncio.sleep(0)
     crawler.signals.send_catch_log(crawler_closing, reason="shutdown")
     with pytest.raises(ShuttingDown):
         await waiting
     with pytest.raises(ShuttingDown):
-        await turns.process_request(Request(URL))
+        await middleware.process_request(Request(URL))
     left_downloader(crawler, holding)

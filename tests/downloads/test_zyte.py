@@ -1,4 +1,4 @@
-"""``ZYTE_API_KEY`` alone routes every download through Zyte API: here a stand-in of its API's shape."""
+"""``ZYTE_API_KEY`` routes all downloads through Zyte API: here a local server with the same interface."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ KEY = "stand-in"
 
 @contextmanager
 def zyte_api(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serves ``POST /v1/extract``, or refuses with a status. Gives its URL, and what it was asked."""
-    asked: list[dict[str, Any]] = []
+    """Serve ``POST /v1/extract``, or respond with an error status. Yields its URL, and the received requests."""
+    received: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append({**query, "path": self.path, "authorization": self.headers["Authorization"]})
-            answer = extract(query["url"]) if status == 200 else {"status": status, "type": "/stand-in", "title": "no"}
-            body = json.dumps(answer).encode()
+            received.append({**query, "path": self.path, "authorization": self.headers["Authorization"]})
+            error = {"status": status, "type": "/stand-in", "title": "no"}
+            body = json.dumps(extract(query["url"]) if status == 200 else error).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -47,7 +47,7 @@ def zyte_api(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1/", asked
+        yield f"http://127.0.0.1:{server.server_port}/v1/", received
     finally:
         server.shutdown()
         thread.join()
@@ -55,7 +55,7 @@ def zyte_api(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def extract(url: str) -> dict[str, Any]:
-    """What Zyte API answers for ``httpResponseBody``: the page of the sandbox."""
+    """Zyte API's response for ``httpResponseBody``, with a page of the sandbox."""
     try:
         page = http.open(url)
     except HTTPError as error:
@@ -82,24 +82,26 @@ def settings() -> Iterator[dict[str, Any]]:
         yield found
 
 
-def test_with_a_key_every_download_goes_through_it(tmp_path: Path, settings: dict[str, Any]) -> None:
-    with zyte_api() as (url, asked):
+def test_with_a_key_all_downloads_use_zyte_api(tmp_path: Path, settings: dict[str, Any]) -> None:
+    with zyte_api() as (url, received):
         out, failed, log = crawl(tmp_path, {**settings, "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url})
     assert out == [Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})], log
     assert failed == []
-    assert [(each["path"], each["httpResponseBody"]) for each in asked] == [("/v1/extract", True)]
-    assert base64.b64decode(asked[0]["authorization"].removeprefix("Basic ")).decode() == f"{KEY}:"
+    assert [(each["path"], each["httpResponseBody"]) for each in received] == [("/v1/extract", True)]
+    assert base64.b64decode(received[0]["authorization"].removeprefix("Basic ")).decode() == f"{KEY}:"
 
 
-def test_without_one_none_does(tmp_path: Path, settings: dict[str, Any]) -> None:
-    with zyte_api() as (url, asked):
+def test_without_a_key_no_download_uses_zyte_api(tmp_path: Path, settings: dict[str, Any]) -> None:
+    with zyte_api() as (url, received):
         out, _, log = crawl(tmp_path, {**settings, "ZYTE_API_URL": url})
     assert len(out) == 1, log
-    assert asked == []
+    assert received == []
 
 
 @pytest.mark.parametrize(("status", "code"), [(451, "BLOCKED_BY_POLICY"), (401, "INTERNAL_ERROR")])
-def test_its_refusals_are_typed_errors(tmp_path: Path, settings: dict[str, Any], status: int, code: str) -> None:
+def test_refusals_of_zyte_api_are_typed_errors(
+    tmp_path: Path, settings: dict[str, Any], status: int, code: str
+) -> None:
     with zyte_api(status) as (url, _):
         _, failed, log = crawl(tmp_path, {**settings, "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url})
     assert [failure["code"] for failure in failed] == [code], log

@@ -1,4 +1,4 @@
-"""A run against the last ones: what is beyond chance is said, and nothing else."""
+"""Comparison of a run with the last ones: only significant differences are reported."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(filled: int = 0, rows: int = 0, **codes: int) -> Run:
         ([(0, 100)] * 10, (0, 100), ""),
     ],
 )
-def test_fields(last: list[tuple[int, int]], now: tuple[int, int], change: str) -> None:
+def test_changed_fields_are_reported(last: list[tuple[int, int]], now: tuple[int, int], change: str) -> None:
     report = compare(run(*now), [run(*each) for each in last], max_failed=0.1)
     assert [each.change for each in report.fields] == [change]
     assert report.page_changed == (change == "vanished")
@@ -65,30 +65,34 @@ def test_fields(last: list[tuple[int, int]], now: tuple[int, int], change: str) 
         ([{"OK": 10, "UPSTREAM_ERROR": 90}], {"OK": 100}, [], False),
     ],
 )
-def test_codes(last: list[dict[str, int]], now: dict[str, int], failing: list[str], *, page_changed: bool) -> None:
+def test_increased_failures_are_reported(
+    last: list[dict[str, int]], now: dict[str, int], failing: list[str], *, page_changed: bool
+) -> None:
     report = compare(run(**now), [run(**each) for each in last], max_failed=0.1)
     assert [each.code for each in report.failing] == failing
     assert report.page_changed == page_changed
 
 
-def test_a_run_counts_what_is_filled_and_what_is_null() -> None:
+def test_a_run_counts_filled_and_null_fields() -> None:
     counted = Run(spider="retail")
     target = Target("a", CATEGORY, CATEGORY.params.model_validate({"cat_id": "1"}))
     rows = [{"price": {"current_price": 0.0}, "badges": []}, {"price": {"current_price": None}, "flag": "x"}]
     counted.add_record(Record({"products": rows, "has_more": False, "title": ""}, target, datetime.now(UTC)))
     fields = counted.fields["retail-category-v4"]
     assert fields["products[].price.current_price"] == FieldCount(rows=2, filled=1, null=1), "0.0 is a value"
-    assert fields["has_more"] == FieldCount(rows=1, filled=1), "false is one"
-    assert fields["title"] == FieldCount(rows=1), "empty text is none"
-    assert fields["products[].flag"] == FieldCount(rows=2, filled=1), "a key left out is not null"
+    assert fields["has_more"] == FieldCount(rows=1, filled=1), "false is a value"
+    assert fields["title"] == FieldCount(rows=1), "empty text is not a value"
+    assert fields["products[].flag"] == FieldCount(rows=2, filled=1), "an absent key is not null"
     error = ExtractionFailed("", details=[{"loc": ["a", 3, "b"], "msg": "", "type": ""}] * 2)
     counted.add_outcome(Outcome(target, None, error, 0))
     assert counted.not_understood == {"a[].b": 1}
     assert Run.model_validate_json(counted.model_dump_json()) == counted
 
 
-def test_history_keeps_what_is_useful(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.monitoring.run.KEPT", 4)
+def test_history_keeps_the_newest_runs_and_returns_the_complete_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.monitoring.run.MAX_RUNS", 4)
     history = History(tmp_path, "x")
     assert history.last(10) == []
     start = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,14 +101,14 @@ def test_history_keeps_what_is_useful(tmp_path: Path, monkeypatch: pytest.Monkey
             update={"started": start + timedelta(days=day), "reason": "shutdown" if day == 4 else "finished"}
         )
         history.add(ended, {".md": "text"})
-    assert [each.started.day for each in history.last(10)] == [3, 4, 6], "the one that was stopped says nothing"
+    assert [each.started.day for each in history.last(10)] == [3, 4, 6], "the run that was stopped is skipped"
     assert [each.started.day for each in history.last(1)] == [6]
     assert len(list((tmp_path / "x").iterdir())) == 8
     (tmp_path / "x/99999999T000000.json").write_text("{cut")
     assert len(history.last(10)) == 3
 
 
-def test_reports_hold_no_markup_of_others() -> None:
+def test_reports_escape_markup_in_names() -> None:
     now = run(5, 10, OK=1)
     now.fields["<script>"] = {"<b>": FieldCount(rows=1, filled=1)}
     texts = render(compare(now, [run(10, 10)], max_failed=0.1))

@@ -1,4 +1,4 @@
-"""A platform whose page changes between two runs: the monitor says so, and names what is gone."""
+"""A platform changes its page between two runs: the monitors report the missing content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def shop() -> Iterator[Shop]:
 
 
 def monitored(shop: Shop, folder: Path, **settings: object) -> tuple[str, str, str]:
-    """Crawls ten pages: what the monitors said, and the two reports."""
+    """Crawl ten pages. Return the log line of the monitors, and the Markdown and HTML reports."""
     (folder / "t.csv").write_text("cat_id,page\n" + "".join(f"976759,{n}\n" for n in range(1, 11)))
     run = shop.crawl("-a", f"targets={folder / 't.csv'}", MONITORS=1, MONITORS_DIR=folder / "runs", **settings)
     (line,) = (line for line in run.stderr.splitlines() if "monitors_done" in line)
@@ -32,48 +32,48 @@ def monitored(shop: Shop, folder: Path, **settings: object) -> tuple[str, str, s
 
 
 def test_a_renamed_key_is_reported_as_a_changed_page(shop: Shop, tmp_path: Path) -> None:
-    said, _, _ = monitored(shop, tmp_path)
-    assert "nothing to compare it with" in said
-    said, _, _ = monitored(shop, tmp_path)
-    assert "All as before" in said
+    line, _, _ = monitored(shop, tmp_path)
+    assert "no earlier runs to compare with" in line
+    line, _, _ = monitored(shop, tmp_path)
+    assert "No changes" in line
 
     shop.alter = lambda body: body.replace(b'"averageRating"', b'"meanRating"')
-    said, markdown, html = monitored(shop, tmp_path)
-    assert "ok=false" in said
-    headline = "The platform changed its page. Gone: products[].rating.average of retail-category-v4."
-    assert headline in said
+    line, markdown, html = monitored(shop, tmp_path)
+    assert "ok=false" in line
+    headline = "The platform changed its page. Missing: products[].rating.average of retail-category-v4."
+    assert headline in line
     assert headline in markdown
     assert headline in html
     assert markdown.count("**vanished**") == 1
     plots = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
     assert len(plots) == 2
     for plot in plots:
-        ET.fromstring(plot)  # noqa: S314  # our own
+        ET.fromstring(plot)  # noqa: S314  # written by this project
     assert "products[].rating.average" in plots[1]
 
     shop.alter = lambda body: body.replace(b'"itemStacks"', b'"stacks"')
-    said, markdown, _ = monitored(shop, tmp_path)
-    assert "The platform changed its page. Gone: props.pageProps.initialData.searchResult.itemStacks." in said
+    line, markdown, _ = monitored(shop, tmp_path)
+    assert "The platform changed its page. Missing: props.pageProps.initialData.searchResult.itemStacks." in line
     assert "| EXTRACTION_FAILED | 10 | 100.0 % | 0.0 % | **more" in markdown
 
 
-def test_a_broken_report_breaks_no_crawl(shop: Shop, tmp_path: Path) -> None:
+def test_a_failed_report_does_not_fail_the_crawl(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     run = shop.crawl("-a", "cat_id=976759", MONITORS=1, MONITORS_DIR=tmp_path / "file")
     assert run.returncode == 0
     assert "monitor_action_failed" in run.stderr
 
 
-def test_a_suite_that_is_not_there_breaks_the_run(shop: Shop) -> None:
-    run = shop.crawl("-a", "cat_id=976759", MONITORS=1, MONITORS_SUITE="nowhere.Suite")
+def test_a_missing_suite_fails_the_run(shop: Shop) -> None:
+    run = shop.crawl("-a", "cat_id=976759", MONITORS=1, MONITORS_SUITE="missing.Suite")
     assert run.returncode == 1
     assert "MONITORS needs the extra" in run.stderr
 
 
-@pytest.mark.parametrize(("on_demand", "wanted"), [(True, 1), (False, 0)])
-def test_only_batch_runs_are_monitored_and_only_where_it_is_wanted(*, on_demand: bool, wanted: int) -> None:
+@pytest.mark.parametrize(("on_demand", "enabled"), [(True, 1), (False, 0)])
+def test_only_batch_runs_with_the_setting_are_monitored(*, on_demand: bool, enabled: int) -> None:
     crawler = SimpleNamespace(
-        settings=Settings({"MONITORS": wanted}), spider=SimpleNamespace(name="retail", on_demand=on_demand)
+        settings=Settings({"MONITORS": enabled}), spider=SimpleNamespace(name="retail", on_demand=on_demand)
     )
     with pytest.raises(NotConfigured):
         Monitors.from_crawler(crawler)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""One walk through a data model: for the monitors, the metrics and ``scrapy probe`` alike."""
+"""Traversal of a data model, for the monitors, the metrics and ``scrapy probe``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from crawler.service.fill_rates import optional_values
 
 
 class Author(Model):
-    """Who wrote it."""
+    """An author."""
 
     name: str = Field(min_length=1)
     age: int | None
-    """Years; null where not told."""
+    """Years; null where unknown."""
 
 
 class Team(Model):
-    """Several who wrote it."""
+    """A group of authors."""
 
     name: str
     size: int
@@ -43,21 +43,21 @@ DATA: dict[str, Any] = {
 }
 
 
-def test_a_models_fields_say_what_may_be_empty_and_why() -> None:
+def test_fields_have_descriptions_and_may_be_empty() -> None:
     assert {each.key: each.may_be_empty for each in fields_of(Page)} == {
         "__typename": True,
         "authors": True,
         "first": True,
         "extra": False,
     }
-    assert [(each.key, each.may_be_empty, each.sentence) for each in fields_of(Author)] == [
+    assert [(each.key, each.may_be_empty, each.description) for each in fields_of(Author)] == [
         ("name", False, ""),
-        ("age", True, "Years; null where not told."),
+        ("age", True, "Years; null where unknown."),
     ]
     assert {each.key for each in fields_of(Author, Team)} == {"name", "age", "size"}
 
 
-def test_counts_and_emptiness_are_of_the_same_values() -> None:
+def test_counts_and_fill_rates_use_the_same_values() -> None:
     counts: dict[str, FieldCount] = {}
     count_fields(DATA, Page, counts)
     assert counts == {

@@ -1,4 +1,4 @@
-"""How far a crawl is: in the log, and on a terminal (a real one: a pseudo-terminal)."""
+"""Progress of a crawl in the log and on a terminal (a pseudo-terminal)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def settings() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 def targets(tmp_path: Path) -> Path:
-    """Sixty targets, of which ten are not found."""
+    """A file of sixty targets, ten of which do not exist."""
     missing = next(cat for cat, fault in Site().faults.items() if FAULTS[fault].code == "TARGET_NOT_FOUND")
     file = tmp_path / "targets.jsonl"
     rows = [{"cat_id": missing if number % 6 == 0 else "976759"} for number in range(TARGETS)]
@@ -36,17 +36,17 @@ def targets(tmp_path: Path) -> Path:
 
 
 def on_terminal(start: list[str]) -> str:
-    """What a command writes on a terminal of its own."""
-    ours, theirs = pty.openpty()
+    """The output of a command on a terminal of its own."""
+    terminal, stderr = pty.openpty()
     written = b""
-    with subprocess.Popen(start, cwd=ROOT, stderr=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}):
-        os.close(theirs)
+    with subprocess.Popen(start, cwd=ROOT, stderr=stderr, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}):
+        os.close(stderr)
         while True:
             try:
-                written += os.read(ours, 65_536)
-            except OSError:  # how Linux says that nobody is at the other end
+                written += os.read(terminal, 65_536)
+            except OSError:  # Linux: the other end is closed
                 break
-    os.close(ours)
+    os.close(terminal)
     return written.decode()
 
 
@@ -54,7 +54,7 @@ def events(log: str) -> list[dict[str, str]]:
     return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in log.splitlines() if "event=progress" in line]
 
 
-def test_the_log_says_it_now_and_then(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
+def test_progress_is_logged_at_intervals(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
     start = command("retail", {"targets": targets}, {**settings, "FAILURES_FEED": tmp_path / "failures.jsonl"})
     run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     found = events(run.stderr)
@@ -63,7 +63,7 @@ def test_the_log_says_it_now_and_then(tmp_path: Path, settings: dict[str, Any], 
     done = [int(event["done"]) for event in found]
     assert done == sorted(done)
     assert (found[-1]["done"], found[-1]["failed"], found[-1]["TARGET_NOT_FOUND"]) == ("60", "10", "10")
-    assert "\x1b" not in run.stderr, "no bar where there is no terminal"
+    assert "\x1b" not in run.stderr, "no bar without a terminal"
 
 
 def test_a_terminal_shows_a_bar_and_the_log_above_it(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
@@ -72,10 +72,12 @@ def test_a_terminal_shows_a_bar_and_the_log_above_it(tmp_path: Path, settings: d
     assert "failed: TARGET_NOT_FOUND 10" in shown
     assert re.search(r"\d+/60.* left", shown)
     assert "event=targets_done" in shown
-    assert events(shown) == [], "the bar says it"
+    assert events(shown) == [], "the bar replaces the log lines"
 
 
-def test_a_log_file_has_its_lines_beside_the_bar(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
+def test_a_log_file_has_progress_lines_in_addition_to_the_bar(
+    tmp_path: Path, settings: dict[str, Any], targets: Path
+) -> None:
     log = tmp_path / "run.log"
     own = {**settings, "FAILURES_FEED": tmp_path / "failures.jsonl", "LOG_FILE": log}
     shown = on_terminal(command("retail", {"targets": targets}, own))
@@ -84,7 +86,7 @@ def test_a_log_file_has_its_lines_beside_the_bar(tmp_path: Path, settings: dict[
     assert "\x1b" not in log.read_text()
 
 
-def test_both_can_be_switched_off(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
+def test_an_interval_of_zero_disables_both(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
     own = {**settings, "LOGSTATS_INTERVAL": 0, "FAILURES_FEED": tmp_path / "failures.jsonl"}
     shown = on_terminal(command("retail", {"targets": targets}, own))
     assert "event=targets_done" in shown

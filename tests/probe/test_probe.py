@@ -1,4 +1,4 @@
-"""``scrapy probe`` against a shop that hands out secrets: what it says, and a fixture that is replayed at once."""
+"""``scrapy probe`` against a shop whose responses contain secrets: the report, and fixtures that are replayed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from web_poet.testing import Fixture
 
 from crawler.platforms.retail.pages import ListingPage
-from crawler.probe.nulls import empty_fields, promised_names
+from crawler.probe.nulls import documented_names, empty_fields
 from crawler.registry import scrapers, spiders
 from tests.shop import ROOT, Shop, open_shop
 
@@ -45,12 +45,12 @@ def replay(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_it_says_and_what_it_saves(shop: Shop, tmp_path: Path) -> None:
+def test_a_target_is_reported_and_saved_without_secrets(shop: Shop, tmp_path: Path) -> None:
     assert all(secret.encode() in shop.answer("/browse/976759")[2] for secret in SECRETS.values())
     probe = shop.scrapy("probe", CATEGORY, "-a", "cat_id=976759", "-a", "page=2", "--save", str(tmp_path))
     assert probe.returncode == 0, probe.stderr
     assert re.search(r"outcome +OK after \d+\.\d\d s", probe.stdout)
-    assert re.search(r"answered +listing\n", probe.stdout)
+    assert re.search(r"sources +listing\n", probe.stdout)
     assert re.search(r"request 1  200  \d\.\d\d s  \d+ kB  listing  GET \S+/browse/976759\?page=2\n", probe.stdout)
     assert re.search(r"documented.*breadcrumbs", probe.stdout)
     assert "UNEXPECTED" not in probe.stdout
@@ -66,54 +66,54 @@ def test_what_it_says_and_what_it_saves(shop: Shop, tmp_path: Path) -> None:
     assert re.search(r"\d+ passed", replayed.stdout)
 
 
-def test_a_page_that_is_not_understood_is_saved_as_its_error(shop: Shop, tmp_path: Path) -> None:
+def test_a_failed_extraction_is_saved_as_a_fixture_of_its_error(shop: Shop, tmp_path: Path) -> None:
     whole = shop.alter
     shop.alter = lambda body: whole(body).replace(b'"itemStacks"', b'"stacks"')
     probe = shop.scrapy("probe", CATEGORY, "--save", str(tmp_path))
     assert probe.returncode == 2, probe.stderr
     assert "outcome    EXTRACTION_FAILED" in probe.stdout
     assert "props.pageProps.initialData.searchResult.itemStacks: " in probe.stdout
-    assert probe.stdout.count("\nrequest ") == 2, "it is asked for twice"
+    assert probe.stdout.count("\nrequest ") == 2, "it is retried once"
     fixtures = sorted(path.name for path in tmp_path.glob("*/*"))
     assert fixtures == ["probe-1", "probe-2"]
     for path in tmp_path.glob("*/*"):
         Fixture(path).assert_toitem_exception(ListingPage)
 
 
-def test_a_renamed_key_is_empty_in_every_row(shop: Shop) -> None:
+def test_a_renamed_key_is_reported_as_empty_in_every_row(shop: Shop) -> None:
     shop.alter = lambda body: body.replace(b'"averageRating"', b'"meanRating"').replace(b'"canonicalUrl"', b'"link"')
     probe = shop.scrapy("probe", CATEGORY)
-    everywhere = probe.stdout.partition("EVERY ROW")[2].partition("UNEXPECTED")[0]
-    assert "products[].rating.average (6 of 6)" in everywhere, probe.stdout
+    always_empty = probe.stdout.partition("EVERY ROW")[2].partition("UNEXPECTED")[0]
+    assert "products[].rating.average (6 of 6)" in always_empty, probe.stdout
     assert re.search(r"UNEXPECTED +products\[\]\.url \(6 of 6\)", probe.stdout), probe.stdout
 
 
-def test_a_platform_that_does_not_answer(shop: Shop, tmp_path: Path) -> None:
+def test_an_unreachable_platform_is_reported(shop: Shop, tmp_path: Path) -> None:
     origins = '{"retail": "http://127.0.0.1:9"}'
     probe = shop.scrapy("probe", CATEGORY, "--save", str(tmp_path), PLATFORM_ORIGINS=origins)
     assert probe.returncode == 2
     assert "outcome    UPSTREAM_ERROR" in probe.stdout
-    assert "answered   no source" in probe.stdout
-    assert "request 3  no answer" in probe.stdout
+    assert "sources    none" in probe.stdout
+    assert "request 3  no response" in probe.stdout
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
-        ([], 2, "Name one scraper"),
-        (["nothing"], 2, "There is no scraper 'nothing'; there are "),
+        ([], 2, "Expected one scraper"),
+        (["nothing"], 2, "Unknown scraper 'nothing'; known scrapers are "),
         ([CATEGORY, "-a", "cat_id"], 2, "-a name=value"),
         ([CATEGORY, "-a", "cat_id=food"], 2, "outcome    INVALID_REQUEST"),
     ],
 )
-def test_wrong_usage(shop: Shop, arguments: list[str], code: int, said: str) -> None:
+def test_wrong_usage_is_reported(shop: Shop, arguments: list[str], code: int, message: str) -> None:
     probe = shop.scrapy("probe", *arguments)
     assert probe.returncode == code
-    assert said in probe.stdout + probe.stderr
+    assert message in probe.stdout + probe.stderr
 
 
-def test_nothing_else_is_written(shop: Shop, tmp_path: Path) -> None:
+def test_no_other_output_is_written(shop: Shop, tmp_path: Path) -> None:
     outputs = {
         "SQL_SINK": tmp_path / "out.db",
         "MONITORS": 1,
@@ -125,11 +125,11 @@ def test_nothing_else_is_written(shop: Shop, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("platform", sorted(spiders()))
-def test_a_platform_page_says_what_may_be_empty(platform: str) -> None:
-    assert promised_names(platform)
+def test_the_page_of_a_platform_documents_empty_fields(platform: str) -> None:
+    assert documented_names(platform)
 
 
-def test_promises_are_read_from_the_page_and_from_the_schema() -> None:
+def test_empty_fields_are_documented_in_the_page_or_in_the_schema() -> None:
     data = {
         "breadcrumbs": [],
         "heading": "",
@@ -137,8 +137,8 @@ def test_promises_are_read_from_the_page_and_from_the_schema() -> None:
         "products": [{"price": {"current_price": None}, "name": "", "rating": {}}],
     }
     empty, _ = empty_fields(scrapers()[CATEGORY], data)
-    promised = {each.path: each.promised for each in empty}
-    assert promised["products[].price.current_price"], "by the platform's page"
-    assert promised["category_name"], "by the schema"
-    assert not promised["heading"]
-    assert not promised["products[].name"], "never empty, it says"
+    documented = {each.path: each.documented for each in empty}
+    assert documented["products[].price.current_price"], "by the platform's page"
+    assert documented["category_name"], "by the schema"
+    assert not documented["heading"]
+    assert not documented["products[].name"], "the schema documents that it is never empty"

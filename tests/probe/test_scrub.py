@@ -1,4 +1,4 @@
-"""What must not be kept is taken out, wherever pages have it, and nothing else."""
+"""Secrets are removed from pages, wherever they occur, and nothing else is changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from crawler.probe.scrub import Scrubber
         ("to 2a00:1450:4001:82b::200e.", "to 2001:db8::1."),
     ],
 )
-def test_out(text: str, scrubbed: str) -> None:
+def test_secrets_are_removed(text: str, scrubbed: str) -> None:
     assert Scrubber()(text) == scrubbed
 
 
@@ -43,11 +43,11 @@ def test_out(text: str, scrubbed: str) -> None:
         "key=value; path=/",
     ],
 )
-def test_left_alone(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert Scrubber()(text) == text
 
 
-def test_cookies_and_tokens_of_the_headers_are_found_anywhere() -> None:
+def test_secrets_of_the_headers_are_removed_anywhere_in_a_page() -> None:
     scrubber = Scrubber()
     scrubber.learn(
         [
@@ -61,12 +61,12 @@ def test_cookies_and_tokens_of_the_headers_are_found_anywhere() -> None:
     assert scrubber(page) == "a xx0%0xxxx000 b xx0=xxx000 c x-000000 d 0000000000 e .shop.example text/html en"
 
 
-def test_a_name_can_be_kept() -> None:
+def test_values_of_kept_names_are_unchanged() -> None:
     assert Scrubber(keep=["token"])('{"token":"abcd","csrf":"abcd"}') == '{"token":"abcd","csrf":"xxxx"}'
 
 
 @pytest.mark.parametrize("text", ["a" * 400_000, "token" * 80_000, "1." * 200_000, ":" * 400_000, "a@" * 200_000])
-def test_hostile_pages_take_no_forever(text: str) -> None:
+def test_hostile_pages_are_scrubbed_in_linear_time(text: str) -> None:
     began = time.process_time()
     Scrubber()(text)
-    assert time.process_time() - began < 60, "minutes: a pattern that goes back over the whole page for each letter"
+    assert time.process_time() - began < 60, "minutes mean quadratic backtracking"

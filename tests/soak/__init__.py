@@ -1,1 +1,1 @@
-"""The long figures: run with ``scripts/test --soak``."""
+"""Long-running tests: run with ``scripts/test --soak``."""

@@ -1,4 +1,4 @@
-"""A download handler without a network, and an extension that writes down the memory used: for very many targets."""
+"""A download handler without a network, and an extension that records memory use, for crawls of many targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRODUCT = {"__typename": "Product", "usItemId": "1", "id": "A", "name": "Invente
 
 
 class InstantHandler(BaseDownloadHandler):
-    """Answers every listing at once with a page of one product."""
+    """Responds to every listing request at once with a page of one product."""
 
     async def download_request(self, request: Request) -> Response:
         found = re.search(r"/browse/([\d_]+)", request.url)
@@ -54,7 +54,7 @@ class MemoryLog:
         return log
 
     def target_completed(self) -> None:
-        """Counts, and writes every now and then."""
+        """Count, and write at intervals."""
         self.completed += 1
         if self.completed % 10_000 == 0:
             resident = re.search(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())

@@ -1,4 +1,4 @@
-"""A million targets take no more memory than the first hundred thousand."""
+"""Memory use of a crawl does not grow from a hundred thousand to a million targets."""
 
 from __future__ import annotations
 

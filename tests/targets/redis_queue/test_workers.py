@@ -145,7 +145,7 @@ def test_workers_end_together_whose_files_are_still_open(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"queue": "a", "targets": "t.jsonl"}, "a queue knows by itself what is finished"),
+        ({"queue": "a", "targets": "t.jsonl"}, "queue cannot be combined with targets, resume or since"),
         ({"queue": "a b"}, "should match pattern"),
         ({"wait": "true", "cat_id": "1"}, "only a queue can be waited for"),
         ({"queue": "a", "exhaustive": "true"}, "leave out exhaustive, or resume and queue"),
