@@ -46,7 +46,7 @@ class Wider(Outer):
 
 
 @pytest.mark.parametrize(
-    ("annotation", "shape"),
+    ("annotation", "column_type"),
     [
         (str, "text"),
         (int | None, "integer"),
@@ -67,8 +67,8 @@ class Wider(Outer):
         (bytes, "json"),
     ],
 )
-def test_shapes(annotation: Any, shape: ColumnType) -> None:
-    assert column_type_of(annotation) == shape
+def test_shapes(annotation: Any, column_type: ColumnType) -> None:
+    assert column_type_of(annotation) == column_type
 
 
 def test_models_of_one_table_are_joined() -> None:
@@ -81,7 +81,7 @@ def test_models_of_one_table_are_joined() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shape", "fitted"),
+    ("value", "column_type", "fitted"),
     [
         (None, ListOf("text"), None),
         (2**63 - 1, "integer", 2**63 - 1),
@@ -91,8 +91,8 @@ def test_models_of_one_table_are_joined() -> None:
         ([{"count": 2**70}], ListOf(Struct({"count": "integer"})), [{"count": None}]),
     ],
 )
-def test_values_fit(value: Any, shape: ColumnType, fitted: Any) -> None:
-    assert coerce(value, shape) == fitted
+def test_values_fit(value: Any, column_type: ColumnType, fitted: Any) -> None:
+    assert coerce(value, column_type) == fitted
 
 
 def test_rows_are_found_through_lists_and_objects() -> None:
@@ -103,9 +103,9 @@ def test_rows_are_found_through_lists_and_objects() -> None:
         edges: list[Edge]
 
     data = {"edges": [{"node": {"count": 1}}, {"node": None}, {}, {"node": {"count": 2}}]}
-    place = rows_named(column_type_of_models([Page]), "node")
-    assert place.rows(data) == [{"count": 1}, {"count": 2}]
-    assert place.rows({}) == []
+    record_path = rows_named(column_type_of_models([Page]), "node")
+    assert record_path.rows(data) == [{"count": 1}, {"count": 2}]
+    assert record_path.rows({}) == []
 
 
 def test_an_exploded_list_is_known_by_entity_key_or_path() -> None:

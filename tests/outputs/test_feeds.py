@@ -20,7 +20,7 @@ from scrapy.extensions.feedexport import ItemFilter
 
 from crawler.outputs.columns import column_type_of_models, rows_named
 from crawler.outputs.exporters import exploded_rows
-from crawler.outputs.feed_files import mend
+from crawler.outputs.feed_files import repair_last_line
 from crawler.outputs.parquet import ParquetExporter, arrow_schema
 from crawler.registry import scrapers, spiders
 from crawler.targets.target import Record, Target
@@ -185,7 +185,7 @@ def test_rb_16_what_is_appended_begins_with_a_line_of_its_own(
 def test_a_text_that_is_no_record_is_not_cut(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.write_text("mine, without a line break")
-    mend(notes)
+    repair_last_line(notes)
     assert notes.read_text() == "mine, without a line break\n"
 
 
@@ -222,11 +222,11 @@ def test_a_run_without_data_gives_an_empty_table(shop: Shop, tmp_path: Path) -> 
 
 
 def test_row_groups_hold_what_memory_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.outputs.parquet.CONVERTED_AT_ONCE", 10)
+    monkeypatch.setattr("crawler.outputs.parquet.ROWS_PER_BATCH", 10)
     monkeypatch.setattr("crawler.outputs.parquet.ROW_GROUP_BYTES", 1)
     params = CATEGORY.params.model_validate({"cat_id": "1"})
     with (tmp_path / "out.parquet").open("wb") as file:
-        exporter = ParquetExporter(file, fields=column_type_of_models([CATEGORY.data]), place=PRODUCTS)
+        exporter = ParquetExporter(file, fields=column_type_of_models([CATEGORY.data]), row_path=PRODUCTS)
         for number in range(7):
             data = {"products": [{"item_id": f"{number}-{n}"} for n in range(4)]}
             record = Record(data, Target(str(number), CATEGORY, params), datetime.now(UTC))

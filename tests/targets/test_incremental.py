@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from crawler.registry import scrapers
-from crawler.targets.incremental import KEPT, SeenFile, entry_ids
+from crawler.targets.incremental import MAX_IDS_PER_LISTING, SeenFile, entry_ids
 from tests.crawls import ROOT, command, lines
 
 PAGE = 3
@@ -108,10 +108,13 @@ def test_a_listing_that_was_not_read_down_is_read_again(tmp_path: Path, site: Si
 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
     seen = SeenFile(tmp_path / "seen.sqlite")
-    seen.add("a", [str(number) for number in range(KEPT)])
+    seen.add("a", [str(number) for number in range(MAX_IDS_PER_LISTING)])
     seen.add("a", ["new", "newer"])
     seen.add("b", ["0"])
-    assert [seen.has("a", entry) for entry in ("new", "newer", "0", str(KEPT - 3), str(KEPT - 2))] == [
+    assert [
+        seen.has("a", entry)
+        for entry in ("new", "newer", "0", str(MAX_IDS_PER_LISTING - 3), str(MAX_IDS_PER_LISTING - 2))
+    ] == [
         *(True, True, True, True),
         False,
     ]

@@ -73,7 +73,7 @@ def test_what_comes_while_one_is_written_is_one_batch() -> None:
 
 
 def test_a_database_that_goes_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.outputs.sql.pipeline.PATIENCE", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("crawler.outputs.sql.pipeline.RETRY_DELAYS_SECONDS", (0.0, 0.0, 0.0))
     tries = iter([ConnectionError("away"), ConnectionError("away"), None])
 
     def write(_: list[str]) -> None:
@@ -87,7 +87,7 @@ def test_a_database_that_goes_away_is_waited_for(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_database_that_stays_away_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.outputs.sql.pipeline.PATIENCE", (0.0, 0.0))
+    monkeypatch.setattr("crawler.outputs.sql.pipeline.RETRY_DELAYS_SECONDS", (0.0, 0.0))
 
     def write(_: list[str]) -> None:
         raise ConnectionError("gone for good")

@@ -88,7 +88,7 @@ def test_who_gives_a_sign_of_life_keeps_its_targets(redis_url: str) -> None:
         await one.push([TARGET])
         (entry,) = await one.read()
         assert not await two.claim()
-        await one.redis.xclaim(one.key, "workers", one.me, 0, [entry.id], idle=60_000, justid=True)
+        await one.redis.xclaim(one.key, "workers", one.worker, 0, [entry.id], idle=60_000, justid=True)
         await one.heartbeat([entry.id])
         assert not await two.claim()
         await one.release({entry.id: entry.tries})
