@@ -1,4 +1,4 @@
-"""The lines of targets without data, and the feeds that hold them."""
+"""The lines of targets without data, and the feeds that contain them."""
 
 from __future__ import annotations
 

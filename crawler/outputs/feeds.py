@@ -134,7 +134,7 @@ class Feeds(FeedExporter):
                 "targets_not_stored", count=unstored, hint="lines are missing from feeds: see the errors above"
             )
 
-    def give_up(self, reason: str) -> None:
+    def end_run(self, reason: str) -> None:
         """End the run, once. Nothing is written after that."""
         self.failed = True
         self._damaged.update(self.slots)
@@ -227,7 +227,7 @@ class Feeds(FeedExporter):
             disk = isinstance(error, OSError)  # disk full, permission denied: later items would fail the same way
             self._count_failure("write" if disk else "item")
             if disk or accepted:
-                self.give_up(f"a feed cannot be written: {error}")
+                self.end_run(f"a feed cannot be written: {error}")
             raise
         return list(accepted)
 

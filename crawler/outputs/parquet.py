@@ -46,7 +46,7 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def arrow_schema(fields: Struct, row_path: RecordPath | None) -> pa.Schema:
-    """Return the columns of a file: those that join a row to its target, then the keys of the data or of the rows."""
+    """Return the columns of a file: target columns, then the keys of the data or of the exploded rows."""
     import pyarrow as pa  # noqa: PLC0415  # an extra
 
     columns = [

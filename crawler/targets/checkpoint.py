@@ -177,7 +177,7 @@ class Resume:
             assert self.journal is not None
             self.crawler.stats.inc_value(FAILED.format("journal"))
             logger.exception("journal_not_written", journal=str(self.journal.path))
-            self.feeds.give_up(f"the journal in {self.journal.folder} cannot be written: {error}")
+            self.feeds.end_run(f"the journal in {self.journal.folder} cannot be written: {error}")
 
     def spider_closed(self, spider: Spider) -> None:
         """Release the folder of a refused run: its engine never stops, because it did not start."""

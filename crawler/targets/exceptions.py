@@ -38,7 +38,7 @@ DOWNLOAD_FAILURES = (
 
 
 def as_scrape_error(error: BaseException | None) -> ScrapeError:
-    """Convert any exception to a typed error: failed downloads to upstream errors, unknown exceptions to a bug."""
+    """Convert any exception to a typed error: failed downloads to upstream errors, unknown ones to ``ServiceError``."""
     if isinstance(error, ScrapeError):
         return error
     if isinstance(error, DropItem):

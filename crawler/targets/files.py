@@ -145,7 +145,7 @@ class FileSource(TargetSource):
                         if number in self.shard:
                             yield self._parse(row, number, name, text=text)
             except READ_ERRORS as error:
-                yield TargetsUnavailableError(f"cannot read the targets any further, in {file.path}: {error}")
+                yield TargetsUnavailableError(f"cannot read the rest of {file.path}: {error}")
                 return
             done += size
         self._expect(self._rows)

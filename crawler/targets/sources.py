@@ -32,12 +32,12 @@ class TargetSource:
         """Yield targets in order. Sources read ahead little or nothing."""
         raise NotImplementedError
 
-    def holds(self, target: Target | InvalidTarget) -> bool:
+    def owns(self, target: Target | InvalidTarget) -> bool:
         """Whether this run certainly still owns a target, so that its outcome may be reported."""
         return True
 
     async def confirm(self, target: Target | InvalidTarget) -> bool:
-        """Check whether this run still owns a target. Called if ``holds`` is not certain."""
+        """Check whether this run still owns a target. Called if ``owns`` is not certain."""
         return True
 
     def completed(self, outcome: Outcome) -> None:

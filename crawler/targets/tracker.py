@@ -246,7 +246,7 @@ class TargetTracker:
 
     def _report(self, outcome: Outcome) -> None:
         assert self._source is not None
-        if self._source.holds(outcome.target):
+        if self._source.owns(outcome.target):
             self._announce(outcome)
             return
         task = asyncio.create_task(self._report_if_leased(outcome))

@@ -153,7 +153,7 @@ class StreamSource(TargetSource):
 
     # Completing targets
 
-    def holds(self, target: Target | InvalidTarget) -> bool:
+    def owns(self, target: Target | InvalidTarget) -> bool:
         assert target.row is not None, "follow-ups return through the queue"
         return self._lease_valid and self._entries[target.row] in self._leased
 
@@ -174,7 +174,7 @@ class StreamSource(TargetSource):
                     return False  # the source raises it, too, and ends the run
                 await asyncio.sleep(QUEUE_RETRY_SECONDS)
         assert target.row is not None
-        if self.holds(target):
+        if self.owns(target):
             return True
         del self._entries[target.row]
         self._abandoned.discard(target.row)

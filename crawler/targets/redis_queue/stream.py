@@ -206,7 +206,7 @@ class TargetStream:
     # Workers
 
     async def read(self) -> list[Entry]:
-        """Take new entries. Returns an empty list if there are none for ``READ_BLOCK_MS``."""
+        """Take new entries. Return an empty list if none arrive within ``READ_BLOCK_MS``."""
         new: Any = await self.redis.xreadgroup(GROUP, self.worker, {self.key: ">"}, READ_COUNT, READ_BLOCK_MS)
         streams = new.values() if isinstance(new, dict) else (entries for _, entries in new or ())
         return [_entry(each) for entries in streams for each in entries]
