@@ -93,8 +93,8 @@ class Crawl:
             code,
             Counter(line["id"] for line in [*data, *failures]),
             {line["id"]: line.get("code", "OK") for line in [*data, *failures]},
-            {what for event, what in events if event == "scheduled"},
-            [what for event, what in events if event == "closed"],
+            {detail for event, detail in events if event == "scheduled"},
+            [detail for event, detail in events if event == "closed"],
             (self.folder / "log").read_text(),
         )
 

@@ -123,7 +123,7 @@ def _without_nulls(products: list[dict[str, Any]]) -> list[Any]:
         (["-O", "/proc/nowhere/out.jsonl"], {}, "a feed cannot be written"),
         (["-O", "/dev/full:jsonl"], {}, "No space repaired"),
         (["-O", "/dev/full:parquet"], {}, "No space repaired"),
-        (["-O", "out.jsonl"], {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, "The feeds cannot be written as they are set"),
+        (["-O", "out.jsonl"], {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, "The feeds cannot be written as configured"),
         (["-a", "explode=rows", "-O", "out.jsonl"], {}, "explode=rows: the data has no such list"),
     ],
     ids=["append", "no folder", "full", "full parquet", "batches of one name", "no list"],
