@@ -1,8 +1,7 @@
-"""Continuation cursors of ours: opaque to the caller, checked when they come back.
+"""Continuation cursors: opaque to the client, validated when they are sent back.
 
-A cursor is URL-safe base64 of a checksum and JSON: ``[kind, payload]``. It carries no secret and is no signature; the
-checksum tells a copy that was cut or mistyped from one that was not. Whether the payload suits the params it comes
-with is for the platform to say.
+A cursor is URL-safe base64 of a checksum and JSON: ``[kind, payload]``. It contains no secret and is not signed; the
+checksum detects truncated and mistyped copies. The platform checks whether the payload matches the params.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Any
 import orjson
 
 MAX_LENGTH = 16_384
-"""No cursor of ours is as long; longer text is not even decoded."""
+"""Longer text is refused without being decoded. Valid cursors are much shorter."""
 
 
 def encode(kind: str, payload: dict[str, Any]) -> str:
-    """A cursor for the caller to send back. ``kind`` says whose it is: a scraper's name and a version.
+    """Return a cursor for the client to send back. ``kind``: a scraper's name and a version.
 
     >>> decode("videos-1", encode("videos-1", {"tab": "live"}))
     {'tab': 'live'}
@@ -28,10 +27,10 @@ def encode(kind: str, payload: dict[str, Any]) -> str:
 
 
 def decode(kind: str, text: str) -> dict[str, Any]:
-    """The payload of a cursor that ``encode`` made for the same kind.
+    """Return the payload of a cursor of this kind.
 
     Raises:
-        ValueError: not a cursor of this kind, cut, or changed.
+        ValueError: the text is not a cursor, is of another kind, or was truncated or changed.
     """
     if len(text) > MAX_LENGTH:
         raise ValueError("not a cursor: too long")

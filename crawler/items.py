@@ -1,8 +1,8 @@
 """Each scraper's item class and data model, by name: ``from crawler.items import RetailCategoryV4Item``.
 
 The scraper ``retail-category-v4`` has the item class ``RetailCategoryV4Item``, which spiders yield, and the pydantic
-model ``RetailCategoryV4Data``, against which the pipelines validate it. The names are resolved when they are first
-used, so that importing this module imports no platform.
+model ``RetailCategoryV4Data``, against which the pipelines validate it. The names are resolved on first
+use, so that importing this module does not import a platform.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The item pipelines: validation against the scraper's schema, and the line of a target that is one of many."""
+"""The item pipelines: validation against the scraper's data model, and lines of batch targets."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from crawler.targets.tracker import record_in_progress
 
 
 class InvalidItem(ExtractionFailed, DropItem):
-    """Raised when an item does not fit its schema. Scrapy drops the item; its target fails with the paths."""
+    """Raised when an item does not match its data model. Scrapy drops the item; its target fails with the paths."""
 
 
 class ValidationPipeline:
-    """Replaces an item by what its scraper's data model validated, or drops it with the paths that do not fit."""
+    """Replaces an item by its validated data, or drops it with the paths of invalid values."""
 
     def process_item(self, item: Any) -> Record:
         record = record_in_progress(item)
@@ -30,9 +30,9 @@ class ValidationPipeline:
 
 
 class BatchLinePipeline:
-    """The last pipeline: wraps the data of a target of a list in its line, with the target's id and params.
+    """The last pipeline: wraps the data of a batch target in a line with the target's id and params.
 
-    The data of a single target (spider arguments, an HTTP call) is passed on as it is.
+    The data of a single target (spider arguments, an HTTP call) is passed on unchanged.
     """
 
     def process_item(self, item: Any) -> Record:
@@ -41,10 +41,10 @@ class BatchLinePipeline:
 
 
 def validated(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
-    """Validate data against a model, and return it ready for JSON.
+    """Validate data against a model, and return it as JSON data.
 
     Raises:
-        ExtractionFailed: with the path of each value that does not fit.
+        ExtractionFailed: with the path of each invalid value.
     """
     try:
         return model.model_validate(data).model_dump(mode="json", by_alias=True, exclude_unset=True)

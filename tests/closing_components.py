@@ -1,4 +1,4 @@
-"""What a project adds to a crawl for the tests of closing: a slow pipeline, broken targets, and a count of signals."""
+"""Components for the tests of closing: a slow pipeline, broken targets, and a log of signals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crawler.targets.target import Target
 
 
 class SlowPipeline:
-    """Takes a second for each item."""
+    """Delays each item by a second."""
 
     async def process_item(self, item: Any) -> Any:
         await asyncio.sleep(1)
@@ -28,7 +28,7 @@ class SlowPipeline:
 
 
 class Events:
-    """Writes a line into the file ``EVENTS_FILE`` for each scheduled target and each ``spider_closed``."""
+    """Writes a line to ``EVENTS_FILE`` for each scheduled target and each ``spider_closed``."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -46,17 +46,17 @@ class Events:
     def spider_closed(self, reason: str) -> None:
         self._write("closed", reason)
 
-    def _write(self, event: str, what: str) -> None:
+    def _write(self, event: str, detail: str) -> None:
         with self.file.open("a") as out:
-            out.write(f"{event} {what}\n")
+            out.write(f"{event} {detail}\n")
 
 
 class BrokenTargets:
-    """Makes ``scrape()`` do, by the target's query, what a spider may do at its worst."""
+    """Makes ``scrape()`` misbehave, depending on the target's query."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        self.hoard = b""
+        self.allocated = b""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BrokenTargets:
@@ -74,7 +74,7 @@ class BrokenTargets:
             if query == "close":
                 raise CloseSpider("enough")
             if query == "memory":
-                self.hoard = b"x" * spider.settings.getint("MEMUSAGE_LIMIT_MB") * 1024 * 1024
+                self.allocated = b"x" * spider.settings.getint("MEMUSAGE_LIMIT_MB") * 1024 * 1024
             data = await scrape(target, first)
             if query == "followups":
                 for number in range(3):
@@ -82,14 +82,14 @@ class BrokenTargets:
                         request = listing_request(spider.origin(), query=f"hang {number}")
                         await spider.get(SearchPage, request, target)
                     except ScrapeError:
-                        pass  # a platform may go on with its other sources
+                        pass  # platforms may continue with their other sources
             return data
 
         spider.scrape = broken  # type: ignore[method-assign]
 
 
-class Meddler:
-    """A downloader middleware behind the throttle, which does all that a middleware may do with a request."""
+class InterferingMiddleware:
+    """A downloader middleware after the throttle that refuses, answers or replaces requests."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()

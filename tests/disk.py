@@ -1,4 +1,4 @@
-"""A disk that fails: every open, write, truncation, removal and sync below a folder can raise, or be the last one."""
+"""A failing disk: each open, write, truncation, removal and sync below a folder can fail or kill the run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 
 
 class KilledError(BaseException):
-    """Ends a run as ``kill -9`` does: no ``except Exception`` sees it, and nothing is written any more."""
+    """Ends a run like ``kill -9``: no ``except Exception`` catches it, and nothing is written after it."""
 
 
 class Disk:
-    """What is done to the files below a folder.
+    """The operations on files below a folder.
 
-    ``fail_at``: the number of the operation that fails. ``full``: so do all after it. ``torn``: half of a write that
-    fails is written. ``kill_at``: the number of the operation before which the process is killed.
+    ``fail_at``: the number of the operation that fails. ``full``: all later ones fail, too. ``torn``: half of a failing
+    write is written. ``kill_at``: the number of the operation before which the process is killed.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class Disk:
         self.synced: dict[Path, int] = {}
         """The length of each file at its last sync."""
         self.lengths: dict[Path, list[int]] = {}
-        """The lengths that each file was flushed to since."""
+        """The lengths to which each file was flushed after its last sync."""
 
-    def holds(self, path: object) -> bool:
+    def contains(self, path: object) -> bool:
         """Whether a path is below the folder."""
         return isinstance(path, str | os.PathLike) and Path(os.fspath(path)).is_relative_to(self.folder)
 
     def operate(self, name: str) -> None:
-        """Count an operation, and let it fail if it is its turn."""
+        """Count an operation, and fail if its number is due."""
         if self.killed or self.operations == self.kill_at:
             self.killed = True
             raise KilledError
@@ -91,14 +91,14 @@ REAL_UNLINK, REAL_REPLACE = os.unlink, os.replace
 
 
 class _Calls:
-    """The calls that are put in the place of Python's own."""
+    """Replacements of Python's file functions."""
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.files: list[_Raw] = []
 
     def open(self, path: Any, mode: str = "r", buffering: int = -1, *args: Any, **kwargs: Any) -> Any:
-        if not self.disk.holds(path) or not set(mode) & set("wa+"):
+        if not self.disk.contains(path) or not set(mode) & set("wa+"):
             return REAL_OPEN(path, mode, buffering, *args, **kwargs)
         self.disk.operate("open")
         raw = _Raw(self.disk, Path(path), mode.replace("b", ""))
@@ -116,19 +116,19 @@ class _Calls:
 
     def sync(self, number: int) -> None:
         path = Path(f"/proc/self/fd/{number}").readlink()
-        if self.disk.holds(path):
+        if self.disk.contains(path):
             self.disk.operate("sync")
         REAL_SYNC(number)
-        if self.disk.holds(path) and path.is_file():
+        if self.disk.contains(path) and path.is_file():
             self.disk.grown(path, synced=True)
 
     def unlink(self, path: Any, **kwargs: Any) -> None:
-        if self.disk.holds(path):
+        if self.disk.contains(path):
             self.disk.operate("unlink")
         REAL_UNLINK(path, **kwargs)
 
     def replace(self, old: Any, new: Any) -> None:
-        if self.disk.holds(new):
+        if self.disk.contains(new):
             self.disk.operate("rename")
             self.disk.synced[Path(new)] = self.disk.synced.pop(Path(old))
             self.disk.lengths[Path(new)] = self.disk.lengths.pop(Path(old))
@@ -137,7 +137,7 @@ class _Calls:
 
 @contextmanager
 def faulty(disk: Disk) -> Iterator[Disk]:
-    """Put a disk in the place of the real one."""
+    """Replace the real disk."""
     calls = _Calls(disk)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(io, "open", calls.open)
@@ -147,4 +147,4 @@ def faulty(disk: Disk) -> Iterator[Disk]:
         patch.setattr(os, "replace", calls.replace)
         yield disk
     for file in calls.files:
-        file.close()  # what a process had not written when it ended is not written later
+        file.close()  # data that a killed process had not written is discarded

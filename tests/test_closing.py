@@ -1,7 +1,7 @@
 """Crawls that close early, while their targets wait for a platform that never answers.
 
-Each run must end within its grace and the time of its pipelines. ``TOO_LONG`` is not a measurement: it ends a run that
-waits for its platform instead, for the hour that a download may take here.
+Each run must end within its grace plus the time of its pipelines. ``RUN_TIMEOUT_SECONDS`` ends a run that waits for its
+platform instead: here a download may take an hour.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tests.browsers import require_chromium
 from tests.crawls import ROOT, command, lines
 from tests.hanging_platform import HangingPlatform, hanging_platform
 
-GRACE = 1
-TOO_LONG = 240
-"""Seconds after which a run is taken for one that waits for its platform. Most of them end within five."""
+GRACE_SECONDS = 1
+RUN_TIMEOUT_SECONDS = 240
+"""Limit after which a run is assumed to wait for its platform. Most runs end within five seconds."""
 COMPONENTS = "tests.closing_components"
 PIPELINES = {"crawler.pipelines.ValidationPipeline": 300, f"{COMPONENTS}.SlowPipeline": 400}
 PIPELINES["crawler.pipelines.BatchLinePipeline"] = 900
@@ -33,7 +33,7 @@ EXTENSIONS = {f"{COMPONENTS}.Events": 600, f"{COMPONENTS}.BrokenTargets": 600}
 
 
 class Closed(NamedTuple):
-    """A crawl that has ended."""
+    """The results of a crawl."""
 
     code: int
     outcomes: Counter[str]
@@ -46,7 +46,7 @@ class Closed(NamedTuple):
 
 
 class Crawl:
-    """A crawl of the targets of these queries, in a folder."""
+    """A crawl in a folder, with one target for each query."""
 
     def __init__(  # noqa: PLR0913  # a crawl has many settings
         self,
@@ -65,25 +65,25 @@ class Crawl:
         given = {
             "PLATFORM_ORIGINS": json.dumps({spider: origin}),
             "PLATFORM_BUDGETS": json.dumps({spider: {"concurrency": 3, "delay": 0}}),
-            "CLOSE_GRACE": GRACE,
+            "CLOSE_GRACE": GRACE_SECONDS,
             "DOWNLOAD_TIMEOUT": 3_600,
             "FAILURES_FEED": folder / "failures.jsonl",
             "ITEM_PIPELINES": json.dumps(PIPELINES),
-            "EXTENSIONS": json.dumps({**project("EXTENSIONS"), **EXTENSIONS}),
+            "EXTENSIONS": json.dumps({**project_setting("EXTENSIONS"), **EXTENSIONS}),
             "EVENTS_FILE": folder / "events",
             **settings,
         }
         self.start = command(spider, {"targets": targets}, given, "-O", feed or str(folder / "out.jsonl"))
 
     def run(self, *arguments: str, stop: threading.Event | None = None) -> Closed:
-        """Run it, with a SIGTERM when ``stop`` is set."""
+        """Run the crawl. Send SIGTERM when ``stop`` is set."""
         with (self.folder / "log").open("w") as log:
             process = subprocess.Popen([*self.start, *arguments], cwd=ROOT, stderr=log)
             try:
                 if stop is not None:
-                    assert stop.wait(TOO_LONG)
+                    assert stop.wait(RUN_TIMEOUT_SECONDS)
                     process.send_signal(signal.SIGTERM)
-                code = process.wait(TOO_LONG)
+                code = process.wait(RUN_TIMEOUT_SECONDS)
             finally:
                 process.kill()
                 process.wait()
@@ -93,14 +93,14 @@ class Crawl:
             code,
             Counter(line["id"] for line in [*data, *failures]),
             {line["id"]: line.get("code", "OK") for line in [*data, *failures]},
-            {what for event, what in events if event == "scheduled"},
-            [what for event, what in events if event == "closed"],
+            {detail for event, detail in events if event == "scheduled"},
+            [detail for event, detail in events if event == "closed"],
             (self.folder / "log").read_text(),
         )
 
 
-def project(setting: str) -> dict[str, int | None]:
-    """The components that the project's settings name."""
+def project_setting(setting: str) -> dict[str, int | None]:
+    """Return the components of a setting of the project."""
     found: dict[str, int | None] = getattr(project_settings, setting)
     return found
 
@@ -125,15 +125,15 @@ HANGING = [f"hang {number}" for number in range(4)]
             {"CLOSESPIDER_ITEMCOUNT": 1, "CONCURRENT_REQUESTS": 3},
             ["mustard"],
             "closespider_itemcount",
-            id="all of Scrapy's places taken",
+            id="all of Scrapy's slots in use",
         ),
     ],
 )
-def test_a_crawl_that_closes_waits_no_longer_than_its_grace(
+def test_a_closing_crawl_ends_within_its_grace(
     tmp_path: Path, settings: dict[str, Any], queries: list[str], reason: str
 ) -> None:
     if "MEMUSAGE_LIMIT_MB" in settings:
-        # Linux counts the peak of the process that starts a program as the program's own.
+        # Linux includes the peak of the starting process in the peak of the program.
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         settings = {**settings, "MEMUSAGE_LIMIT_MB": settings["MEMUSAGE_LIMIT_MB"] + own}
     with hanging_platform() as platform:
@@ -151,7 +151,7 @@ def assert_one_outcome_each(closed: Closed) -> None:
 
 
 def test_a_feed_that_cannot_be_written_ends_the_crawl_within_its_grace(tmp_path: Path) -> None:
-    with hanging_platform(light=False) as platform:  # a page of which the line is longer than a file's buffer
+    with hanging_platform(light=False) as platform:  # its line is longer than a file buffer
         closed = Crawl(tmp_path, platform.origin, ["mustard", *HANGING], {}, "/dev/full:jsonl").run()
     assert len(closed.closings) == 1, closed.log
     assert "No space left" in closed.closings[0]
@@ -162,15 +162,15 @@ def test_a_feed_that_cannot_be_written_ends_the_crawl_within_its_grace(tmp_path:
 def test_sigterm_ends_a_crawl_within_its_grace(tmp_path: Path) -> None:
     with hanging_platform() as platform:
         crawl = Crawl(tmp_path, platform.origin, ["mustard", *HANGING], {})
-        closed = crawl.run(stop=when(platform, lambda seen: seen.unanswered == 3))
+        closed = crawl.run(stop=event_when(platform, lambda seen: seen.unanswered == 3))
     assert closed.closings == ["shutdown"], closed.log
     assert_one_outcome_each(closed)
     assert closed.codes == {"mustard": "OK", **dict.fromkeys(HANGING, "SHUTTING_DOWN")}
     assert closed.code == 1
 
 
-def when(platform: HangingPlatform, condition: Any) -> threading.Event:
-    """An event that is set when something is so."""
+def event_when(platform: HangingPlatform, condition: Any) -> threading.Event:
+    """Return an event that is set when a condition holds."""
     event = threading.Event()
 
     def watch() -> None:
@@ -181,18 +181,18 @@ def when(platform: HangingPlatform, condition: Any) -> threading.Event:
     return event
 
 
-def test_transfers_that_end_within_the_grace_have_their_data(tmp_path: Path) -> None:
-    """The grace is longer than the test waits: only the answer can end the run."""
+def test_downloads_that_finish_within_the_grace_succeed(tmp_path: Path) -> None:
+    """The grace is longer than the test's timeout: only the response can end the run."""
     with hanging_platform() as platform:
         crawl = Crawl(tmp_path, platform.origin, ["hang"], {"CLOSE_GRACE": 3_600})
-        stop = when(platform, lambda seen: seen.unanswered == 1)
+        stop = event_when(platform, lambda seen: seen.unanswered == 1)
         answer_when(platform, tmp_path / "log", "Closing spider")
         closed = crawl.run(stop=stop)
     assert closed.codes == {"hang": "OK"}, closed.log
 
 
 def contains(file: Path, text: str) -> bool:
-    """Whether a file is there and contains a text."""
+    """Whether a file exists and contains a text."""
     return file.exists() and text in file.read_text()
 
 
@@ -211,18 +211,18 @@ def test_sigterm_while_the_crawl_closes_waits_for_the_pipelines(tmp_path: Path) 
         settings = {"CLOSESPIDER_ITEMCOUNT": 1, "CLOSE_GRACE": 3_600}
         crawl = Crawl(tmp_path, platform.origin, ["mustard", "hang"], settings)
         answer_when(platform, tmp_path / "log", "Received SIGTERM")
-        closed = crawl.run(stop=when(platform, lambda _: contains(tmp_path / "log", "Closing spider")))
+        closed = crawl.run(stop=event_when(platform, lambda _: contains(tmp_path / "log", "Closing spider")))
     assert closed.closings == ["closespider_itemcount"], closed.log
     assert closed.codes == {"mustard": "OK", "hang": "OK"}
 
 
-def test_a_target_whose_follow_ups_closing_has_ended_is_not_half_a_record(tmp_path: Path) -> None:
+def test_closing_during_followups_does_not_yield_a_partial_record(tmp_path: Path) -> None:
     with hanging_platform() as platform:
         crawl = Crawl(tmp_path, platform.origin, ["followups"], {})
-        closed = crawl.run(stop=when(platform, lambda seen: seen.unanswered == 1))
+        closed = crawl.run(stop=event_when(platform, lambda seen: seen.unanswered == 1))
     assert closed.codes == {"followups": "SHUTTING_DOWN"}, closed.log
     assert closed.closings == ["shutdown"]
-    assert len(platform.asked) == 2, "nothing is requested once the crawl closes"
+    assert len(platform.asked) == 2, "a closing crawl starts no requests"
     assert "Traceback" not in closed.log
 
 
@@ -234,7 +234,7 @@ def test_a_target_whose_follow_ups_closing_has_ended_is_not_half_a_record(tmp_pa
         pytest.param({"TARGETS_IN_FLIGHT": 1}, None, id="for the window"),
     ],
 )
-def test_targets_that_wait_give_up_at_once(tmp_path: Path, settings: dict[str, Any], answer: Answer | None) -> None:
+def test_waiting_targets_end_at_once(tmp_path: Path, settings: dict[str, Any], answer: Answer | None) -> None:
     with hanging_platform(lambda _path, _args: answer) as platform:
         queries = [f"query {number}" for number in range(8)]
         crawl = Crawl(tmp_path, platform.origin, queries, {**settings, "CLOSESPIDER_TIMEOUT": 3})
@@ -244,12 +244,14 @@ def test_targets_that_wait_give_up_at_once(tmp_path: Path, settings: dict[str, A
     assert "SHUTTING_DOWN" in closed.codes.values()
 
 
-def test_a_crawl_that_is_resumed_leaves_unfinished_targets_without_outcome(tmp_path: Path) -> None:
+def test_a_resumable_crawl_leaves_unfinished_targets_without_outcome(tmp_path: Path) -> None:
     with hanging_platform() as platform:
         crawl = Crawl(tmp_path, platform.origin, ["mustard", *HANGING], {})
-        first = crawl.run("-a", f"resume={tmp_path / 'state'}", stop=when(platform, lambda seen: seen.unanswered == 3))
+        first = crawl.run(
+            "-a", f"resume={tmp_path / 'state'}", stop=event_when(platform, lambda seen: seen.unanswered == 3)
+        )
         assert first.codes == {"mustard": "OK"}, first.log
-        assert f"out={len(HANGING)}" in first.log
+        assert f"in_flight={len(HANGING)}" in first.log
         platform.respond = platform.page
         second = crawl.run("-a", f"resume={tmp_path / 'state'}")
     assert second.outcomes == Counter(["mustard", *HANGING])
@@ -257,21 +259,21 @@ def test_a_crawl_that_is_resumed_leaves_unfinished_targets_without_outcome(tmp_p
     assert second.code == 0
 
 
-def test_the_browser_obeys_the_grace(tmp_path: Path) -> None:
+def test_browser_downloads_end_within_the_grace(tmp_path: Path) -> None:
     require_chromium()
     with hanging_platform(lambda _path, _args: None) as platform:
         crawl = Crawl(tmp_path, platform.origin, ["whales"], {}, spider="shortvideo")
-        closed = crawl.run(stop=when(platform, lambda seen: seen.unanswered == 1))
+        closed = crawl.run(stop=event_when(platform, lambda seen: seen.unanswered == 1))
         platform.wait_until(lambda seen: seen.unanswered == 0)
     assert closed.codes == {"whales": "SHUTTING_DOWN"}, closed.log
     assert closed.closings == ["shutdown"]
     assert "Traceback" not in closed.log
 
 
-# Downloads that nothing waits for any more
+# Downloads that are no longer awaited
 
 
-def test_robots_txt_that_comes_after_the_first_deadline_is_obeyed(tmp_path: Path) -> None:
+def test_a_robots_txt_received_after_the_first_deadline_is_obeyed(tmp_path: Path) -> None:
     with hanging_platform(lambda path, args: None if path == "/robots.txt" else platform.page(path, args)) as platform:
         platform.robots = b"User-agent: *\nDisallow: /search"
         settings = {"ROBOTSTXT_OBEY": 1, "TARGET_TIMEOUT": 3, "TARGETS_IN_FLIGHT": 1}
@@ -285,11 +287,13 @@ def test_robots_txt_that_comes_after_the_first_deadline_is_obeyed(tmp_path: Path
     assert platform.asked.count("/robots.txt") == 1
 
 
-def test_no_request_keeps_its_download_slot(tmp_path: Path) -> None:
-    """Whatever happens to a request after it has taken the only slot, the next one has it."""
+def test_every_request_releases_its_download_slot(tmp_path: Path) -> None:
+    """The only slot is free for the next request, however the previous one ends."""
     settings = {
         "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": 0}}),
-        "DOWNLOADER_MIDDLEWARES": json.dumps({**project("DOWNLOADER_MIDDLEWARES"), f"{COMPONENTS}.Meddler": 995}),
+        "DOWNLOADER_MIDDLEWARES": json.dumps(
+            {**project_setting("DOWNLOADER_MIDDLEWARES"), f"{COMPONENTS}.InterferingMiddleware": 995}
+        ),
         "HTTPCACHE_ENABLED": 1,
         "HTTPCACHE_DIR": tmp_path / "cache",
         "ROBOTSTXT_OBEY": 1,
@@ -303,4 +307,4 @@ def test_no_request_keeps_its_download_slot(tmp_path: Path) -> None:
         closed = crawl.run()
     failed = {"refused": "UPSTREAM_ERROR", "answered": "TARGET_NOT_FOUND"}
     assert closed.codes == {**dict.fromkeys([*queries, "cached"], "OK"), **failed}, closed.log
-    assert len(platform.asked) == 3, "robots.txt, and one for each of two targets"
+    assert len(platform.asked) == 3, "robots.txt, and one request for each of two targets"

@@ -1,4 +1,4 @@
-"""Cursors: what goes out comes back, and nothing else does."""
+"""Cursors: valid ones are decoded, all other text is refused."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ PAYLOADS = st.dictionaries(st.text(), st.text() | st.integers(-(2**53), 2**53) |
 
 
 @given(PAYLOADS)
-def test_comes_back(payload: dict[str, object]) -> None:
+def test_a_decoded_cursor_has_its_payload(payload: dict[str, object]) -> None:
     assert cursors.decode("videos-1", cursors.encode("videos-1", payload)) == payload
 
 
 @given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")))
-def test_anything_else_is_refused(text: str) -> None:
+def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="cursor"):
         cursors.decode("videos-1", text)
 
 
 @given(PAYLOADS, st.data())
-def test_changed_is_refused(payload: dict[str, object], data: st.DataObject) -> None:
+def test_changed_cursors_are_refused(payload: dict[str, object], data: st.DataObject) -> None:
     text = cursors.encode("videos-1", payload)
-    at = data.draw(st.integers(0, len(text) - 2))  # the last character may hold bits that no byte takes
+    at = data.draw(st.integers(0, len(text) - 2))  # the last character may have unused bits
     other = data.draw(st.sampled_from("ABCxyz019-_").filter(lambda letter: letter != text[at]))
     with pytest.raises(ValueError, match="cursor"):
         cursors.decode("videos-1", text[:at] + other + text[at + 1 :])
@@ -43,6 +43,6 @@ def test_changed_is_refused(payload: dict[str, object], data: st.DataObject) -> 
         cursors.encode("posts-1", {"tab": "live"}),
     ],
 )
-def test_refused(text: str) -> None:
+def test_malformed_cursors_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="cursor"):
         cursors.decode("videos-1", text)

@@ -1,4 +1,4 @@
-"""Feeds and journal on disks that fail: after a resume every target is there once, or the run says that it cannot."""
+"""Feeds and journal on failing disks: after a resume, each target is in the feeds exactly once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FEEDS = ["out.jsonl", "out.jsonl.gz"]
 
 
 def operations(folder: Path, targets: Path, feed: str) -> int:
-    """How often a whole run touches the disk."""
+    """Return the number of disk operations of a complete run."""
     folder.mkdir()
     with faulty(Disk(folder)) as disk:
         assert SmallRun(folder, targets, feed).start() == 4
@@ -24,44 +24,42 @@ def operations(folder: Path, targets: Path, feed: str) -> int:
     return disk.operations
 
 
-def some(count: int, most: int) -> list[int]:
-    """All numbers below ``count``, or ``most`` of them, evenly."""
+def spread(count: int, most: int) -> list[int]:
+    """Return all numbers below ``count``, or ``most`` of them, evenly spread."""
     return sorted({number * count // most for number in range(most)}) if count > most else list(range(count))
 
 
-def resumes(folder: Path, targets: Path, feed: str, said: str) -> None:
-    """Two more starts on a disk that works: the second one finds all done."""
+def assert_resumes(folder: Path, targets: Path, feed: str, context: str) -> None:
+    """Start twice more on a working disk. The first start finishes the run; the second changes nothing."""
     for start in range(2):
         run = SmallRun(folder, targets, feed)
-        assert run.start() == 4, f"{said}, start {start}: {run.reason}"
-        assert outputs(folder) == EXPECTED, f"{said}, start {start}"
+        assert run.start() == 4, f"{context}, start {start}: {run.reason}"
+        assert outputs(folder) == EXPECTED, f"{context}, start {start}"
 
 
 @pytest.mark.parametrize("most", [6, pytest.param(100_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("feed", FEEDS)
 @pytest.mark.parametrize("kind", [{}, {"torn": True}, {"full": True}, {"full": True, "torn": True}], ids=str)
-def test_rb_1_rb_2_an_error_of_the_disk_loses_nothing(
-    tmp_path: Path, kind: dict[str, bool], feed: str, most: int
-) -> None:
+def test_rb_1_rb_2_a_disk_error_loses_no_target(tmp_path: Path, kind: dict[str, bool], feed: str, most: int) -> None:
     targets = targets_file(tmp_path)
-    for number in some(operations(tmp_path / "whole", targets, feed), most):
+    for number in spread(operations(tmp_path / "whole", targets, feed), most):
         folder = tmp_path / str(number)
         folder.mkdir()
         with faulty(Disk(folder, fail_at=number, **kind)) as disk:
             run = SmallRun(folder, targets, feed)
             code = run.start()
-        said = f"{disk.failed} as operation {number}"
+        context = f"{disk.failed} as operation {number}"
         assert disk.failed
-        assert code == 1, said
-        assert "No space left" in run.reason or run.reason == "finished", said
-        resumes(folder, targets, feed, said)
+        assert code == 1, context
+        assert "No space left" in run.reason or run.reason == "finished", context
+        assert_resumes(folder, targets, feed, context)
 
 
 @pytest.mark.parametrize("most", [6, pytest.param(100_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("feed", FEEDS)
-def test_a_kill_at_any_operation_loses_nothing(tmp_path: Path, feed: str, most: int) -> None:
+def test_a_kill_at_any_operation_loses_no_target(tmp_path: Path, feed: str, most: int) -> None:
     targets = targets_file(tmp_path)
-    for number in some(operations(tmp_path / "whole", targets, feed), most):
+    for number in spread(operations(tmp_path / "whole", targets, feed), most):
         folder = tmp_path / str(number)
         folder.mkdir()
         with faulty(Disk(folder, kill_at=number)) as disk:
@@ -70,11 +68,11 @@ def test_a_kill_at_any_operation_loses_nothing(tmp_path: Path, feed: str, most: 
             assert disk.killed
         with faulty(Disk(folder, kill_at=number // 2)), suppress(KilledError):
             SmallRun(folder, targets, feed).start()
-        resumes(folder, targets, feed, f"killed at {number}")
+        assert_resumes(folder, targets, feed, f"killed at {number}")
 
 
-def lose(file: Path, size: int, *, zeros: bool) -> None:
-    """What a power cut leaves of a file of which so much had reached the disk."""
+def power_cut(file: Path, size: int, *, zeros: bool) -> None:
+    """Truncate a file to the size that had reached the disk before a power cut, or fill the rest with zeros."""
     length = file.stat().st_size
     with file.open("rb+") as opened:
         opened.truncate(size)
@@ -83,22 +81,22 @@ def lose(file: Path, size: int, *, zeros: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kills", "lengths"), [(3, 4), pytest.param(10, 6, marks=pytest.mark.soak)], ids=["some", "more"]
+    ("kills", "lengths"), [(3, 4), pytest.param(10, 6, marks=pytest.mark.soak)], ids=["spread", "more"]
 )
 @pytest.mark.parametrize("feed", FEEDS)
 @pytest.mark.parametrize("zeros", [False, True], ids=["cut", "zeros"])
-def test_a_power_cut_loses_nothing(  # cases
+def test_a_power_cut_loses_no_target(  # cases
     tmp_path: Path,
     feed: str,
     zeros: bool,  # noqa: FBT001
     kills: int,
     lengths: int,
 ) -> None:
-    """Each file, and all of them at once, is cut to what was flushed since its last sync, and to lengths between."""
+    """Files are truncated to lengths that were flushed since their last sync, and to lengths in between."""
     targets = targets_file(tmp_path)
     count = operations(tmp_path / "whole", targets, feed)
     chance = random.Random(count)  # noqa: S311  # no secret
-    for number in [*some(count, kills), count]:
+    for number in [*spread(count, kills), count]:
         left = tmp_path / "left"
         left.mkdir()
         with faulty(Disk(left, kill_at=number)) as disk, suppress(KilledError):
@@ -118,17 +116,17 @@ def test_a_power_cut_loses_nothing(  # cases
             folder = tmp_path / "copy"
             shutil.copytree(left, folder)
             for file, size in case.items():
-                lose(folder / file.relative_to(left), size, zeros=zeros)
-            with_moved_paths(folder, left)
+                power_cut(folder / file.relative_to(left), size, zeros=zeros)
+            replace_paths(folder, left)
             named = {file.name: size for file, size in case.items()}
-            resumes(folder, targets, feed, f"killed at {number}, left: {named}")
+            assert_resumes(folder, targets, feed, f"killed at {number}, left: {named}")
             shutil.rmtree(folder)
         shutil.rmtree(left)
 
 
-def with_moved_paths(folder: Path, former: Path) -> None:
-    """Lets the journal name the files of the copy."""
+def replace_paths(folder: Path, former: Path) -> None:
+    """Replace the paths in the journal by those of the copy."""
     journal = folder / "state/ledger.jsonl"
     if journal.exists():
-        # Both names are equally long, so that what is left of a cut line stays as it is.
+        # Both names have the same length, so that offsets and truncated lines stay valid.
         journal.write_bytes(journal.read_bytes().replace(str(former).encode(), str(folder).encode()))

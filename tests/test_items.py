@@ -1,4 +1,4 @@
-"""Records as items: what other people's pipelines and Scrapy's own exporters do with them."""
+"""Records as Scrapy items: third-party pipelines and Scrapy's own exporters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CODES = {"none": "INTERNAL_ERROR", "no item": "INTERNAL_ERROR", "drop": "ITEM_DR
 NOTES = {"dict": "a dict", "object": "another class", "field": "FIELD"}
 
 
-def test_rb_4_rb_13_each_target_of_a_crawl_has_one_outcome_whatever_a_pipeline_does(tmp_path: Path) -> None:
+def test_rb_4_rb_13_each_target_of_a_crawl_has_one_outcome_with_any_pipeline(tmp_path: Path) -> None:
     targets = tmp_path / "targets.jsonl"
     targets.write_text("".join(json.dumps({"id": query, "query": query}) + "\n" for query in QUERIES))
     status, lines, failures, log = crawl(tmp_path, "-a", f"targets={targets}", "-s", PIPELINE)
@@ -50,7 +50,7 @@ def test_rb_4_rb_13_each_target_of_a_crawl_has_one_outcome_whatever_a_pipeline_d
     assert not any("secret" in message for message in messages.values())
 
 
-def test_rb_4_rb_13_each_call_has_one_outcome_whatever_a_pipeline_does(tmp_path: Path) -> None:
+def test_rb_4_rb_13_each_call_has_one_outcome_with_any_pipeline(tmp_path: Path) -> None:
     with running(tmp_path / "log", PIPELINE) as service, ThreadPoolExecutor(len(QUERIES)) as threads:
         replies = dict(
             zip(QUERIES, threads.map(lambda query: call(service.url, SEARCH, {"query": query}), QUERIES), strict=True)
@@ -70,7 +70,7 @@ def test_rb_4_a_crawl_of_one_target_ends(tmp_path: Path, query: str) -> None:
     assert [line["code"] for line in failures] == ([CODES[query]] if query in CODES else [])
 
 
-def test_co_2_scrapys_own_formats_hold_the_same_data(tmp_path: Path) -> None:
+def test_co_2_scrapys_own_formats_have_the_same_data(tmp_path: Path) -> None:
     argument = ("-a", "cat_id=976759")
     formats = ("out.json", "out.csv", "out.xml")
     outputs = [part for name in formats for part in ("-O", str(tmp_path / name))]
@@ -94,7 +94,7 @@ def test_co_2_scrapys_own_formats_hold_the_same_data(tmp_path: Path) -> None:
     assert len(item.findall("products/value")) == len(line["products"])
 
 
-def test_co_2_csv_of_one_row_a_product(tmp_path: Path) -> None:
+def test_co_2_csv_with_one_row_per_product(tmp_path: Path) -> None:
     exploded = ("-a", "cat_id=976759", "-a", "explode=products")
     status, lines, _, log = crawl(tmp_path, *exploded, "-O", str(tmp_path / "out.csv"))
     assert status == 0, log

@@ -1,4 +1,4 @@
-"""What a project adds to a crawl: item pipelines that do what pipelines may do, chosen by the item's query."""
+"""Third-party components of a crawl: a pipeline whose behaviour depends on the item's query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Shelf:
 
 
 class Mixed:
-    """Returns a dict, None, an object of another class, no item at all; drops, raises, or takes its time."""
+    """Returns a dict, None, an object of another class or a non-item; drops, raises, or is slow."""
 
     async def process_item(self, item: Any) -> Any:
         match ItemAdapter(item)["query"]:

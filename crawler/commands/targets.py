@@ -1,4 +1,4 @@
-"""``scrapy targets``: fills a queue of targets in Redis, and tells how far its workers are."""
+"""``scrapy targets``: fills a queue of targets in Redis, and shows its progress."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 if TYPE_CHECKING:
     from crawler.targets.redis_queue.stream import Status, TargetStream
 
-CHUNK = 500
-"""Targets that are sent at once."""
-REDRAWN = 1.0
-"""Seconds between two drawings of the status."""
+TARGETS_PER_PUSH = 500
+"""Targets per transaction."""
+REFRESH_SECONDS = 1.0
+"""Seconds between two refreshes of the status."""
 
 
 class Command(ScrapyCommand):
-    """Exits 0, or 4 where lines of a file are no targets, or 1 where Redis or the file cannot be used."""
+    """Exits with 0, with 4 if lines of a file are not targets, or with 1 if Redis or the file cannot be used."""
 
     requires_project = True
     requires_crawler_process = False
@@ -45,35 +45,33 @@ class Command(ScrapyCommand):
         return "push <file> | status | dead  [--queue NAME]"
 
     def short_desc(self) -> str:
-        return "Fill a queue of targets in Redis, and see how far its workers are"
+        return "Fill a queue of targets in Redis, and show its progress"
 
     def long_desc(self) -> str:
         return (
-            "push: adds the targets of a file (path, glob or URL, as -a targets= takes them) to the queue. One that "
-            "was interrupted goes on where it was. Lines that are no targets are printed, as a failures feed has them. "
+            "push: adds the targets of a file (path, glob or URL, as in -a targets=) to the queue. Repeat an "
+            "interrupted push to continue it. Invalid lines are printed as in a failures feed. "
             "status: waiting, running, done, failed; refreshed on a terminal, else one line of JSON. "
-            "dead: the dead letters as a targets file, with the reasons on stderr."
+            "dead: prints the dead letters as a targets file, and the reasons on stderr."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument(
-            "--queue", default="default", help="the name that workers have in -a queue= (default: default)"
-        )
-        parser.add_argument("--scraper", help="push: the scraper of targets that name none")
-        parser.add_argument("--json", action="store_true", help="status: one line of JSON, also on a terminal")
+        parser.add_argument("--queue", default="default", help="the queue's name, as in -a queue= (default: default)")
+        parser.add_argument("--scraper", help="push: the scraper of targets that do not name one")
+        parser.add_argument("--json", action="store_true", help="status: print one line of JSON, also on a terminal")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         url = self.settings["REDIS_URL"]
         if not url:
-            raise UsageError("A queue is in Redis: name it with -s REDIS_URL=redis://...")
+            raise UsageError("REDIS_URL is not set: use -s REDIS_URL=redis://...")
         try:
             from redis.exceptions import RedisError  # noqa: PLC0415  # an extra
 
             from crawler.targets.redis_queue.stream import TargetStream  # noqa: PLC0415  # likewise
         except ImportError:
-            raise UsageError("A queue needs a client for Redis: install the extra 'redis'.") from None
+            raise UsageError("A queue needs the Redis client: install the extra 'redis'.") from None
         streams = {name: TargetStream(url, opts.queue, name) for name in spiders()}
         work: Coroutine[Any, Any, int]
         match args:
@@ -103,7 +101,7 @@ async def _closing(streams: dict[str, TargetStream], work: Coroutine[Any, Any, i
 
 
 async def push(streams: dict[str, TargetStream], location: str, scraper: str | None) -> int:
-    """Adds a file's targets, each to its platform's part of the queue, and prints the lines that are none."""
+    """Add a file's targets, each to its platform's part of the queue. Print the invalid lines."""
     every = tuple(each for spider in spiders().values() for each in spider.scrapers)
     source = FileSource(TargetParser(every, scraper), location)
     await source.open()
@@ -128,10 +126,10 @@ async def push(streams: dict[str, TargetStream], location: str, scraper: str | N
     for platform, stream in streams.items():
         if pushed[platform] or done[platform]:
             await stream.forget_push(name)
-            before = " (an interrupted push had begun it)" if done[platform] else ""
+            before = " (continuing an interrupted push)" if done[platform] else ""
             print(f"{platform}: {pushed[platform]:,} targets pushed{before}", file=sys.stderr)
     if rejected:
-        print(f"{rejected:,} lines are no targets", file=sys.stderr)
+        print(f"{rejected:,} lines are not targets", file=sys.stderr)
     return SOME_FAILED if rejected else ALL_HAVE_DATA
 
 
@@ -139,14 +137,14 @@ async def _chunks(source: FileSource) -> AsyncIterator[list[Target | InvalidTarg
     chunk: list[Target | InvalidTarget] = []
     async for each in source:
         chunk.append(each)
-        if len(chunk) == CHUNK:
+        if len(chunk) == TARGETS_PER_PUSH:
             yield chunk
             chunk = []
     yield chunk
 
 
 async def _all(streams: dict[str, TargetStream]) -> dict[str, Status]:
-    """The status of each platform that has one."""
+    """Return the status of each platform with targets in the queue."""
     found = {platform: await stream.status() for platform, stream in streams.items()}
     return {
         platform: each for platform, each in found.items() if each.waiting + each.running + each.buffered + each.done
@@ -154,22 +152,22 @@ async def _all(streams: dict[str, TargetStream]) -> dict[str, Status]:
 
 
 async def print_status(streams: dict[str, TargetStream], queue: str) -> int:
-    """One line of JSON."""
+    """Print the status as one line of JSON."""
     platforms = {platform: each.as_dict() for platform, each in (await _all(streams)).items()}
     print(orjson.dumps({"queue": queue, "platforms": platforms}).decode())
     return ALL_HAVE_DATA
 
 
 async def show_status(streams: dict[str, TargetStream], queue: str) -> int:
-    """A table that is drawn anew until Ctrl-C."""
+    """Show the status as a table, refreshed until Ctrl-C."""
     with Live(console=Console(), auto_refresh=False) as live:
         while True:
             live.update(status_table(await _all(streams), queue), refresh=True)
-            await asyncio.sleep(REDRAWN)
+            await asyncio.sleep(REFRESH_SECONDS)
 
 
 def status_table(platforms: dict[str, Status], queue: str) -> Table:
-    """Status as people read it."""
+    """Return the status as a table."""
     table = Table(box=box.SIMPLE, title=f"queue {queue}", caption="Ctrl-C ends this view, not the workers")
     for head in ("platform", "waiting", "running", "workers", "done", "failed", "dead", "per s", "left"):
         table.add_column(head, justify="left" if head in {"platform", "failed"} else "right", no_wrap=True)
@@ -190,7 +188,7 @@ def status_table(platforms: dict[str, Status], queue: str) -> Table:
 
 
 async def print_dead(streams: dict[str, TargetStream]) -> int:
-    """Dead letters as lines of a targets file, so that they can be pushed again; the reasons on stderr."""
+    """Print dead letters as lines of a targets file, so that they can be pushed again, and the reasons on stderr."""
     for stream in streams.values():
         for letter in await stream.dead_letters():
             target = orjson.loads(letter["target"])

@@ -1,1 +1,1 @@
-"""What a crawl writes: feeds, Parquet, SQL tables."""
+"""The outputs of a crawl: feeds, Parquet, SQL tables."""

@@ -1,7 +1,7 @@
-"""What a data model looks like to those who load it: one description, from which all table formats are made.
+"""Column types of the data models: one description, from which all table formats are made.
 
-A shape is a kind of scalar, ``Struct`` (an object whose keys are known) or ``ListOf`` (a list). What has no fixed shape
-(a list of anything, an object of any keys, a model within itself) is ``json``: its JSON text.
+A column type is a scalar, ``Struct`` (an object with known keys) or ``ListOf`` (a list). Data without a fixed type (a
+list of anything, an object with arbitrary keys, a model within itself) is ``json``: its JSON text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from crawler.platforms.model import Entity, Model
 Scalar = Literal["text", "integer", "number", "boolean", "json"]
 
 SCALARS: dict[Any, Scalar] = {str: "text", int: "integer", float: "number", bool: "boolean"}
-LARGEST = 2**63
-"""Integers of all table formats are smaller than this."""
+INTEGER_LIMIT = 2**63
+"""Table formats hold integers from ``-INTEGER_LIMIT`` up to, but not including, ``INTEGER_LIMIT``."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Struct:
-    """An object: its keys as they are spelt in the data, and what it is where that is known."""
+    """An object: its keys as spelt in the data, and the entity that it is, if known."""
 
     of: dict[str, ColumnType]
     entity: Entity | None = None
@@ -43,28 +43,29 @@ ColumnType = Scalar | ListOf | Struct
 
 @dataclass(frozen=True)
 class RecordPath:
-    """Where in the data objects of one kind are."""
+    """The path to objects of one kind in the data."""
 
     path: tuple[str, ...]
-    """The keys that lead there; lists on the way are gone through."""
+    """The keys that lead to the objects. Lists on the way are traversed."""
     fields: Struct
     many: bool
-    """Whether there may be several."""
+    """Whether the path may lead to several objects."""
 
     def rows(self, data: dict[str, Any]) -> list[dict[str, Any]]:
-        """The objects that are there, in order."""
+        """Return the objects at this path, in order."""
         found: list[Any] = [data]
         for key in self.path:
-            met = [each.get(key) for each in found]
-            found = [row for value in met for row in (value if isinstance(value, list) else [value]) if row is not None]
+            values = [each.get(key) for each in found]
+            lists = [value if isinstance(value, list) else [value] for value in values]
+            found = [row for rows in lists for row in rows if row is not None]
         return found
 
 
 def column_type_of(annotation: Any, within: tuple[type[BaseModel], ...] = ()) -> ColumnType:
-    """The shape of a type annotation. ``within`` are the models that it is part of.
+    """Return the column type of a type annotation. ``within``: the models that contain it.
 
-    >>> shape_of(list[int | None])
-    Many(of='integer')
+    >>> column_type_of(list[int | None])
+    ListOf(of='integer')
     """
     origin = get_origin(annotation)
     arguments = [each for each in get_args(annotation) if each is not type(None)]
@@ -94,14 +95,14 @@ def _of_model(model: type[BaseModel], within: tuple[type[BaseModel], ...] = ()) 
 
 
 def column_type_of_models(models: list[type[BaseModel]]) -> Struct:
-    """One shape into which the data of several models fits.
+    """Return one type that fits the data of several models.
 
     Raises:
-        TypeError: a model without fields: there is nothing to load.
+        TypeError: a model has no fields.
     """
-    shapes = [_of_model(model) for model in models]
-    whole = shapes[0]
-    for other in shapes:
+    structs = [_of_model(model) for model in models]
+    whole = structs[0]
+    for other in structs:
         if whole is None or other is None:
             raise TypeError("a data model has no fields")
         whole = _merged_fields(whole, other)
@@ -110,7 +111,7 @@ def column_type_of_models(models: list[type[BaseModel]]) -> Struct:
 
 
 def merged(one: ColumnType, other: ColumnType) -> ColumnType:
-    """A shape into which both fit.
+    """Return a type that fits the values of both.
 
     >>> merged("integer", "number"), merged("text", "integer")
     ('number', 'json')
@@ -131,48 +132,48 @@ def _merged_fields(one: Struct, other: Struct) -> Struct:
 
 
 def record_paths(fields: Struct, path: tuple[str, ...] = (), *, many: bool = False) -> Iterator[RecordPath]:
-    """Every place of objects in the data, the data itself first."""
+    """Yield the path of each kind of object in the data, starting with the data itself."""
     yield RecordPath(path, fields, many)
-    for name, shape in fields.of.items():
-        inner = shape
+    for name, column_type in fields.of.items():
+        inner = column_type
         while isinstance(inner, ListOf):
             inner = inner.of
         if isinstance(inner, Struct):
-            yield from record_paths(inner, (*path, name), many=many or isinstance(shape, ListOf))
+            yield from record_paths(inner, (*path, name), many=many or isinstance(column_type, ListOf))
 
 
 def rows_named(fields: Struct, name: str) -> RecordPath:
-    """The list in the data that ``-a explode=`` means: by its entity's name, its key, or its whole path.
+    """Find the list that ``-a explode=`` names: by its entity's name, its key, or its whole path.
 
     Raises:
-        ValueError: there is no such list, or there are several; the message names those that there are.
+        ValueError: no list has the name, or several have it. The message names the lists of the data.
     """
-    lists = [place for place in record_paths(fields) if place.many]
-    for names in (_entity_name, lambda place: ".".join(place.path), lambda place: place.path[-1]):
-        found = [place for place in lists if names(place) == name]
+    lists = [each for each in record_paths(fields) if each.many]
+    for name_of in (_entity_name, lambda each: ".".join(each.path), lambda each: each.path[-1]):
+        found = [each for each in lists if name_of(each) == name]
         if len(found) == 1:
             return found[0]
-    known = ", ".join(".".join(place.path) for place in lists) or "no list of objects"
+    known = ", ".join(".".join(each.path) for each in lists) or "no list of objects"
     raise ValueError(f"explode={name}: the data has no such list, or several; it has {known}")
 
 
-def _entity_name(place: RecordPath) -> str | None:
-    return place.fields.entity.name if place.fields.entity else None
+def _entity_name(record_path: RecordPath) -> str | None:
+    return record_path.fields.entity.name if record_path.fields.entity else None
 
 
-def coerce(value: Any, shape: ColumnType) -> Any:
-    """A value of valid data as its column takes it: all keys there, and text for what has no fixed shape.
+def coerce(value: Any, column_type: ColumnType) -> Any:
+    """Convert a value of valid data to its column: all keys are present, and ``json`` becomes text.
 
-    An integer that no table format can hold is null, as is whatever the data leaves out.
+    Keys that the data omits are null, and so are integers too large for the table formats.
     """
     if value is None:
         return None
-    if isinstance(shape, Struct):
-        return {name: coerce(value.get(name), each) for name, each in shape.of.items()}
-    if isinstance(shape, ListOf):
-        return [coerce(each, shape.of) for each in value]
-    if shape == "json":
+    if isinstance(column_type, Struct):
+        return {name: coerce(value.get(name), each) for name, each in column_type.of.items()}
+    if isinstance(column_type, ListOf):
+        return [coerce(each, column_type.of) for each in value]
+    if column_type == "json":
         return orjson.dumps(value).decode()
-    if shape == "integer" and not -LARGEST <= value < LARGEST:
+    if column_type == "integer" and not -INTEGER_LIMIT <= value < INTEGER_LIMIT:
         return None
     return value

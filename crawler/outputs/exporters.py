@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class JsonLinesExporter(BaseItemExporter):
-    """JSON Lines as UTF-8, the same bytes for ``data`` as the endpoint's (Scrapy's own escapes what is not ASCII)."""
+    """JSON Lines as UTF-8, with the same bytes for ``data`` as the endpoint. Scrapy's own escapes non-ASCII text."""
 
     def __init__(self, file: IO[bytes], **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
@@ -32,7 +32,7 @@ class JsonLinesExporter(BaseItemExporter):
 
 
 class CsvExporter(CsvItemExporter):
-    """CSV whose columns come from the data model, not from the first item; lists and objects are cells of JSON."""
+    """CSV whose columns come from the data model, not from the first item; lists and objects are JSON cells."""
 
     def __init__(self, file: Any, *, fields: Struct | None = None, **kwargs: Any) -> None:
         super().__init__(file, **kwargs)
@@ -41,8 +41,8 @@ class CsvExporter(CsvItemExporter):
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> CsvExporter:
         spider = cast("PlatformSpider", crawler.spider)
-        place = spider.exploded
-        fields = place.fields if place else column_type_of_models([scraper.data for scraper in spider.scrapers])
+        row_path = spider.exploded
+        fields = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
         return cls(file, fields=fields, **kwargs)
 
     def export_item(self, item: Any) -> None:
@@ -57,10 +57,10 @@ class CsvExporter(CsvItemExporter):
         return super().serialize_field(field, name, value)
 
 
-def exploded_rows(record: Record, place: RecordPath) -> Iterator[dict[str, Any]]:
-    """One row for each row of a list in the record's data, with what joins it to its target."""
+def exploded_rows(record: Record, row_path: RecordPath) -> Iterator[dict[str, Any]]:
+    """One row for each row of a list in the record's data, with the columns that join it to its target."""
     target = record.target.as_dict()
-    for position, row in enumerate(place.rows(record.data)):
+    for position, row in enumerate(row_path.rows(record.data)):
         yield {
             "target_id": target["id"],
             "scraper": target["scraper"],

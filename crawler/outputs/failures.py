@@ -1,4 +1,4 @@
-"""The lines of targets without data, and the feeds that hold them."""
+"""The lines of targets without data, and the feeds that contain them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_for_failures(options: Mapping[str, Any]) -> bool:
 
 
 class WithoutFailures(ItemFilter):
-    """The filter of a feed that does not name ``Failure``: what the feed's own filter accepts, but no failures."""
+    """The filter of a feed that does not name ``Failure``: the feed's own filter, which also rejects failures."""
 
     def __init__(self, own: ItemFilter) -> None:
         super().__init__(None)
@@ -38,7 +38,7 @@ class WithoutFailures(ItemFilter):
 
 
 def failure_line(outcome: Outcome) -> dict[str, Any]:
-    """What is known of a failed target, so that it can be understood, mended and sent again."""
+    """Return the line of a failed target: all that is needed to understand it, fix it and send it again."""
     target, error = outcome.target, outcome.error
     assert error is not None
     return {

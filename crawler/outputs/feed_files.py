@@ -1,4 +1,4 @@
-"""Feeds in files on this machine: which files a run writes, and files that end within a line."""
+"""Feeds in local files: which files a run writes, and repair of files that end within a line."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 LINE_FORMATS = {"jsonlines", "jsonl", "jl"}
-"""Formats of which each line stands by itself."""
+"""Formats in which each line can be read on its own."""
 VARYING = {"time", "batch_time", "batch_id", "job"}
 """Placeholders of feed URIs that differ between the files of one feed."""
 
 _PLACEHOLDER = re.compile(r"%\(([^)]+)\)([-+ #0]*\d*[a-zA-Z])")
-_BLOCK = 65_536
+_READ_BYTES = 65_536
 
 
 def is_local(uri: str) -> bool:
@@ -37,15 +37,15 @@ def holds_lines(uri: str, options: Mapping[str, Any]) -> bool:
     return is_local(uri) and options["format"] in LINE_FORMATS and "postprocessing" not in options
 
 
-def absolute(uri: str) -> str:
+def absolute_path(uri: str) -> str:
     """The absolute path of a local feed URI, or of its template."""
     return str(Path(file_uri_to_path(uri) if uri.startswith("file:") else uri).absolute())
 
 
-def pattern(template: str, spider: Spider) -> re.Pattern[str]:
-    """The paths that a local feed's URI template can stand for, in this start and in others."""
+def path_pattern(template: str, spider: Spider) -> re.Pattern[str]:
+    """Return a pattern of the paths that a local feed's URI template can produce, in this or another start."""
     parts, last = [], 0
-    text = absolute(template)
+    text = absolute_path(template)
     for found in _PLACEHOLDER.finditer(text):
         name, conversion = found.groups()
         fixed = name not in VARYING and hasattr(spider, name)
@@ -55,10 +55,10 @@ def pattern(template: str, spider: Spider) -> re.Pattern[str]:
     return re.compile("".join([*parts, re.escape(text[last:])]))
 
 
-def mend(path: Path) -> None:
-    """Let a file of JSON Lines end with a line, so that the next one does not become a part of it.
+def repair_last_line(path: Path) -> None:
+    """Make a JSON Lines file end with a complete line, so that the next line starts on its own.
 
-    A whole line without its newline gets one; a torn line is cut off, as are the zero bytes of a power cut.
+    A complete line without its newline gets one. A torn line is truncated, as are the zero bytes after a power cut.
     """
     if not path.is_file() or not path.stat().st_size:
         return
@@ -68,15 +68,15 @@ def mend(path: Path) -> None:
         tail = file.read()
         if not tail:
             return
-        if _is_json(tail) or not tail.startswith((b"{", b"\0")):  # nor is a text that was never ours cut
+        if _is_json(tail) or not tail.startswith((b"{", b"\0")):  # never truncate other text
             file.write(b"\n")
         else:
             file.truncate(start)
             logger.warning("torn_line_truncated", feed=str(path), bytes=len(tail))
 
 
-def cut(path: Path, size: int) -> None:
-    """Cut a file behind its first ``size`` bytes; a file of which nothing is left is removed."""
+def truncate(path: Path, size: int) -> None:
+    """Truncate a file to ``size`` bytes. With size 0 the file is removed."""
     if size:
         os.truncate(path, size)
     else:
@@ -84,10 +84,10 @@ def cut(path: Path, size: int) -> None:
 
 
 def end_of_last_line(file: Any) -> int:
-    """The offset behind the last newline of a file."""
+    """Return the offset after the last newline of a file."""
     end: int = file.seek(0, os.SEEK_END)
     while end:
-        start = max(0, end - _BLOCK)
+        start = max(0, end - _READ_BYTES)
         file.seek(start)
         found = file.read(end - start).rfind(b"\n")
         if found >= 0:

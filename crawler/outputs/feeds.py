@@ -1,6 +1,6 @@
-"""What a crawl writes: the data of its targets, one line for each target without data, and when a target is stored.
+"""The feed exporter: writes records and failures, and signals when a target is stored.
 
-A feed that cannot be written is never a matter of the log alone: it ends the run, or makes the exit code say so.
+A feed that cannot be written is never only logged: it ends the run or changes the exit code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scrapy.utils.defer import ensure_awaitable
 
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import Failure, WithoutFailures, failure_line, is_for_failures
-from crawler.outputs.feed_files import absolute, holds_lines, is_local, mend, pattern
+from crawler.outputs.feed_files import absolute_path, holds_lines, is_local, path_pattern, repair_last_line
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import TargetTracker, target_completed, target_of
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
 FAILED = "feedexport/failed_count/{}"
-"""Scrapy's stat for what a feed could not write."""
+"""Scrapy's stat for failed feed writes."""
 UNSTORED = "feeds/unstored"
-"""Stat: targets with an outcome of which a line is not in every feed that should have it."""
+"""Stat: targets with an outcome whose line is missing from a feed that should have it."""
 
 logger = structlog.get_logger(__name__)
 
 target_buffered = object()
-"""Signal: a target's line is in files that must be closed first. Arguments: ``outcome``, ``uris``."""
+"""Signal: a target's line is in files that are not closed yet. Arguments: ``outcome``, ``uris``."""
 target_stored = object()
-"""Signal: a target's outcome cannot be lost any more. Sent once for each target.
+"""Signal: a target's outcome is stored durably. Sent once for each target.
 
 Arguments: ``outcome``, and ``files``: a list of (path, end), the local files with its line and where the line ends.
 """
@@ -56,7 +56,7 @@ Arguments: ``outcome``, and ``files``: a list of (path, end), the local files wi
 
 @dataclass
 class _Buffered:
-    """A target whose line is in files that are not closed yet."""
+    """A target whose line is in files that are not closed yet, and the slots of those files."""
 
     outcome: Outcome
     ends: list[tuple[str, int]]
@@ -64,19 +64,19 @@ class _Buffered:
 
 
 class Feeds(FeedExporter):
-    """Scrapy's feed exporter, which knows when a target is stored.
+    """Scrapy's feed exporter, which also tracks when a target is stored.
 
-    A target is stored when each feed that took its line has flushed it (lines in local files) or has stored the file
-    that holds it (all else). A feed that cannot be written ends the run, or makes the exit code 1: Scrapy logs it,
-    and ends as if all were well.
+    A target is stored when each feed that accepted its line has flushed it (lines in local files) or has stored the
+    file that contains it (all other feeds). A feed that cannot be written ends the run or makes the exit code 1. Scrapy
+    alone would log the error and end as if the feed were complete.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self.failed = False
-        """Whether a feed, or the journal of the run, could not be written: nothing is written any more."""
+        """Whether a feed or the run's journal could not be written. Nothing is written after that."""
         self.before_open: list[Callable[[str, int | None], None]] = []
-        """Called before a feed gets its first line: with the path of a local file and how many of its bytes stay, or
-        with another URI and None."""
+        """Called before a feed gets its first line: with a local path and the number of bytes to retain, or with a
+        remote URI and None."""
         self._appended: frozenset[str] = frozenset()
         self._buffered: dict[FeedSlot, list[_Buffered]] = {}
         self._damaged: set[FeedSlot] = set()
@@ -88,7 +88,7 @@ class Feeds(FeedExporter):
             super().__init__(crawler)
         except NotConfigured:
             if self.settings["FEEDS"]:
-                raise RuntimeError("The feeds cannot be written as they are set; the log says why.") from None
+                raise RuntimeError("The feeds cannot be written as configured; the log has the reason.") from None
             if cast("PlatformSpider", crawler.spider).on_demand:
                 raise
             # A crawl without feeds: each target is stored when its pipelines have returned.
@@ -109,18 +109,18 @@ class Feeds(FeedExporter):
         """Prepare the feeds. Their files are opened with their first items.
 
         Raises:
-            CloseSpider: one of them cannot be written at all.
+            CloseSpider: a feed cannot be written at all.
         """
         super().open_spider(spider)
         for slot in self.slots:
-            problem = _problem(slot)
-            if problem:
-                raise CloseSpider(problem)
+            error = _problem(slot)
+            if error:
+                raise CloseSpider(error)
 
     async def close_spider(self, spider: Spider, reason: str = "finished") -> None:
         """Close the feeds, and report targets that are not stored.
 
-        An empty feed is written only by a run that did its work: one that was refused leaves yesterday's file alone.
+        Only a run that did its work writes an empty feed. A refused run does not replace the file of an earlier run.
         """
         if not self._outcomes[Target] and (reason != "finished" or self._outcomes[InvalidTarget]):
             for slot in self.slots:
@@ -130,10 +130,12 @@ class Feeds(FeedExporter):
         if unstored:
             assert self.crawler.stats is not None
             self.crawler.stats.set_value(UNSTORED, unstored)
-            logger.error("targets_not_stored", count=unstored, hint="their lines are not in all feeds: see above")
+            logger.error(
+                "targets_not_stored", count=unstored, hint="lines are missing from feeds: see the errors above"
+            )
 
-    def give_up(self, reason: str) -> None:
-        """End the run, once: nothing is written any more."""
+    def end_run(self, reason: str) -> None:
+        """End the run, once. Nothing is written after that."""
         self.failed = True
         self._damaged.update(self.slots)
         engine = self.crawler.engine
@@ -141,31 +143,31 @@ class Feeds(FeedExporter):
             self._ending = asyncio.create_task(engine.close_spider_async(reason=reason))
 
     def append_to(self, paths: Iterable[str]) -> None:
-        """Append to these files, also where the feeds are set to overwrite them: they hold lines of earlier starts."""
+        """Append to these files, even if the feeds are set to overwrite them: they contain lines of earlier starts."""
         self._appended = frozenset(paths)
         for slot in self.slots:
             self._prepare(slot)
 
     def local_files(self) -> list[tuple[str, int]]:
-        """The paths of the feeds on this machine, and how many bytes of their files stay when they are opened."""
+        """Return the paths of local feeds, and how many bytes of their files are retained when they are opened."""
         return [
-            (absolute(slot.uri), _kept(slot, slot.storage))
+            (absolute_path(slot.uri), _retained_bytes(slot, slot.storage))
             for slot in self.slots
             if isinstance(slot.storage, FileFeedStorage)
         ]
 
     def options_of(self, path: str) -> dict[str, Any] | None:
-        """The options of the feed of this run to which a local file belongs, None where it belongs to none."""
+        """Return the options of the feed to which a local file belongs, or None if it is not a feed of this run."""
         assert self.crawler.spider is not None
         for uri, options in self.feeds.items():
-            if is_local(uri) and pattern(uri, self.crawler.spider).fullmatch(path):
+            if is_local(uri) and path_pattern(uri, self.crawler.spider).fullmatch(path):
                 return options
         return None
 
     # Lines
 
     def target_completed(self, outcome: Outcome, spider: PlatformSpider) -> None:
-        """Write what a target gave: its record, the rows that ``-a explode=`` names, or its failure."""
+        """Write the output of a target: its record, the rows that ``-a explode=`` names, or its failure."""
         self._outcomes[type(outcome.target)] += 1
         if self.failed:
             self._write_last_failure(outcome, spider)
@@ -173,7 +175,7 @@ class Feeds(FeedExporter):
         slots = self._export(_items(outcome, spider.exploded), spider)
         lines = [slot for slot in slots if holds_lines(slot.uri, slot.feed_options)]
         ends = [
-            (absolute(slot.uri), slot.file.tell())
+            (absolute_path(slot.uri), slot.file.tell())
             for slot in lines
             if slot.file is not None and isinstance(slot.storage, FileFeedStorage)
         ]
@@ -190,14 +192,14 @@ class Feeds(FeedExporter):
         self.crawler.signals.send_catch_log(target_buffered, outcome=outcome, uris=uris)
 
     def _write_last_failure(self, outcome: Outcome, spider: PlatformSpider) -> None:
-        """Write the failure of a target that a run leaves undone because one of its feeds cannot be written.
+        """Write the failure of a target that a run did not finish because one of its feeds cannot be written.
 
-        Not where the run is resumed, or others take over its targets: they have their outcome then.
+        Resumable runs and queues skip this: their targets get an outcome later.
         """
         tracker = self.crawler.get_spider_middleware(TargetTracker)
-        if outcome.error is None or tracker is None or tracker.unfinished_stays:
+        if outcome.error is None or tracker is None or tracker.leave_unfinished:
             return
-        with suppress(OSError):  # the run already ends with a reason, and counts the targets that are not stored
+        with suppress(OSError):  # the run already ends with a reason, and counts targets that are not stored
             super().item_scraped(Failure(failure_line(outcome)), spider)
 
     def item_scraped(self, item: Any, spider: Spider, response: Response | None = None) -> None:
@@ -206,8 +208,8 @@ class Feeds(FeedExporter):
             self._export([item], spider)
 
     def _export(self, items: Iterable[Any], spider: Spider) -> list[FeedSlot]:
-        """Write items, and return the feeds that took one of them, with their lines flushed."""
-        took: dict[FeedSlot, None] = {}
+        """Write items, flush their lines, and return the feeds that accepted one of them."""
+        accepted: dict[FeedSlot, None] = {}
         try:
             for item in items:
                 for slot in self.slots:
@@ -217,33 +219,33 @@ class Feeds(FeedExporter):
                 try:
                     super().item_scraped(item, spider)
                 finally:
-                    took.update((slot, None) for slot, count in before.items() if slot.itemcount > count)
-            for slot in took:
+                    accepted.update((slot, None) for slot, count in before.items() if slot.itemcount > count)
+            for slot in accepted:
                 if slot.file is not None and holds_lines(slot.uri, slot.feed_options):
                     slot.file.flush()
         except Exception as error:
-            disk = isinstance(error, OSError)  # no space, no right: it would be the same with all that come
+            disk = isinstance(error, OSError)  # disk full, permission denied: later items would fail the same way
             self._count_failure("write" if disk else "item")
-            if disk or took:
-                self.give_up(f"a feed cannot be written: {error}")
+            if disk or accepted:
+                self.end_run(f"a feed cannot be written: {error}")
             raise
-        return list(took)
+        return list(accepted)
 
     def _prepare(self, slot: FeedSlot) -> None:
-        if isinstance(slot.storage, FileFeedStorage) and absolute(slot.uri) in self._appended:
+        if isinstance(slot.storage, FileFeedStorage) and absolute_path(slot.uri) in self._appended:
             slot.storage.write_mode = "ab"
 
     def _open(self, slot: FeedSlot) -> None:
-        """What comes before a feed is opened for its first line."""
+        """Run the callbacks that precede the first line of a feed."""
         self._prepare(slot)
-        size = _kept(slot, slot.storage) if isinstance(slot.storage, FileFeedStorage) else None
+        size = _retained_bytes(slot, slot.storage) if isinstance(slot.storage, FileFeedStorage) else None
         for call in self.before_open:
             call(_location(slot), size)
 
     # Files
 
     def _watch(self, slot: FeedSlot) -> None:
-        """Learn whether the slot's file is stored: ``feed_slot_closed`` is sent on failure, too."""
+        """Record whether the slot's file is stored: ``feed_slot_closed`` is also sent on failure."""
         store = slot.storage.store
         local = isinstance(slot.storage, FileFeedStorage)
 
@@ -253,10 +255,10 @@ class Feeds(FeedExporter):
             await ensure_awaitable(store(file))
             self._closed.add(slot)
 
-        slot.storage.store = watched  # type: ignore[method-assign, assignment]  # what Scrapy awaits may be a coroutine
+        slot.storage.store = watched  # type: ignore[method-assign, assignment]  # Scrapy awaits coroutines here
 
     def slot_closed(self, slot: FeedSlot) -> None:
-        """Report the targets whose last open file this was as stored, if it was stored."""
+        """Report targets as stored if this was their last open file and it was stored."""
         buffered = self._buffered.pop(slot, [])
         if slot not in self._closed:
             return
@@ -277,7 +279,7 @@ class Feeds(FeedExporter):
         self.crawler.signals.send_catch_log(target_stored, outcome=outcome, files=files)
 
     async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:
-        """Scrapy's own counts what a storage refuses, but not what the exporter cannot finish."""
+        """Count exporter failures, too: Scrapy counts only storage failures."""
         try:
             await super()._close_slot(slot, spider)
         except Exception:
@@ -289,39 +291,39 @@ class Feeds(FeedExporter):
         self.crawler.stats.inc_value(FAILED.format(what))
 
 
-def _items(outcome: Outcome, place: RecordPath | None) -> Iterable[Any]:
-    """What the feeds are given of an outcome."""
+def _items(outcome: Outcome, row_path: RecordPath | None) -> Iterable[Any]:
+    """Return the items that an outcome adds to the feeds."""
     if outcome.error is not None:
         return [Failure(failure_line(outcome))]
     if outcome.record is None:
         return []
-    return [outcome.record] if place is None else exploded_rows(outcome.record, place)
+    return [outcome.record] if row_path is None else exploded_rows(outcome.record, row_path)
 
 
 def _location(slot: FeedSlot) -> str:
-    """A local feed's absolute path, else its URI."""
-    return absolute(slot.uri) if isinstance(slot.storage, FileFeedStorage) else slot.uri
+    """Return a local feed's absolute path, or a remote feed's URI."""
+    return absolute_path(slot.uri) if isinstance(slot.storage, FileFeedStorage) else slot.uri
 
 
-def _kept(slot: FeedSlot, storage: FileFeedStorage) -> int:
-    """How many bytes of a local feed stay when it is opened; what is appended to ends with a whole line."""
+def _retained_bytes(slot: FeedSlot, storage: FileFeedStorage) -> int:
+    """Return how many bytes of a local feed are retained when it is opened, after repair of its last line."""
     path = Path(storage.path)
     if storage.write_mode != "ab" or not path.is_file():
         return 0
     if holds_lines(slot.uri, slot.feed_options):
-        mend(path)
+        repair_last_line(path)
     return path.stat().st_size
 
 
 def _sync(file: IO[bytes]) -> None:
-    """Bring a complete file to the disk, so that no power cut takes what was reported as stored."""
+    """Sync a complete file to disk, so that a power cut cannot lose targets that were reported as stored."""
     file.flush()
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         os.fsync(file.fileno())
 
 
 def _problem(slot: FeedSlot) -> str | None:
-    """Why a feed cannot be written at all."""
+    """Return the reason why a feed cannot be written at all, or None."""
     if slot.format != "parquet":
         return None
     if find_spec("pyarrow") is None:
@@ -329,10 +331,10 @@ def _problem(slot: FeedSlot) -> str | None:
     if isinstance(slot.storage, FileFeedStorage) and slot.storage.write_mode == "ab":
         path = Path(slot.storage.path)
         if path.is_file() and path.stat().st_size:
-            return f"nothing can be added to a Parquet file: use -O, or another name than {path}"
+            return f"nothing can be added to a Parquet file: use -O, or a name other than {path}"
     return None
 
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
-    """Scrapy's placeholders of feed URIs, and ``%(job)s``: the job's id on Scrapyd, else the time."""
+    """Add ``%(job)s`` to Scrapy's feed URI placeholders: the job's id on Scrapyd, else the time."""
     return {**params, "job": getattr(spider, "_job", params["time"])}

@@ -1,1 +1,1 @@
-"""Where the project keeps what outlives a run: files, SQLite, Redis."""
+"""Persistent storage: files, SQLite, Redis."""

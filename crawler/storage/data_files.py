@@ -1,4 +1,4 @@
-"""Where what outlives a run is kept, unless a setting says otherwise: the project's ``.scrapy`` folder."""
+"""Data files in the project's ``.scrapy`` folder, the default place of files that outlive a run."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from scrapy.utils.project import data_path
 
 
 def data_file(name: str) -> Path:
-    """A file of that folder: ``data_path("name", createdir=True)`` would make a folder of that name."""
+    """Return the path of a data file. ``data_path(name, createdir=True)`` would create a folder of that name."""
     return Path(data_path("", createdir=True)) / name

@@ -1,7 +1,7 @@
-"""Redis: clients, and the times that decide what a failing server means. Needs the extra ``redis``.
+"""Redis clients, and their timeouts. Needs the extra ``redis``.
 
-Rate limits have a fallback while Redis is unavailable, each process's own share, so they give up on it soon. The queue
-has none: it waits.
+Rate limits have a fallback while Redis is unavailable (each process's own share), so their timeouts are short. The
+queue has no fallback: it waits.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import structlog
 from redis.asyncio import Redis
 
 RESPONSE_TIMEOUT_SECONDS = 2.0
-"""Within which Redis must answer where a call waits for it."""
+"""Timeout of Redis commands during a call."""
 FALLBACK_SECONDS = 5.0
-"""For which a process uses its own share after Redis failed, before it tries again."""
+"""Time for which a process uses its own share after Redis failed, before it retries."""
 QUEUE_RESPONSE_TIMEOUT_SECONDS = 10.0
-"""Within which Redis must answer a worker of the queue."""
+"""Timeout of Redis commands of a queue worker."""
 QUEUE_RETRY_SECONDS = 1.0
-"""After which a worker of the queue tries again."""
+"""Delay before a queue worker retries after an error."""
 QUEUE_OUTAGE_SECONDS = 600.0
-"""After which a worker of the queue ends its run."""
+"""Outage of Redis after which a queue worker ends its run."""
 
 logger = structlog.get_logger(__name__)
 
@@ -31,7 +31,7 @@ def connect(url: str, response_timeout: float = RESPONSE_TIMEOUT_SECONDS) -> Red
 
 
 class Availability:
-    """Whether Redis is worth trying. ``used_for`` is logged when it is not."""
+    """Whether Redis should be tried. ``used_for`` is logged when it fails."""
 
     def __init__(self, **used_for: str) -> None:
         self.used_for = used_for

@@ -1,4 +1,4 @@
-"""SQLite files that several processes share: opening them, and transactions."""
+"""Connections to SQLite files that several processes share, and transactions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUSY_TIMEOUT = 30.0
-"""Seconds to wait for another process's write."""
+"""Seconds for which SQLite waits for another process's write lock."""
 
 
 @dataclass(frozen=True)
 class SqliteFile:
-    """A file with its schema, whose statements are run each time it is opened."""
+    """A file with its schema. The schema's statements run each time the file is opened."""
 
     path: Path
     schema: tuple[str, ...]
@@ -27,7 +27,7 @@ class SqliteFile:
         connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
         try:
             if self.wal:
-                # Survives a process that is killed; only a power cut may lose the last transactions.
+                # Survives a killed process. Only a power cut may lose the last transactions.
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
             for statement in self.schema:

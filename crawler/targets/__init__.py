@@ -1,1 +1,1 @@
-"""Targets: where they come from, which are in progress, how each one ended."""
+"""Targets: their sources, their tracking, and their outcomes."""

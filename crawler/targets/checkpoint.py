@@ -1,7 +1,7 @@
-"""``-a resume=DIR``: a run that was killed at any moment, and started again, loses no target and shows none twice.
+"""``-a resume=DIR``: checkpoints. A run that is killed and started again loses no target and writes none twice.
 
-A target is finished when the feeds have stored it (``target_stored``). It may be fetched twice; it appears once.
-``journal.py`` is what is kept on disk.
+A target is finished when the feeds have stored it (``target_stored``). It may be fetched twice, but appears once.
+``journal.py`` keeps the checkpoint on disk.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass
-class Resumed(TargetSource):
-    """A source without the targets that earlier starts have stored, and with their pending follow-ups."""
+class ResumedSource(TargetSource):
+    """A source that skips targets stored by earlier starts, and adds their pending follow-ups."""
 
     source: TargetSource
     journal: Journal
     parser: TargetParser
     feeds: Callable[[], list[tuple[str, int]]]
-    """The local feeds, and how many of their bytes stay."""
+    """Returns the local feeds, and how many of their bytes are retained."""
     on_begin: Callable[[], None]
-    """Called when the run is known to be the journal's, before the first target."""
+    """Called before the first target, after the journal has accepted the run."""
 
     async def open(self) -> None:
         await self.source.open()
@@ -76,13 +76,13 @@ class Resumed(TargetSource):
 
 
 class Resume:
-    """Writes the journal, and gives the spider a source that leaves out what is in it. Idle without ``-a resume=``."""
+    """Writes the journal, and replaces the spider's source by ``ResumedSource``. Idle without ``-a resume=``."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self.journal: Journal | None = None
         self.writing = False
-        """Whether entries are made: from the start of the run on, until the journal could not be written."""
+        """Whether entries are written: from the start of the run until a write fails."""
         self._buffered: dict[int | str, list[str]] = {}
         self._complete: set[str] = set()
 
@@ -100,14 +100,14 @@ class Resume:
     def feeds(self) -> Feeds:
         """The component that writes the feeds."""
         feeds = self.crawler.get_extension(Feeds)
-        assert feeds is not None, "the setting EXTENSIONS has crawler.outputs.feeds.Feeds"
+        assert feeds is not None, "the setting EXTENSIONS contains crawler.outputs.feeds.Feeds"
         return feeds
 
     def spider_opened(self, spider: PlatformSpider) -> None:
-        """Read what earlier starts left.
+        """Read the journal of earlier starts.
 
         Raises:
-            CloseSpider: the folder cannot be used, or a feed is of a kind that cannot be resumed.
+            CloseSpider: the folder cannot be used, or a feed cannot be resumed.
         """
         if spider.args.resume is None:
             return
@@ -122,10 +122,10 @@ class Resume:
         for code, count in journal.counts.items():
             self.crawler.stats.inc_value(f"targets/{code}", count)
         self.journal = journal
-        spider.source = Resumed(
+        spider.source = ResumedSource(
             spider.source, journal, TargetParser(spider.scrapers), self.feeds.local_files, self._begin
         )
-        cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).unfinished_stays = True
+        cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).leave_unfinished = True
 
     def _is_lines(self, path: str) -> bool | None:
         options = self.feeds.options_of(path)
@@ -133,7 +133,7 @@ class Resume:
 
     def _begin(self) -> None:
         assert self.journal is not None
-        self.feeds.append_to(self.journal.feeds)  # also with -O, what earlier starts wrote stays
+        self.feeds.append_to(self.journal.feeds)  # also with -O: lines of earlier starts are kept
         self.feeds.before_open.append(self._open_feed)
         self.writing = True
         if self.journal.counts:
@@ -145,21 +145,21 @@ class Resume:
         if size is not None:
             self.journal.feed(uri, size)
         elif uri in self.journal.arrived:
-            logger.error("feed_overwritten", uri=uri, hint="put %(time)s into its name: an earlier start stored it")
+            logger.error("feed_overwritten", uri=uri, hint="an earlier start stored it: put %(time)s into its name")
 
     def target_buffered(self, outcome: Outcome, uris: list[str]) -> None:
         """Note a target whose line is in files that are not complete yet."""
         if self.journal is not None:
             self._buffered[_key(outcome)] = uris
-            self._write(self.journal.buffer, *_of(outcome), uris)
+            self._write(self.journal.buffer, *_entry_fields(outcome), uris)
 
     def target_stored(self, outcome: Outcome, files: list[tuple[str, int]]) -> None:
-        """Note a target that is stored, or the files that hold it and others: one entry for all of them."""
+        """Note a stored target. For buffered targets, note the complete file: one entry for all of its targets."""
         if self.journal is None:
             return
         uris = self._buffered.pop(_key(outcome), None)
         if uris is None:
-            self._write(self.journal.store, *_of(outcome), files)
+            self._write(self.journal.store, *_entry_fields(outcome), files)
             return
         for uri in uris:
             if uri not in self._complete:
@@ -171,21 +171,21 @@ class Resume:
             return
         try:
             note(*entry)
-        except OSError as error:  # whatever else were written would stand behind half an entry
+        except OSError as error:  # a later entry would follow a partial one
             self.writing = False
             assert self.crawler.stats is not None
             assert self.journal is not None
             self.crawler.stats.inc_value(FAILED.format("journal"))
             logger.exception("journal_not_written", journal=str(self.journal.path))
-            self.feeds.give_up(f"the journal in {self.journal.folder} cannot be written: {error}")
+            self.feeds.end_run(f"the journal in {self.journal.folder} cannot be written: {error}")
 
     def spider_closed(self, spider: Spider) -> None:
-        """Release the folder of a run that was refused: it has no engine that stops."""
+        """Release the folder of a refused run: its engine never stops, because it did not start."""
         if self.journal is not None and not self.writing and not self.feeds.failed:
             self.journal.close()
 
     def engine_stopped(self) -> None:
-        """Release the folder: all files are closed by now."""
+        """Release the folder. All files are closed by now."""
         if self.journal is not None:
             self.journal.close()
 
@@ -194,16 +194,16 @@ def _key(outcome: Outcome) -> int | str:
     return outcome.target.id if outcome.target.row is None else outcome.target.row
 
 
-def _of(outcome: Outcome) -> tuple[int | str, str, list[dict[str, Any]]]:
-    """What an entry says of an outcome."""
+def _entry_fields(outcome: Outcome) -> tuple[int | str, str, list[dict[str, Any]]]:
+    """Return the fields of an outcome's journal entry."""
     return _key(outcome), outcome.code, [each.dump() for each in outcome.followups]
 
 
 def _check_feeds(feeds: Feeds) -> None:
-    """What can be resumed: feeds of lines on this machine, or one feed of another kind; the same for failures.
+    """Check that the feeds can be resumed: local feeds of lines, or one feed of another kind. The same for failures.
 
     Raises:
-        CannotResumeError: it is neither.
+        CannotResumeError: the feeds are of other kinds.
     """
     for of_failures in (False, True):
         _check_kinds({uri: each for uri, each in feeds.feeds.items() if is_for_failures(each) == of_failures})
@@ -213,11 +213,11 @@ def _check_kinds(feeds: dict[str, dict[str, Any]]) -> None:
     kinds = {uri: holds_lines(uri, options) for uri, options in feeds.items()}
     for uri, lines in kinds.items():
         if urlsplit(uri).scheme == "stdout":
-            raise CannotResumeError("what was printed cannot be taken back: give the feed a file")
+            raise CannotResumeError("standard output cannot be truncated: write the feed to a file")
         if not lines and not is_local(uri) and "%(time)s" not in uri and "%(batch_time)s" not in uri:
             raise CannotResumeError(f"{uri} would be overwritten by the next start: put %(time)s into its name")
     if len(kinds) > 1 and not all(kinds.values()):
-        raise CannotResumeError("there may be several feeds of JSON Lines in files, or one feed of another kind")
+        raise CannotResumeError("use any number of JSON Lines feeds in local files, or one feed of another kind")
     for uri, options in feeds.items():
         if options["format"] == "parquet" and "%(time)s" not in uri and "%(batch_time)s" not in uri:
-            raise CannotResumeError(f"nothing can be added to a Parquet file: put %(time)s into its name, {uri}")
+            raise CannotResumeError(f"nothing can be added to the Parquet file {uri}: put %(time)s into its name")

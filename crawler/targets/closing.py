@@ -1,10 +1,10 @@
-"""Bound the time that a crawler takes to close: Scrapy waits for every download in progress, however long it takes.
+"""Limit the time that a crawler takes to close. Scrapy waits for every download in progress, without a limit.
 
-Scrapy has no signal for the beginning of closing: ``spider_closed`` is sent when all downloads have ended. The only
-step that every way of closing passes (CLOSESPIDER settings, memory limit, ``CloseSpider``, a failing feed, SIGTERM, the
-end of the targets) is the engine's documented ``close_spider_async()``. ``AnnounceClosing`` therefore sends a signal of
-our own from there. Polling ``engine.needs_backout()`` is no alternative: it is also true while CONCURRENT_REQUESTS
-downloads are in progress, and hanging downloads are exactly what has to be ended.
+Scrapy has no signal for the start of closing: ``spider_closed`` is sent when all downloads have ended. The only step
+that every way of closing passes (CLOSESPIDER settings, memory limit, ``CloseSpider``, a failing feed, SIGTERM, the
+end of the targets) is the engine's documented ``close_spider_async()``. ``AnnounceClosing`` therefore sends its own
+signal from there. Polling ``engine.needs_backout()`` is not an alternative: it is also true while CONCURRENT_REQUESTS
+downloads are in progress, and those are the downloads that must be ended.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ crawler_closing = object()
 
 
 class AnnounceClosing:
-    """Extension that sends ``crawler_closing``, once."""
+    """Sends ``crawler_closing``, once."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -40,7 +40,7 @@ class AnnounceClosing:
         return extension
 
     def spider_opened(self, spider: Spider) -> None:
-        """Wrap the method with which this crawler's engine closes."""
+        """Wrap the ``close_spider_async()`` of this crawler's engine."""
         engine = self.crawler.engine
         assert engine is not None
         close = engine.close_spider_async
@@ -58,7 +58,7 @@ class AnnounceClosing:
 
 
 class Closing:
-    """End what a component of a crawler waits for, ``grace`` seconds after the crawler has begun to close."""
+    """End a component's waits ``grace`` seconds after the crawler starts to close."""
 
     def __init__(self, crawler: Crawler, grace: float = 0.0) -> None:
         self.grace = grace
@@ -68,20 +68,20 @@ class Closing:
         crawler.signals.connect(self._begin, crawler_closing)
 
     def check(self) -> None:
-        """Do nothing until the grace is over.
+        """Raise an error after the grace period.
 
         Raises:
-            ShuttingDown: the crawler closes, and the grace is over.
+            ShuttingDown: the crawler is closing, and the grace period is over.
         """
         if self._end is not None and asyncio.get_running_loop().time() >= self._end:
             raise ShuttingDown("The crawl ended before the target was done.")
 
     @asynccontextmanager
     async def limit(self) -> AsyncIterator[None]:
-        """Run a block until the grace is over.
+        """Run a block at most until the grace period is over.
 
         Raises:
-            ShuttingDown: the block was cancelled, or not entered, because the crawler closes.
+            ShuttingDown: the block was cancelled, or not entered, because the crawler is closing.
         """
         self.check()
         limit = asyncio.timeout_at(self._end)

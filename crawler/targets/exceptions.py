@@ -1,4 +1,4 @@
-"""What Scrapy, Twisted and item pipelines raise, as this project's typed errors."""
+"""Conversion of exceptions of Scrapy, Twisted and item pipelines to this project's typed errors."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ DOWNLOAD_FAILURES = (
     OSError,
     ResponseDataLossError,
 )
-"""What a download raises where the platform, or the way to it, is at fault."""
+"""Download exceptions caused by the platform or the network."""
 
 
 def as_scrape_error(error: BaseException | None) -> ScrapeError:
-    """Any exception as a typed one: downloads that failed are the platform's, the rest is a bug of ours."""
+    """Convert any exception to a typed error: failed downloads to upstream errors, unknown ones to ``ServiceError``."""
     if isinstance(error, ScrapeError):
         return error
     if isinstance(error, DropItem):
@@ -53,6 +53,6 @@ def _download_error(error: Exception) -> ScrapeError:
         return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
     if not isinstance(error, IgnoreRequest):
         return UpstreamError(f"The download failed: {type(error).__name__}.", reason="connection")
-    if "robots.txt" in str(error):  # all that Scrapy tells of it
+    if "robots.txt" in str(error):  # Scrapy gives no other detail
         return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
-    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirects in a circle, a bomb
+    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirect loop, decompression bomb

@@ -1,4 +1,4 @@
-"""Files of targets: one or many, on this machine or in a bucket, JSON Lines, CSV or Parquet, compressed or not."""
+"""Targets files: one or many, local or in a bucket, JSON Lines, CSV or Parquet, optionally compressed."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ from crawler.targets.target import InvalidTarget, Target, TargetParser
 if TYPE_CHECKING:
     from fsspec.core import OpenFile
 
-CHUNK = 500
-"""Rows that are read at once, in a thread: a bucket must not keep the crawl waiting."""
-LONGEST_LINE = 1024 * 1024
-"""Bytes of a line beyond which it is no target, whatever it says."""
-SHOWN = 1_000
-"""Characters of a malformed line that a failure shows."""
-UNREADABLE = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError)
-"""What the libraries raise where a file is not there, is cut off or is not what its name says."""
+ROWS_PER_READ = 500
+"""Rows per read. Reads run in a thread, so that a slow bucket does not block the crawl."""
+MAX_LINE_BYTES = 1024 * 1024
+"""Longer lines are rejected without being parsed."""
+MAX_SHOWN_CHARACTERS = 1_000
+"""Characters of a malformed line that its failure contains."""
+READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError)
+"""Exceptions of the libraries for files that are missing, truncated, or of another format than their name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Every ``of``-th row, from the ``number``-th on: 3/16 is the third of sixteen equal parts."""
+    """Every ``of``-th row, starting with the ``number``-th: 3/16 is the third of sixteen equal parts."""
 
     number: int = 1
     of: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """A shard from ``3/16``.
+        """Parse a shard such as ``3/16``.
 
         Raises:
-            ValueError: for all else.
+            ValueError: the text is not a shard.
         """
         found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
         if not found or not 1 <= int(found[1]) <= int(found[2]):
-            raise ValueError("a shard is written 3/16: the third of sixteen parts")
+            raise ValueError(f"{text!r} is not a shard: write 3/16 for the third of sixteen parts")
         return cls(int(found[1]), int(found[2]))
 
     def __contains__(self, row: int) -> bool:
@@ -64,7 +64,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row as its file has it, or what is wrong with it. ``text``: its cells are still to be converted."""
+    """A row of a file, or the problem with it."""
 
     line: int
     cells: dict[str, Any] | None
@@ -76,7 +76,7 @@ class _Row:
 class FileSource(TargetSource):
     """The targets of all files that a path, a glob or a URL names, in the order of their names.
 
-    Read as they are consumed. A row that is no target is a failed target with its line number, not the end of the run.
+    Rows are read as they are consumed. An invalid row is a failed target with its line number. It does not end the run.
     """
 
     parser: TargetParser
@@ -88,10 +88,10 @@ class FileSource(TargetSource):
     _expected: int | None = None
 
     async def open(self) -> None:
-        """Finds the files.
+        """Find the files.
 
         Raises:
-            TargetsUnavailableError: there are none.
+            TargetsUnavailableError: no file has the name, or a file cannot be read.
         """
         await asyncio.to_thread(self._open)
 
@@ -102,7 +102,7 @@ class FileSource(TargetSource):
             self._sizes = [file.fs.size(file.path) or 0 for file in self._files]
         except FileNotFoundError:
             self._files = []
-        except UNREADABLE as error:
+        except READ_ERRORS as error:
             raise TargetsUnavailableError(f"cannot read the targets {self.location}: {error}") from error
         if not self._files:
             raise TargetsUnavailableError(f"no such targets file: {self.location}")
@@ -114,7 +114,7 @@ class FileSource(TargetSource):
 
     @property
     def expected(self) -> int | None:
-        """How many rows of this shard there are, as far as the share of the bytes read tells."""
+        """The number of rows of this shard, estimated from the share of the bytes read."""
         return self._expected
 
     def _expect(self, rows: int) -> None:
@@ -122,14 +122,14 @@ class FileSource(TargetSource):
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         rows = self._targets()
-        while chunk := await asyncio.to_thread(lambda: list(islice(rows, CHUNK))):
+        while chunk := await asyncio.to_thread(lambda: list(islice(rows, ROWS_PER_READ))):
             for each in chunk:
                 if isinstance(each, TargetsUnavailableError):
                     raise each
                 yield each
 
     def _targets(self) -> Iterator[Target | InvalidTarget | TargetsUnavailableError]:
-        """All targets; the error that ends them comes last, so that those before it are not lost with its chunk."""
+        """Yield all targets. A read error is yielded last, so that the targets of its chunk are not lost."""
         common = os.path.commonpath([str(PurePosixPath(file.path).parent) for file in self._files])
         done, total = 0, sum(self._sizes) or 1
         for file, size in zip(self._files, self._sizes, strict=True):
@@ -140,27 +140,28 @@ class FileSource(TargetSource):
                     for row in read(opened):
                         number = self._rows
                         self._rows += 1
-                        if self._rows % CHUNK == 0:
+                        if self._rows % ROWS_PER_READ == 0:
                             self._expect(round(self._rows * total / (done + file.fobjects[0].tell())))
                         if number in self.shard:
-                            yield self._admit(row, number, name, text=text)
-            except UNREADABLE as error:
-                yield TargetsUnavailableError(f"cannot read the targets any further, in {file.path}: {error}")
+                            yield self._parse(row, number, name, text=text)
+            except READ_ERRORS as error:
+                yield TargetsUnavailableError(f"cannot read the rest of {file.path}: {error}")
                 return
             done += size
         self._expect(self._rows)
 
-    def _admit(self, row: _Row, number: int, name: str, *, text: bool) -> Target | InvalidTarget:
+    def _parse(self, row: _Row, number: int, name: str, *, text: bool) -> Target | InvalidTarget:
         own_id = f"{name}:{row.line}"  # the same in every run
         if row.cells is None:
             error = InvalidRequest(f"Line {row.line} {row.problem}.")
-            return InvalidTarget(own_id, error, raw=row.raw[:SHOWN].rstrip("\r\n"), line=row.line, row=number)
+            shown = row.raw[:MAX_SHOWN_CHARACTERS].rstrip("\r\n")
+            return InvalidTarget(own_id, error, raw=shown, line=row.line, row=number)
         raw = row.cells if row.cells.get("id") else {**row.cells, "id": own_id}
         return self.parser.parse(raw, text=text, line=row.line, row=number, batch=True)
 
 
 def _reader(path: str) -> tuple[Any, bool]:
-    """What reads a file of this name, and whether its cells are text."""
+    """Return the reader for a file name, and whether its cells are text."""
     name = PurePosixPath(path.lower())
     if infer_compression(str(name)):
         name = name.with_suffix("")
@@ -173,21 +174,21 @@ def _reader(path: str) -> tuple[Any, bool]:
 
 def _json_lines(file: IO[bytes]) -> Iterator[_Row]:
     number = 0
-    while line := file.readline(LONGEST_LINE):
+    while line := file.readline(MAX_LINE_BYTES):
         number += 1
-        text = line[:SHOWN].decode(errors="replace")
-        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-            while rest := file.readline(LONGEST_LINE):
+        text = line[:MAX_SHOWN_CHARACTERS].decode(errors="replace")
+        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+            while rest := file.readline(MAX_LINE_BYTES):
                 if rest.endswith(b"\n"):
                     break
-            yield _Row(number, None, text, f"is longer than {LONGEST_LINE} bytes")
+            yield _Row(number, None, text, f"is longer than {MAX_LINE_BYTES} bytes")
         elif not line.isspace():
             try:
                 raw = orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                yield _Row(number, None, text, f"is no JSON: {error}")
+                yield _Row(number, None, text, f"is not valid JSON: {error}")
                 continue
-            yield _Row(number, raw) if isinstance(raw, dict) else _Row(number, None, text, "is no JSON object")
+            yield _Row(number, raw) if isinstance(raw, dict) else _Row(number, None, text, "is not a JSON object")
 
 
 def _csv(file: IO[bytes]) -> Iterator[_Row]:
@@ -198,30 +199,30 @@ def _csv(file: IO[bytes]) -> Iterator[_Row]:
             try:
                 row = next(rows)
             except csv.Error as error:
-                yield _Row(rows.line_num, None, "", f"is no CSV: {error}")
+                yield _Row(rows.line_num, None, "", f"is not valid CSV: {error}")
                 continue
             if "" in row or None in row.values():
                 text = ",".join(str(cell) for cell in row.values())
-                yield _Row(rows.line_num, None, text, "has not as many cells as the header")
+                yield _Row(rows.line_num, None, text, "has a different number of cells than the header")
             else:
                 yield _Row(rows.line_num, {name: cell for name, cell in row.items() if cell})
     except StopIteration:
         return
     finally:
-        lines.detach()  # whoever opened the file closes it
+        lines.detach()  # the caller closes the file
 
 
 def _parquet(file: IO[bytes]) -> Iterator[_Row]:
-    """Rows of cells as text, as those of CSV: a column of ids may be one of numbers. Null is a cell left out."""
+    """Yield rows with cells as text, as in CSV: a column of ids may have a numeric type. Null cells are omitted."""
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415  # an extra, and slow to import
 
     number = 0
-    for batch in ParquetFile(file).iter_batches(batch_size=CHUNK):
+    for batch in ParquetFile(file).iter_batches(batch_size=ROWS_PER_READ):
         for row in batch.to_pylist():
             number += 1
             yield _Row(number, {name: _cell(value) for name, value in row.items() if value is not None})
 
 
 def _cell(value: object) -> str:
-    """A cell as text. A column of whole numbers with gaps is one of floats to those who wrote it."""
+    """Convert a cell to text. Some writers store a column of integers with gaps as floats."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,4 +1,4 @@
-"""``-a since=last``: what the last run saw of each listing, so that the next one follows pages only down to it."""
+"""``-a since=last``: entries that the last run saw in each listing. The next run follows pages only down to them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import orjson
 from crawler.storage.sqlite import SqliteFile
 from crawler.targets.target import Entries, InvalidTarget, Outcome, Target
 
-KEPT = 2_000
-"""Newest ids that are kept of a listing: posts get deleted, so a page of them would not do."""
+MAX_IDS_PER_LISTING = 2_000
+"""Newest ids that are kept for a listing. One page of ids would not be enough, since posts get deleted."""
 
 SCHEMA = (
     (
@@ -25,7 +25,7 @@ SCHEMA = (
 
 
 class SeenFile:
-    """A SQLite file of ids by listing. Every call opens it anew, so that several runs may share it."""
+    """A SQLite file of ids by listing. Each call reopens it, so that several runs may share it."""
 
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(path, SCHEMA)
@@ -37,7 +37,7 @@ class SeenFile:
             return found.fetchone() is not None
 
     def add(self, listing: str, ids: Sequence[str]) -> None:
-        """Keeps the ids of a listing, the newest first, as one run saw them."""
+        """Store the ids of a listing in the order in which one run saw them, newest first."""
         with self._file.transaction() as database:
             (last,) = database.execute(
                 "SELECT coalesce(max(run), 0) FROM seen WHERE listing = ?", (listing,)
@@ -49,40 +49,40 @@ class SeenFile:
             database.execute(
                 "DELETE FROM seen WHERE listing = ?1 AND id NOT IN"
                 " (SELECT id FROM seen WHERE listing = ?1 ORDER BY run DESC, place LIMIT ?2)",
-                (listing, KEPT),
+                (listing, MAX_IDS_PER_LISTING),
             )
 
 
 @dataclass
 class _Listing:
-    """A listing that is being read, from its first page on."""
+    """A listing of which this run reads the pages, starting with the first."""
 
     key: str
     ids: list[str] = field(default_factory=list)
 
 
 class Seen:
-    """Follows the listings of one run. Their entries are kept when a listing is read as far as it was meant to be.
+    """Tracks the listings of one run. The entries of a listing are stored after its last page.
 
-    A page that fails ends its listing without a trace, so that the next run reads it again.
+    If a page fails, nothing is stored for its listing, so that the next run reads it again.
     """
 
     def __init__(self, file: SeenFile) -> None:
         self.file = file
         self._listings: dict[str, _Listing] = {}
-        """Those of which a further page is out, by its target's id."""
+        """Listings by the target id of their next page."""
 
     def unseen_below(self, target: Target, data: dict[str, Any]) -> bool:
         """Whether there may be new entries below this page.
 
-        Its last entry tells: those on top may be pinned, and a new one among seen ones says nothing of those below.
+        Only the last entry counts: entries on top may be pinned, and a new entry may precede seen ones.
         """
         listing = self._of(target)
         ids = entry_ids(target.scraper.entries, data)
         return listing is None or not ids or not self.file.has(listing.key, ids[-1])
 
     def completed(self, outcome: Outcome) -> None:
-        """Takes what a page showed; at the end of its listing all of that is what this run has seen."""
+        """Add the entries of a page. After the last page of its listing, store them."""
         if isinstance(outcome.target, InvalidTarget):
             return
         listing = self._of(outcome.target)
@@ -93,10 +93,10 @@ class Seen:
         if outcome.followups:
             self._listings[outcome.followups[0].id] = listing
         else:
-            self.file.add(listing.key, listing.ids[:KEPT])
+            self.file.add(listing.key, listing.ids[:MAX_IDS_PER_LISTING])
 
     def _of(self, target: Target) -> _Listing | None:
-        """The listing of a page; None where its first page was not read by this run (a resumed one)."""
+        """Return the listing of a page, or None if this run did not read its first page (a resumed run)."""
         if target.scraper.entries is None or target.parent is not None:
             return self._listings.get(target.id)
         params = orjson.dumps(target.as_dict()["params"], option=orjson.OPT_SORT_KEYS).decode()
@@ -104,7 +104,7 @@ class Seen:
 
 
 def entry_ids(entries: Entries | None, data: dict[str, Any]) -> list[str]:
-    """The ids of a page's entries, in its order.
+    """Return the ids of a page's entries, in page order.
 
     >>> entry_ids(Entries("posts.main", "post_id"), {"posts": {"main": [{"post_id": "7"}, {"post_id": "6"}]}})
     ['7', '6']

@@ -1,20 +1,20 @@
-"""The journal of ``-a resume=``: which targets a run has stored, kept on disk, so that the run can go on after any end.
+"""The journal of ``-a resume=``: a record on disk of the targets that a run has stored, so that the run can be resumed.
 
-The journal is a file of JSON Lines in the folder of ``-a resume=``, one entry for each thing that happened:
+The journal is a JSON Lines file in the folder of ``-a resume=``. Its entries:
 
-- ``{"run": {...}, "feeds": [[path, n], ...]}``, the first one: which targets the journal belongs to, and its feeds;
-- ``{"feed": path, "size": n}``: of this local feed n bytes stay; what comes behind them is written from now on;
-- ``{"done": row or id, "code": ..., "then": [...], "sizes": [[feed, end], ...]}``: a target is stored. ``then`` are its
-  follow-ups; each feed, by its number among all that are named, holds its line, which ends there;
-- the same with ``"in": [path or uri]``: its line is in a file that is not complete yet;
-- ``{"closed": path or uri, "size": n}``: the file is complete (a local one: with so many bytes), and with it all
-  targets that are in it, at once. A file that was sent somewhere may have arrived without this entry.
+- ``{"run": {...}, "feeds": [[path, n], ...]}``, the first entry: the targets that the journal is for, and its feeds;
+- ``{"feed": path, "size": n}``: a start retains n bytes of this local feed, and writes after them;
+- ``{"done": row or id, "code": ..., "then": [...], "sizes": [[feed, end], ...]}``: a target is stored. ``then``: its
+  follow-ups. ``sizes``: the feeds with its line, by their position among all named feeds, and where the line ends;
+- the same with ``"in": [path or uri]``: the line is in a file that is not complete yet;
+- ``{"closed": path or uri, "size": n}``: the file is complete (a local file: with n bytes). All of its targets are
+  stored. An uploaded file may have arrived without this entry.
 
 Earlier versions also wrote ``{"ended": true}``, ``closed`` without the size, and ``run`` without the feeds.
 
-An entry counts only if the line that it stands for is there. That makes a journal and its feeds safe against a power
-cut without a sync for each target: whichever of the two lost its tail, the target is scraped again, and what is in the
-feed behind the last entry that counts is cut off. Only the entries about feeds are synced, before the feed is touched.
+An entry is valid only if the feed contains its line. This makes a journal and its feeds safe against a power cut
+without a sync for each target: if either lost its tail, the target is scraped again, and the feed is truncated after
+the last valid entry. Only entries about feeds are synced, before the feed is changed.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ import structlog
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from crawler.outputs.feed_files import cut, end_of_last_line, is_local
+from crawler.outputs.feed_files import end_of_last_line, is_local, truncate
+from crawler.targets.journal_feeds import FilePool, JournalFeed
 from crawler.targets.target import SavedTarget
 
 logger = structlog.get_logger(__name__)
 
 IsLines = Callable[[str], bool | None]
-"""Whether a path is a feed of lines of this run, or a feed of another kind of this run; None: neither."""
+"""Returns True for a path of a feed of lines of this run, False for another feed of this run, else None."""
 
 _Offset = Annotated[int, Field(ge=0, lt=2**62)]
 
 
 class CannotResumeError(ValueError):
-    """Raised when a run cannot go on from a folder: another run uses it, it is damaged, or it is of other targets."""
+    """Raised when a folder cannot be resumed: another run uses it, it is damaged, or it is for other targets."""
 
 
 class _Entry(BaseModel):
@@ -80,56 +81,8 @@ class _Ended(_Entry):
 _ENTRY: TypeAdapter[_Run | _Feed | _Done | _Closed | _Ended] = TypeAdapter(_Run | _Feed | _Done | _Closed | _Ended)
 
 
-class _Files:
-    """Single bytes of files, of which the last few that were read stay open."""
-
-    KEPT = 16
-
-    def __init__(self) -> None:
-        self._open: dict[Path, IO[bytes]] = {}
-
-    def byte(self, path: Path, offset: int) -> bytes:
-        if path not in self._open:
-            if len(self._open) >= self.KEPT:
-                self._open.pop(next(iter(self._open))).close()
-            self._open[path] = path.open("rb")
-        return os.pread(self._open[path].fileno(), 1, offset)
-
-    def close(self) -> None:
-        for file in self._open.values():
-            file.close()
-
-
-class _FeedFile:
-    """A local feed that earlier starts wrote: how much of it counts."""
-
-    def __init__(self, path: str, files: _Files, *, lines: bool | None) -> None:
-        self.path = Path(path)
-        self.files = files
-        self.lines = lines
-        """Whether it is a feed of lines of this run; None: not a feed of this run."""
-        self.end = 0
-        """Where the last line ends that counts."""
-        self.void = False
-        """Whether something behind ``end`` does not count, so that nothing that comes later can."""
-        self.starts: list[tuple[int, int]] = []
-        """The ``feed`` entries: number of the journal's line, and size."""
-        exists = self.path.is_file()
-        self.length = self.path.stat().st_size if exists else 0
-        self.moved = lines is None and not exists
-        """Whether the file is gone, and is not one that this run writes: its lines are somewhere else."""
-
-    def holds(self, number: int, end: int) -> bool:
-        """Whether the feed still has what an entry on a line of the journal says: a line that ends at ``end``."""
-        if self.moved:
-            return True
-        if self.void or end > self.length or any(size < end for line, size in self.starts if line > number):
-            return False
-        return not (self.lines and end) or self.files.byte(self.path, end - 1) == b"\n"
-
-
 class Journal:
-    """The stored targets of a run: those of its list by row, follow-ups by id."""
+    """The stored targets of a run: targets of its list by row, follow-ups by id."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -137,25 +90,25 @@ class Journal:
         self.counts: Counter[str] = Counter()
         """Targets stored by earlier starts, by code."""
         self.pending: dict[str, SavedTarget] = {}
-        """Follow-ups that earlier starts discovered and did not store, by id."""
+        """Follow-ups that earlier starts discovered but did not store, by id."""
         self.discovered = 0
-        """How many follow-ups earlier starts discovered."""
+        """Number of follow-ups that earlier starts discovered."""
         self.arrived: set[str] = set()
-        """URIs of files that earlier starts have stored away from this machine."""
+        """URIs of remote files that earlier starts have stored."""
         self._run: dict[str, Any] | None = None
         self._rows = bytearray()
         self._ids: set[str] = set()
-        self._files = _Files()
+        self._files = FilePool()
         self._incomplete: dict[str, list[_Done]] = {}
-        """Targets by the file that must be complete."""
-        self._feeds: dict[str, _FeedFile] = {}
+        """Targets by the file that is not complete yet."""
+        self._feeds: dict[str, JournalFeed] = {}
         self._paths: list[str] = []
-        """The feeds by number."""
+        """The feeds by position."""
         self._numbers: dict[str, int] = {}
         self._lock = FileLock(folder / "lock")
         self._file: IO[bytes] | None = None
         self._torn = False
-        """Whether the file may end with half an entry, behind which nothing may be written."""
+        """Whether the file may end with a partial entry. Nothing may be written after it."""
 
     def __contains__(self, row: int | None) -> bool:
         """Whether the target of a row is stored."""
@@ -167,7 +120,7 @@ class Journal:
         return list(self._feeds)
 
     def open(self, is_lines: IsLines) -> None:
-        """Lock the folder, and read which targets are stored. Nothing is changed yet.
+        """Lock the folder, and read which targets are stored. Changes no files.
 
         Raises:
             CannotResumeError: the folder is in use or cannot be written, or the journal is damaged.
@@ -180,14 +133,14 @@ class Journal:
         except Timeout:
             raise CannotResumeError(f"another run is using {self.folder}") from None
         except OSError as error:
-            raise CannotResumeError(f"cannot keep anything in {self.folder}: {error}") from error
+            raise CannotResumeError(f"cannot write to {self.folder}: {error}") from error
         finally:
             self._files.close()
 
     def begin(self, run: dict[str, Any], feeds: Callable[[], list[tuple[str, int]]]) -> None:
-        """Check which run the journal belongs to, and cut from its feeds what does not count.
+        """Check which run the journal belongs to, and truncate its feeds after their last valid line.
 
-        ``feeds`` returns the local feeds of a new run, and how many of their bytes stay.
+        ``feeds`` returns the local feeds of a new run, and how many of their bytes are retained.
 
         Raises:
             CannotResumeError: the journal belongs to another run, or a file cannot be written.
@@ -195,18 +148,18 @@ class Journal:
         for key, value in (self._run or run).items():
             if run.get(key) != value:
                 raise CannotResumeError(
-                    f"{self.folder} belongs to a run with other {key}: {value}, and not {run.get(key)}. "
+                    f"{self.folder} belongs to a run with other {key}: {value}, not {run.get(key)}. "
                     "Give this run a folder of its own."
                 )
         try:
             if self._run is None:
                 self._create(run, feeds())
-            self._go_on()
+            self._resume()
         except OSError as error:
-            raise CannotResumeError(f"cannot keep anything in {self.folder}: {error}") from error
+            raise CannotResumeError(f"cannot write to {self.folder}: {error}") from error
 
     def _create(self, run: dict[str, Any], feeds: list[tuple[str, int]]) -> None:
-        """Make a journal that is whole from the beginning: without its first entry, lines would count as foreign."""
+        """Create the journal atomically: without its first entry, the lines of its feeds could not be identified."""
         draft = self.path.with_suffix(".new")
         with draft.open("wb") as file:
             file.write(orjson.dumps({"run": run, "feeds": feeds}, option=orjson.OPT_APPEND_NEWLINE))
@@ -217,7 +170,7 @@ class Journal:
         self._paths = [path for path, _ in feeds]
         self._numbers = {path: number for number, path in enumerate(self._paths)}
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         with self.path.open("ab+") as file:
             end = end_of_last_line(file)
             if end < file.seek(0, os.SEEK_END):
@@ -229,7 +182,7 @@ class Journal:
         for path, feed in self._feeds.items():
             if feed.length > feed.end and not feed.moved:
                 logger.warning("feed_cut", feed=path, bytes=feed.length - feed.end)
-                cut(feed.path, feed.end)
+                truncate(feed.path, feed.end)
 
     def close(self) -> None:
         """Release the folder."""
@@ -241,7 +194,7 @@ class Journal:
     # Entries
 
     def feed(self, path: str, size: int) -> None:
-        """Note that ``size`` bytes of a local feed stay. On disk before the feed is written."""
+        """Note that ``size`` bytes of a local feed are retained. Synced to disk before the feed is written."""
         self._numbers[path] = len(self._paths)
         self._paths.append(path)
         self._write({"feed": path, "size": size})
@@ -251,7 +204,7 @@ class Journal:
     def store(
         self, key: int | str, code: str, followups: list[dict[str, Any]], ends: list[tuple[str, int]] | None = None
     ) -> None:
-        """Note that a target is stored. ``ends``: where its line ends in local feeds."""
+        """Note that a target is stored. ``ends``: the offsets after its line in local feeds."""
         entry = _done(key, code, followups)
         if ends:
             entry["sizes"] = [[self._numbers[path], end] for path, end in ends]
@@ -262,7 +215,7 @@ class Journal:
         self._write({**_done(key, code, followups), "in": uris})
 
     def complete(self, uri: str, size: int | None) -> None:
-        """Note that a file is complete; ``size``: that of a local one."""
+        """Note that a file is complete. ``size``: the size of a local file."""
         self._write({"closed": uri} if size is None else {"closed": uri, "size": size})
 
     def _write(self, entry: dict[str, Any]) -> None:
@@ -272,13 +225,13 @@ class Journal:
         line = orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
         self._torn = True
         while line:
-            line = line[self._file.write(line) :]  # a disk that gets full takes a part, and refuses the rest
+            line = line[self._file.write(line) :]  # a nearly full disk accepts a part, then fails
         self._torn = False
 
-    # What earlier starts noted
+    # Entries of earlier starts
 
     def _entries(self) -> Iterator[tuple[int, _Run | _Feed | _Done | _Closed | _Ended]]:
-        """The entries with the numbers of their lines. A last line without its newline was never an entry."""
+        """Yield the entries with their line numbers. A last line without its newline is ignored."""
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
@@ -295,14 +248,14 @@ class Journal:
         for feed in self._feeds.values():
             if feed.lines is None and feed.length > feed.end:
                 raise CannotResumeError(
-                    f"{feed.path} holds more than the targets that are finished, and is not a feed of this run: "
-                    "name it as a feed, or give this run a folder of its own"
+                    f"{feed.path} contains lines after the last stored target, and is not a feed of this run: "
+                    "add it as a feed, or give this run a folder of its own"
                 )
             if feed.void:
                 logger.warning("feed_lines_missing", feed=str(feed.path), hint="their targets are scraped again")
 
     def _scan(self, is_lines: IsLines) -> set[str]:
-        """Read which feeds there are, and return the files elsewhere that may or may not be complete."""
+        """Read the feeds, and return the URIs of remote files whose completion is unknown."""
         uris: set[str] = set()
         for number, entry in self._entries():
             match entry:
@@ -325,18 +278,18 @@ class Journal:
     def _declare(self, number: int, path: str, size: int, is_lines: IsLines) -> None:
         self._paths.append(path)
         if path not in self._feeds:
-            self._feeds[path] = _FeedFile(path, self._files, lines=is_lines(path))
+            self._feeds[path] = JournalFeed(path, self._files, lines=is_lines(path))
         self._feeds[path].starts.append((number, size))
 
     def _replay_start(self, number: int, path: str, size: int) -> None:
-        self._incomplete.pop(path, None)  # a later start has cut what there was of it
+        self._incomplete.pop(path, None)  # a later start has truncated the incomplete file
         feed = self._feeds[path]
-        if feed.holds(number, size):
+        if feed.contains(number, size):
             feed.end = size
         elif number == feed.starts[0][0]:
-            raise CannotResumeError(f"{path} had {size} bytes before the run, and they are not there any more")
+            raise CannotResumeError(f"{path} had {size} bytes before the run, and is shorter now or was changed")
         else:
-            self._drop(number, [(feed, size)])
+            feed.invalidate(number, size)
 
     def _replay(self, number: int, entry: object) -> None:
         if isinstance(entry, _Feed):
@@ -347,37 +300,34 @@ class Journal:
         elif isinstance(entry, _Closed):
             self._replay_closed(number, entry)
         elif isinstance(entry, _Done):
-            ends = [(self._feeds[self._paths[feed]], end) for feed, end in entry.sizes]
-            if not all(feed.holds(number, end) for feed, end in ends):
-                self._drop(number, ends)
-                return
+            self._replay_done(number, entry)
+
+    def _replay_done(self, number: int, entry: _Done) -> None:
+        ends = [(self._feeds[self._paths[feed]], end) for feed, end in entry.sizes]
+        if not all(feed.contains(number, end) for feed, end in ends):
             for feed, end in ends:
-                feed.end = end
-            waiting = [uri for uri in entry.uris if uri not in self.arrived]
-            for uri in waiting:
-                self._incomplete.setdefault(uri, []).append(entry)
-            entry.uris = waiting
-            if not waiting:
-                self._take(entry)
+                feed.invalidate(number, end)
+            return
+        for feed, end in ends:
+            feed.end = end
+        entry.uris = [uri for uri in entry.uris if uri not in self.arrived]
+        for uri in entry.uris:
+            self._incomplete.setdefault(uri, []).append(entry)
+        if not entry.uris:
+            self._take(entry)
 
     def _replay_closed(self, number: int, entry: _Closed) -> None:
         feed = self._feeds.get(entry.closed)
         if feed is not None:
             size = feed.length if entry.size is None else entry.size
-            if not feed.holds(number, size):
-                self._drop(number, [(feed, size)])
+            if not feed.contains(number, size):
+                feed.invalidate(number, size)
                 return
             feed.end = size
         for each in self._incomplete.pop(entry.closed, ()):
             each.uris.remove(entry.closed)
             if not each.uris:
                 self._take(each)
-
-    @staticmethod
-    def _drop(number: int, ends: list[tuple[_FeedFile, int]]) -> None:
-        """An entry does not count: nor does any later one of the same feeds, unless a start has cut them since."""
-        for feed, end in ends:
-            feed.void |= not any(size < end for line, size in feed.starts if line > number)
 
     def _take(self, entry: _Done) -> None:
         key = entry.done
@@ -401,7 +351,7 @@ def _done(key: int | str, code: str, followups: list[dict[str, Any]]) -> dict[st
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the names in a folder, and its own name, to the disk."""
+    """Sync a folder and its parent, so that their file names are on disk."""
     for each in (folder, folder.absolute().parent):
         number = os.open(each, os.O_RDONLY)
         try:
@@ -411,9 +361,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _exists(uri: str) -> bool:
-    """Whether a file that was being stored has arrived: storages show none before it is complete."""
+    """Whether an upload was completed: storages show a file only when it is complete."""
     try:
         filesystem, path = fsspec.url_to_fs(uri)
         return bool(filesystem.exists(path))
     except (ImportError, ValueError, OSError) as error:
-        raise CannotResumeError(f"cannot see whether {uri} was stored: {error}") from error
+        raise CannotResumeError(f"cannot check whether {uri} was stored: {error}") from error

@@ -1,4 +1,4 @@
-"""The sources that targets come from: the spider's arguments, the endpoint's queue. Files are in ``files.py``."""
+"""Target sources: the spider's arguments, the endpoint's queue. Targets files are in ``files.py``."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 
 
 class TargetsUnavailableError(Exception):
-    """Raised when a source cannot give its targets, or no more of them: the message says why. It ends the run."""
+    """Raised when a source cannot provide its targets, or not all of them. It ends the run with the message."""
 
 
 class TargetSource:
-    """Where targets come from."""
+    """The base class of target sources."""
 
     keeps_followups: ClassVar[bool] = False
-    """Whether what a target led to comes back through the source, which learns of it with the target's outcome."""
+    """Whether the source stores the follow-ups of an outcome and returns them later."""
 
     async def open(self) -> None:
-        """Makes ready, before the first target is asked for.
+        """Prepare the source, before the first target is taken.
 
         Raises:
-            TargetsUnavailableError: there is nothing to read from.
+            TargetsUnavailableError: the source cannot be read.
         """
 
     def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
-        """Targets in order. Nothing is read ahead of what is asked for, or little."""
+        """Yield targets in order. Sources read ahead little or nothing."""
         raise NotImplementedError
 
-    def holds(self, target: Target | InvalidTarget) -> bool:
-        """Whether a target is certainly still this run's, so that its outcome may be reported."""
+    def owns(self, target: Target | InvalidTarget) -> bool:
+        """Whether this run certainly still owns a target, so that its outcome may be reported."""
         return True
 
     async def confirm(self, target: Target | InvalidTarget) -> bool:
-        """Find out whether a target is still this run's, where ``holds`` is not certain."""
+        """Check whether this run still owns a target. Called if ``owns`` is not certain."""
         return True
 
     def completed(self, outcome: Outcome) -> None:
@@ -45,18 +45,18 @@ class TargetSource:
 
     @property
     def expected(self) -> int | None:
-        """How many targets there will have been, as far as it can be told."""
+        """The total number of targets, or None if it is not known."""
         return None
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this source from others: a resumed run must be of the same one."""
+        """The identity of the source. A resumed run must have the same one."""
         return {}
 
 
 @dataclass
 class ArgumentSource(TargetSource):
-    """A source of one: the spider's own arguments."""
+    """A source of a single target: the spider's own arguments."""
 
     parser: TargetParser
     params: Mapping[str, Any]
@@ -75,39 +75,39 @@ class ArgumentSource(TargetSource):
 
 @dataclass
 class QueueSource(TargetSource):
-    """The endpoint's source: it never ends by itself, and outlives the crawlers that it feeds."""
+    """The endpoint's source. It ends only when closed, and outlives the crawlers that iterate over it."""
 
     on_outcome: Callable[[Outcome], None]
     _waiting: OrderedDict[str, Target] = field(default_factory=OrderedDict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     renewing: bool = False
-    """Whether the present iteration has been asked to end."""
+    """Whether the current iteration ends at the next target."""
     iterated: bool = False
-    """Whether a spider takes from it."""
+    """Whether a spider iterates over it."""
     _closed: bool = False
 
     def __len__(self) -> int:
-        """How many targets wait for a spider to take them."""
+        """Return the number of waiting targets."""
         return len(self._waiting)
 
     def put(self, target: Target) -> None:
-        """Adds a target at the end of the line."""
+        """Add a target at the end of the queue."""
         if self._closed:
             raise RuntimeError("put() after close()")
         self._waiting[target.id] = target
         self._changed.set()
 
     def discard(self, target_id: str) -> bool:
-        """Takes a target out of the line again: whoever asked for it is gone. False where a spider already has it."""
+        """Remove a waiting target, because its client disconnected. Return False if a spider has already taken it."""
         return self._waiting.pop(target_id, None) is not None
 
     def renew(self) -> None:
-        """Ends the present iteration, and so its crawler once its targets are settled. The line waits for the next."""
+        """End the current iteration, and with it its crawler after its targets complete. The queue is kept."""
         self.renewing = True
         self._changed.set()
 
     def close(self) -> None:
-        """Ends for good when all that waits has been taken."""
+        """End the source after all waiting targets have been taken."""
         self._closed = True
         self._changed.set()
 
@@ -127,5 +127,5 @@ class QueueSource(TargetSource):
             self.iterated = False
 
     def completed(self, outcome: Outcome) -> None:
-        """Hands the outcome to whoever put the target."""
+        """Pass the outcome to ``on_outcome``."""
         self.on_outcome(outcome)

@@ -1,7 +1,7 @@
 """Scrapers, their targets, and the outcomes of targets.
 
-A *target* is one params object, the scraper that it is for, and an id. Exactly one *outcome* answers it: a record or an
-error. Where targets come from is the matter of ``sources.py``; which are in progress, of ``tracker.py``.
+A *target* is a params object, its scraper, and an id. It has exactly one *outcome*: a record or an error.
+``sources.py`` provides targets; ``tracker.py`` tracks those in progress.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entries:
-    """Where a record has the entries of its listing, newest first: the list's dotted path, and the key of their id."""
+    """The entries of a listing in its record, newest first: the list's dotted path, and the key of their id."""
 
     path: str
     key: str
@@ -32,7 +32,7 @@ class Entries:
 
 @dataclass(frozen=True)
 class Scraper:
-    """A named endpoint: what it takes, what it gives, and an example that the sandbox answers."""
+    """A named endpoint: its params, its data model, and an example that works in the sandbox."""
 
     name: str
     platform: str
@@ -42,44 +42,44 @@ class Scraper:
     example: dict[str, Any]
     aliases: tuple[str, ...] = ()
     pages: tuple[type[PlatformPage], ...] = ()
-    """The page classes that read this scraper's responses, in the order in which they are asked for."""
+    """The page classes that read this scraper's responses, in request order."""
     entries: Entries | None = None
-    """What ``since=last`` goes by; None where the listing has no newest entry."""
+    """The entries that ``since=last`` compares; None if the listing is not sorted by time."""
 
     @property
     def class_name(self) -> str:
-        """The name in the spelling of classes: ``RetailCategoryV4`` for ``retail-category-v4``."""
+        """The name in CamelCase: ``RetailCategoryV4`` for ``retail-category-v4``."""
         return "".join(word.capitalize() for word in self.name.split("-"))
 
     @cached_property
     def item_class(self) -> type[Record]:
-        """The class of this scraper's items, so that rules by item class can tell scrapers apart."""
+        """The class of this scraper's items, so that rules by item class can distinguish scrapers."""
         doc = f"An item of {self.name}."
         return type(f"{self.class_name}Item", (Record,), {"__doc__": doc, "__module__": "crawler.items"})
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One thing to scrape. Exactly one outcome answers it."""
+    """One thing to scrape. It has exactly one outcome."""
 
     id: str
     scraper: Scraper
     params: BaseModel
     parent: str | None = None
-    """The id of the target whose outcome led to this one (a further page, a slice of a listing)."""
+    """The id of the target that this one follows (as its next page, or a slice of its listing)."""
     depth: int = 0
-    """How many pages it is away from the target that was asked for."""
+    """Number of follow-ups between this target and the requested one."""
     deadline: float | None = None
-    """Moment of the event loop's clock after which nobody waits for the outcome."""
+    """Time of the event loop's clock at which the target times out."""
     line: int | None = None
     """Line number in the targets file, from 1."""
     row: int | None = None
-    """Place among all that its source gives, from 0: what a resumed run knows it by."""
+    """Position in its source, from 0. A resumed run identifies the target by it."""
     batch: bool = False
-    """Whether it is one of many of a list, so that its feed line must carry its id and params."""
+    """Whether it belongs to a list, so that its feed line must contain its id and params."""
 
     def followup(self, **changes: Any) -> Target:
-        """A target that follows from this one: the same scraper, other params."""
+        """Return a follow-up target: the same scraper, other params."""
         return Target(
             id=new_id(),
             scraper=self.scraper,
@@ -90,7 +90,7 @@ class Target:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """What identifies the target in a feed line."""
+        """Return the fields that identify the target in a feed line."""
         return {
             "id": self.id,
             "scraper": self.scraper.name,
@@ -98,12 +98,12 @@ class Target:
         }
 
     def dump(self) -> dict[str, Any]:
-        """The target as JSON, for journals and queues. ``TargetParser.load`` reads it."""
+        """Return the target as JSON data for journals and queues. ``TargetParser.load`` reads it."""
         return {**self.as_dict(), "parent": self.parent, "hop": self.depth, "line": self.line, "batch": self.batch}
 
 
 class SavedTarget(BaseModel):
-    """A target as ``Target.dump`` writes it: a wire format, so the keys keep their names."""
+    """A target as written by ``Target.dump``. A wire format: the keys keep their names."""
 
     model_config = ConfigDict(strict=True)
 
@@ -117,17 +117,17 @@ class SavedTarget(BaseModel):
 
 
 class Record(dict[str, Any]):
-    """A target's data as a Scrapy item: a mapping that any pipeline can read and change and any exporter can write.
+    """A target's data as a Scrapy item: a mapping that any pipeline can change and any exporter can write.
 
     The attributes are for this project's own pipelines. A copy of the mapping (``dict(record)``, ``record.copy()``)
-    does not have them; ``tracker.record_in_progress`` gives them back.
+    does not have them; ``tracker.record_in_progress`` restores them.
     """
 
     def __init__(self, data: Mapping[str, Any], target: Target, fetched_at: datetime, *, is_line: bool = False) -> None:
         super().__init__(data)
         self.target = target
         self.fetched_at = fetched_at
-        """When the scraper had read the target (UTC)."""
+        """When the scraper finished reading the target (UTC)."""
         self.is_line = is_line
         """Whether the mapping is the target's line in a batch feed, with the data under the key ``data``."""
 
@@ -138,33 +138,33 @@ class Record(dict[str, Any]):
         return data
 
     def as_line(self) -> Record:
-        """The line of one of many targets: ``id``, ``scraper``, ``params``, ``fetched_at`` (ISO 8601) and ``data``."""
+        """Return the line of a batch feed: ``id``, ``scraper``, ``params``, ``fetched_at`` (ISO 8601) and ``data``."""
         line = {**self.target.as_dict(), "fetched_at": self.fetched_at.isoformat(), "data": dict(self)}
         return type(self)(line, self.target, self.fetched_at, is_line=True)
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidTarget:
-    """A target that is none: a malformed line, an unknown scraper, params that do not fit. Its outcome is its error."""
+    """An invalid target: a malformed line, an unknown scraper, or invalid params. Its outcome is its error."""
 
     id: str
     error: ScrapeError
     scraper: str | None = None
     raw: Any = None
-    """The params, or the raw line where it could not be read."""
+    """The params, or the raw line if it could not be parsed."""
     line: int | None = None
     row: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """What identifies the target in a feed line."""
+        """Return the fields that identify the target in a feed line."""
         return {"id": self.id, "scraper": self.scraper, "params": self.raw}
 
 
 class FailedSource(NamedTuple):
-    """An optional source of a record that failed: the record is complete without it, but poorer."""
+    """An optional source that failed: the record is valid, but lacks the data of this source."""
 
     source: str
-    """The source's name, as its page class has it."""
+    """The source's name, from its page class."""
     code: str
     reason: str
 
@@ -179,13 +179,13 @@ class Outcome:
     error: ScrapeError | None
     duration_ms: int
     followups: tuple[Target, ...] = ()
-    """The targets that it led to: the next page, the slices of a listing."""
+    """The follow-up targets: the next page, the slices of a listing."""
     warnings: tuple[FailedSource, ...] = ()
     """The optional sources that failed."""
 
     @property
     def data(self) -> dict[str, Any] | None:
-        """The data in the shape of the scraper's data model, None where the target failed."""
+        """The data in the shape of the scraper's data model, None if the target failed."""
         return None if self.record is None else self.record.data
 
     @property
@@ -195,18 +195,18 @@ class Outcome:
 
 
 def new_id() -> str:
-    """An id for a target that came without one."""
+    """Return an id for a target without one."""
     return uuid.uuid4().hex
 
 
 def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
-    """Params as the scraper's strict model. ``text`` converts strings (``-a`` arguments, CSV cells) to its types.
+    """Validate params with the scraper's strict model. ``text`` converts strings (``-a`` arguments, CSV cells).
 
     Raises:
-        InvalidRequest: with one detail for each field that does not fit.
+        InvalidRequest: with one detail for each invalid field.
     """
     nulls: list[Detail] = [
-        {"loc": [key], "msg": "null is no value here; leave the key out", "type": "null"}
+        {"loc": [key], "msg": "null is not a valid value; omit the key", "type": "null"}
         for key, value in params.items()
         if value is None
     ]
@@ -227,18 +227,18 @@ def _invalid(scraper: Scraper, details: list[Detail]) -> InvalidRequest:
 
 @dataclass(frozen=True)
 class TargetParser:
-    """Turns raw params into a target of one spider's scrapers, or says why it cannot be one."""
+    """Parses raw params to a target of one spider's scrapers, or to an ``InvalidTarget`` with the error."""
 
     scrapers: tuple[Scraper, ...]
     default: str | None = None
-    """The scraper of targets that name none (``-a scraper=``)."""
+    """The scraper of targets that do not name one (``-a scraper=``)."""
 
     def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
-        """The scraper by name or alias, else the only one whose required keys fit the params.
+        """Return the scraper by name or alias. Without a name, return the only scraper that accepts the params.
 
         Raises:
             ScraperNotFound: no scraper of this spider has the name.
-            InvalidRequest: no name was given and the params fit none, or several.
+            InvalidRequest: no name was given, and not exactly one scraper accepts the params.
         """
         name = name or self.default
         if name:
@@ -246,7 +246,7 @@ class TargetParser:
                 if name == scraper.name or name in scraper.aliases:
                     return scraper
             known = ", ".join(s.name for s in self.scrapers)
-            raise ScraperNotFound(f"No scraper is named {name!r} here; this spider has {known}.")
+            raise ScraperNotFound(f"Unknown scraper {name!r}: this spider has {known}.")
         if len(self.scrapers) == 1:
             return self.scrapers[0]
         keys = set(params)
@@ -255,7 +255,7 @@ class TargetParser:
         if len(needed) != 1:
             forms = "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
             raise InvalidRequest(
-                f"The params fit no single scraper. Name it with 'scraper', or give the params of one of: {forms}."
+                f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."
             )
         return needed[0]
 
@@ -268,13 +268,13 @@ class TargetParser:
         row: int | None = None,
         batch: bool = False,
     ) -> Target | InvalidTarget:
-        """A target from flat params with an optional ``scraper`` and ``id``."""
+        """Parse flat params with an optional ``scraper`` and ``id``."""
         params = {k: v for k, v in raw.items() if k not in {"scraper", "id"}}
         target_id = str(raw.get("id") or new_id())
         name = raw.get("scraper")
         try:
             if name is not None and not isinstance(name, str):
-                raise InvalidRequest("'scraper' must be text: the name of a scraper.")
+                raise InvalidRequest("'scraper' must be a string: the name of a scraper.")
             scraper = self.scraper(name, params)
             model = check_params(scraper, params, text=text)
         except ScrapeError as error:
@@ -283,7 +283,7 @@ class TargetParser:
         return Target(target_id, scraper, model, line=line, row=row, batch=batch)
 
     def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | InvalidTarget:
-        """A target from a journal or a queue. It may not fit: another version may have written it."""
+        """Load a target of a journal or a queue. It may be invalid: another version may have written it."""
         try:
             scraper = self.scraper(saved.scraper, saved.params)
             params = check_params(scraper, saved.params)
@@ -293,5 +293,5 @@ class TargetParser:
 
 
 def _required(scraper: Scraper) -> set[str]:
-    """The keys that a scraper cannot do without. A model whose rule is "one of" names them in ``one_of``."""
+    """Return the required keys of a scraper."""
     return {name for name, info in scraper.params.model_fields.items() if info.is_required()}

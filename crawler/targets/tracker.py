@@ -1,7 +1,7 @@
-"""The tracker: one target in, exactly one outcome out.
+"""The target tracker: exactly one outcome for each target.
 
-The first of {item, typed error, dropped item, exception, callback ended with nothing, deadline passed, crawler gone}
-is the target's outcome; whatever comes later for it is ignored. No other component decides how a target ended.
+The first of {item, typed error, dropped item, exception, callback without result, deadline, crawler closed} is the
+target's outcome. Later events of the target are ignored. No other component decides how a target ends.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from itemadapter import ItemAdapter
 from scrapy import signals
-from scrapy.exceptions import (
-    NotConfigured,
-)
+from scrapy.exceptions import NotConfigured
 
 from crawler.errors import (
     InvalidRequest,
@@ -47,8 +45,8 @@ target_completed = object()
 
 
 @dataclass(slots=True)
-class _Open:
-    """A target that is out: when it was released, the timer of its deadline, and when it was read."""
+class _InFlight:
+    """A target in flight: when it was released, the timer of its deadline, and when it was read."""
 
     target: Target
     since: float
@@ -58,20 +56,20 @@ class _Open:
     warnings: list[FailedSource] = field(default_factory=list)
 
 
-_in_progress: ContextVar[_Open] = ContextVar("in_progress")
-"""The target whose callback or pipelines are running: Scrapy runs each of them in a task of the target's own."""
+_current: ContextVar[_InFlight] = ContextVar("in_progress")
+"""The target whose callback or pipelines are running. Scrapy runs them in a separate task for each target."""
 
 
 def record_in_progress(item: Any) -> Record:
-    """Return an item as the record of the target in progress, whatever class another pipeline has made of it.
+    """Return an item of any class as the record of the target in progress.
 
     Raises:
         ServiceError: the object is not an item.
     """
-    return item if isinstance(item, Record) else _as_record(item, _in_progress.get(), is_line=False)
+    return item if isinstance(item, Record) else _as_record(item, _current.get(), is_line=False)
 
 
-def _as_record(item: Any, entry: _Open, *, is_line: bool) -> Record:
+def _as_record(item: Any, entry: _InFlight, *, is_line: bool) -> Record:
     if not ItemAdapter.is_item(item):
         kind = type(item).__name__
         raise ServiceError(f"An item pipeline returned {kind}, which is not an item.", reason="not_an_item")
@@ -80,31 +78,31 @@ def _as_record(item: Any, entry: _Open, *, is_line: bool) -> Record:
 
 
 class TargetTracker:
-    """The one component that knows which targets are out and how each one ended.
+    """Tracks the targets in flight and decides how each one ends.
 
-    A spider middleware, because a callback's end is seen only there; the rest it hears by signals.
-    ``TARGETS_IN_FLIGHT`` bounds how many targets are out at once: ``start()`` alone has no back-pressure.
+    A spider middleware, because only middlewares observe the end of a callback. All other events are signals.
+    ``TARGETS_IN_FLIGHT`` limits the targets in flight: ``start()`` alone has no back-pressure.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self.limit = crawler.settings.getint("TARGETS_IN_FLIGHT")
         if self.limit < 1:
-            raise NotConfigured("TARGETS_IN_FLIGHT must be at least 1")
+            raise NotConfigured(f"TARGETS_IN_FLIGHT must be at least 1, not {self.limit}")
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
-        self._out: dict[str, _Open] = {}
+        self._in_flight: dict[str, _InFlight] = {}
         self._followups: deque[Target] = deque()
         self._unconfirmed: set[asyncio.Task[None]] = set()
-        """Outcomes whose source is being asked whether the target is still this run's."""
+        """Outcomes that wait for the source to confirm that this run still owns the target."""
         self.pushed = 0
-        """How many targets other targets led to."""
+        """Number of follow-up targets."""
         self._changed = asyncio.Event()
         self._source: TargetSource | None = None
-        self._broken: TargetsUnavailableError | None = None
-        self.unfinished_stays = False
-        """Whether what is out when the crawl ends has no outcome: the run is resumed later, and it has one then."""
-        self._left = 0
-        """How many targets closing has ended, of a run that is resumed later."""
+        self._source_error: TargetsUnavailableError | None = None
+        self.leave_unfinished = False
+        """Whether targets in flight get no outcome when the crawl ends, because another run will finish them."""
+        self._interrupted = 0
+        """Number of targets interrupted by closing that another run will finish."""
         self._closing = False
 
     @classmethod
@@ -120,23 +118,23 @@ class TargetTracker:
         connect(tracker.spider_closed, signals.spider_closed)
         return tracker
 
-    # The window: targets go out
+    # Releasing targets
 
     async def release(self, source: TargetSource) -> AsyncIterator[Target]:
-        """Yields the source's targets, never more than the window holds, until all that it led to is settled.
+        """Yield the source's targets and their follow-ups, with at most ``TARGETS_IN_FLIGHT`` at a time.
 
-        A crawler that closes takes no further ones.
+        Ends when all of them are completed, or when the crawler starts to close.
 
         Raises:
-            TargetsUnavailableError: the source broke off; said when all that it gave is settled.
+            TargetsUnavailableError: the source failed. Raised after its earlier targets are completed.
         """
         self._source = source
         await source.open()
         incoming = self._incoming(source)
         exhausted = False
         while not self._closing:
-            busy = self._out or self._unconfirmed
-            if len(self._out) >= self.limit or (exhausted and busy and not self._followups):
+            busy = self._in_flight or self._unconfirmed
+            if len(self._in_flight) >= self.limit or (exhausted and busy and not self._followups):
                 await self._change()
                 continue
             if self._followups:
@@ -148,26 +146,26 @@ class TargetTracker:
             if candidate is None:
                 exhausted = True
                 continue
-            for target in self._admit(candidate):
+            for target in self._accept(candidate):
                 yield target
-        if self._broken:
-            raise self._broken
+        if self._source_error:
+            raise self._source_error
 
     async def _incoming(self, source: TargetSource) -> AsyncIterator[Target | InvalidTarget]:
         try:
             async for candidate in source:
                 yield candidate
         except TargetsUnavailableError as error:
-            self._broken = error
+            self._source_error = error
 
     def push(self, target: Target) -> None:
-        """Add a follow-up target (the next page, a slice); it goes out before the source's next one.
+        """Add a follow-up target (the next page, a slice). It is released before the source's next target.
 
-        It waits for its parent's outcome: a journal must not have a follow-up whose parent would be scraped again,
-        and lead to it a second time.
+        It waits for its parent's outcome: if a journal contained a follow-up without its parent, a resumed run would
+        scrape the parent again and add the follow-up twice.
         """
         self.pushed += 1
-        parent = self._out.get(target.parent or "")
+        parent = self._in_flight.get(target.parent or "")
         if parent:
             parent.followups.append(target)
         else:
@@ -182,13 +180,13 @@ class TargetTracker:
         self._changed.clear()
         await self._changed.wait()
 
-    def _admit(self, candidate: Target | InvalidTarget) -> list[Target]:
+    def _accept(self, candidate: Target | InvalidTarget) -> list[Target]:
         now = time.monotonic()
         if isinstance(candidate, InvalidTarget):
             self._report(Outcome(candidate, None, candidate.error, 0))
             return []
-        if candidate.id in self._out:
-            error = InvalidRequest(f"Another target with the id {candidate.id!r} is still out: ids must differ.")
+        if candidate.id in self._in_flight:
+            error = InvalidRequest(f"Duplicate target id {candidate.id!r}: a target with this id is still in progress.")
             self._report(Outcome(candidate, None, error, 0))
             return []
         loop = asyncio.get_running_loop()
@@ -196,10 +194,10 @@ class TargetTracker:
         if deadline is None and self.timeout:
             deadline = loop.time() + self.timeout
         timer = loop.call_at(deadline, self._expire, candidate) if deadline else None
-        self._out[candidate.id] = _Open(candidate, now, timer)
+        self._in_flight[candidate.id] = _InFlight(candidate, now, timer)
         return [candidate]
 
-    # The outcomes: exactly one for each
+    # Outcomes
 
     def complete(
         self,
@@ -207,15 +205,15 @@ class TargetTracker:
         record: Record | None = None,
         error: ScrapeError | None = None,
     ) -> None:
-        """Records how a target ended, if it is not known yet."""
-        entry = self._out.get(target.id)
+        """Record how a target ended. Ignored if the target already has an outcome."""
+        entry = self._in_flight.get(target.id)
         if entry is None or entry.target is not target:
             return
-        del self._out[target.id]
+        del self._in_flight[target.id]
         if entry.timer:
             entry.timer.cancel()
-        if self.unfinished_stays and isinstance(error, ShuttingDown):
-            self._left += 1
+        if self.leave_unfinished and isinstance(error, ShuttingDown):
+            self._interrupted += 1
             return
         duration = round((time.monotonic() - entry.since) * 1000)
         self._report(Outcome(target, record, error, duration, tuple(entry.followups), tuple(entry.warnings)))
@@ -223,22 +221,22 @@ class TargetTracker:
 
     def enter(self, target: Target) -> None:
         """Bind the target to the task that runs its callback or errback and, after it, its pipelines."""
-        entry = self._out.get(target.id)
+        entry = self._in_flight.get(target.id)
         if entry is not None:
-            _in_progress.set(entry)
+            _current.set(entry)
 
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
         """Add a failed optional source to the target's outcome."""
-        entry = self._out.get(target.id)
+        entry = self._in_flight.get(target.id)
         if entry is not None:
             entry.warnings.append(FailedSource(source, error.code, error.reason))
 
     def hand_over(self, record: Record) -> bool:
-        """Note that a record goes to the pipelines: from now on its deadline does not end its target.
+        """Note that a record is passed to the pipelines. Its target no longer times out.
 
-        False where the target has its outcome already: the deadline has passed, and no feed may show the record.
+        Return False if the target already has an outcome (its deadline has passed): no feed may contain the record.
         """
-        entry = self._out.get(record.target.id)
+        entry = self._in_flight.get(record.target.id)
         if entry is None:
             return False
         if entry.timer:
@@ -248,7 +246,7 @@ class TargetTracker:
 
     def _report(self, outcome: Outcome) -> None:
         assert self._source is not None
-        if self._source.holds(outcome.target):
+        if self._source.owns(outcome.target):
             self._announce(outcome)
             return
         task = asyncio.create_task(self._report_if_leased(outcome))
@@ -280,7 +278,7 @@ class TargetTracker:
     # Spider middleware
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Completes a target of whose item nothing is left after the other spider middlewares."""
+        """Complete a target whose item was dropped by another spider middleware."""
         items = 0
         async for item in result:
             items += 1
@@ -293,7 +291,7 @@ class TargetTracker:
     # Signals
 
     def item_scraped(self, item: object, response: Response) -> None:
-        """The pipelines returned an item: the target's data, whatever its class."""
+        """The pipelines returned an item of any class: the target's data."""
         entry = self._entry(response)
         if entry is None:
             return
@@ -316,7 +314,7 @@ class TargetTracker:
         self._complete_with_response(response, error=as_scrape_error(failure.value))
 
     def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
-        """A callback raised what is no typed error."""
+        """A callback raised an exception that is not a typed error."""
         if response is not None:
             self._complete_with_response(response, error=as_scrape_error(failure.value))
 
@@ -327,28 +325,28 @@ class TargetTracker:
             self.complete(target, error=ServiceError("The request could not be scheduled."))
 
     def crawler_closing(self) -> None:
-        """The crawler begins to close: ``release()`` ends."""
+        """The crawler starts to close: ``release()`` ends."""
         self._closing = True
         self._changed.set()
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
-        """The crawler ends: whatever is still out has no other chance of an outcome."""
+        """The crawler has closed: complete all targets that are still in flight."""
         for task in self._unconfirmed:
             task.cancel()
-        if self.unfinished_stays:
-            out = len(self._out) + self._left
-            if out or self._followups:
-                logger.info("targets_unfinished", out=out, waiting=len(self._followups))
+        if self.leave_unfinished:
+            in_flight = len(self._in_flight) + self._interrupted
+            if in_flight or self._followups:
+                logger.info("targets_unfinished", in_flight=in_flight, waiting=len(self._followups))
             return
-        for entry in list(self._out.values()):
+        for entry in list(self._in_flight.values()):
             self.complete(entry.target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
         while self._followups:
-            left = self._followups.popleft()
-            self._report(Outcome(left, None, ShuttingDown(f"The crawl ended ({reason}) before its turn came."), 0))
+            error = ShuttingDown(f"The crawl ended ({reason}) before the target was started.")
+            self._report(Outcome(self._followups.popleft(), None, error, 0))
 
-    def _entry(self, response: Response | Failure | None) -> _Open | None:
+    def _entry(self, response: Response | Failure | None) -> _InFlight | None:
         target = target_of(response)
-        return None if target is None else self._out.get(target.id)
+        return None if target is None else self._in_flight.get(target.id)
 
     def _complete_with_response(self, response: Response | Failure, error: ScrapeError) -> None:
         target = target_of(response)
@@ -357,6 +355,6 @@ class TargetTracker:
 
 
 def target_of(response: Response | Failure | None) -> Target | None:
-    """The target whose request a response, or a failed download, belongs to; None for another spider's."""
+    """Return the target of a response or a failed download, or None for another spider's request."""
     request: Request | None = getattr(response, "request", None)  # Scrapy sets it on failures, too
     return request.meta.get("target") if request else None

@@ -46,7 +46,7 @@ class Wider(Outer):
 
 
 @pytest.mark.parametrize(
-    ("annotation", "shape"),
+    ("annotation", "column_type"),
     [
         (str, "text"),
         (int | None, "integer"),
@@ -67,11 +67,11 @@ class Wider(Outer):
         (bytes, "json"),
     ],
 )
-def test_shapes(annotation: Any, shape: ColumnType) -> None:
-    assert column_type_of(annotation) == shape
+def test_annotations_have_column_types(annotation: Any, column_type: ColumnType) -> None:
+    assert column_type_of(annotation) == column_type
 
 
-def test_models_of_one_table_are_joined() -> None:
+def test_models_of_one_table_are_merged() -> None:
     inner = Struct({"count": "integer"})
     expected: dict[str, ColumnType] = {"__kind": "text", "inner": inner, "rows": ListOf(inner), "also": "number"}
     assert column_type_of_models([Outer, Wider]) == Struct(expected)
@@ -81,7 +81,7 @@ def test_models_of_one_table_are_joined() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shape", "fitted"),
+    ("value", "column_type", "coerced"),
     [
         (None, ListOf("text"), None),
         (2**63 - 1, "integer", 2**63 - 1),
@@ -91,8 +91,8 @@ def test_models_of_one_table_are_joined() -> None:
         ([{"count": 2**70}], ListOf(Struct({"count": "integer"})), [{"count": None}]),
     ],
 )
-def test_values_fit(value: Any, shape: ColumnType, fitted: Any) -> None:
-    assert coerce(value, shape) == fitted
+def test_values_are_coerced(value: Any, column_type: ColumnType, coerced: Any) -> None:
+    assert coerce(value, column_type) == coerced
 
 
 def test_rows_are_found_through_lists_and_objects() -> None:
@@ -103,12 +103,12 @@ def test_rows_are_found_through_lists_and_objects() -> None:
         edges: list[Edge]
 
     data = {"edges": [{"node": {"count": 1}}, {"node": None}, {}, {"node": {"count": 2}}]}
-    place = rows_named(column_type_of_models([Page]), "node")
-    assert place.rows(data) == [{"count": 1}, {"count": 2}]
-    assert place.rows({}) == []
+    record_path = rows_named(column_type_of_models([Page]), "node")
+    assert record_path.rows(data) == [{"count": 1}, {"count": 2}]
+    assert record_path.rows({}) == []
 
 
-def test_an_exploded_list_is_known_by_entity_key_or_path() -> None:
+def test_a_list_is_found_by_entity_key_or_path() -> None:
     class Post(Model):
         entity = Entity("posts", key=("id",))
         id: str
@@ -127,12 +127,12 @@ def test_an_exploded_list_is_known_by_entity_key_or_path() -> None:
 
 
 @pytest.mark.parametrize("scraper", sorted({s.name for s in scrapers().values()}))
-def test_every_scraper_has_a_shape(scraper: str) -> None:
+def test_every_scraper_has_column_types(scraper: str) -> None:
     assert list(record_paths(column_type_of_models([scrapers()[scraper].data])))
 
 
 @pytest.mark.parametrize("platform", sorted(spiders()))
-def test_the_entities_of_a_platform_name_fields_that_there_are(platform: str) -> None:
+def test_the_entities_of_a_platform_name_existing_fields(platform: str) -> None:
     tables = tables_of(spiders()[platform].scrapers)
     assert tables, platform
     assert all(name.startswith(f"{platform}_") for name in tables)

@@ -1,4 +1,4 @@
-"""What a crawl writes, in each format: real crawls, read back by those who would load it."""
+"""The outputs of real crawls in each format, read back with the usual tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scrapy.extensions.feedexport import ItemFilter
 
 from crawler.outputs.columns import column_type_of_models, rows_named
 from crawler.outputs.exporters import exploded_rows
-from crawler.outputs.feed_files import mend
+from crawler.outputs.feed_files import repair_last_line
 from crawler.outputs.parquet import ParquetExporter, arrow_schema
 from crawler.registry import scrapers, spiders
 from crawler.targets.target import Record, Target
@@ -38,7 +38,7 @@ def shop() -> Iterator[Shop]:
 
 @pytest.fixture(scope="module")
 def pages(shop: Shop) -> list[dict[str, Any]]:
-    """The truth of the pages that are crawled here."""
+    """The expected records of the crawled pages."""
     return [shop.site.expected_record({"cat_id": "976759", "page": page}) for page in range(1, 6)]
 
 
@@ -79,7 +79,7 @@ def test_parquet_is_the_data_with_the_documented_columns(
     assert table.schema == arrow_schema(column_type_of_models([s.data for s in spiders()["retail"].scrapers]), None)
     rows = table.to_pylist()
     assert [row["heading"] for row in rows] == [page["heading"] for page in pages]
-    assert [_absent_dropped(row["products"]) for row in rows] == [_absent_dropped(page["products"]) for page in pages]
+    assert [_without_nulls(row["products"]) for row in rows] == [_without_nulls(page["products"]) for page in pages]
     assert all(row["fetched_at"].tzinfo for row in rows)
     assert json.loads(rows[0]["params"]) == {"cat_id": "976759", "page": 1, "sort": "best_match"}
     query = f"select sum(len(products)), max(p.price.current_price) from '{path}', unnest(products) as t(p)"  # noqa: S608
@@ -87,7 +87,7 @@ def test_parquet_is_the_data_with_the_documented_columns(
     assert dearest == max(p["price"]["current_price"] or 0 for page in pages for p in page["products"])
 
 
-def test_parquet_of_one_row_a_product(shop: Shop, pages: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_parquet_with_one_row_per_product(shop: Shop, pages: list[dict[str, Any]], tmp_path: Path) -> None:
     path = tmp_path / "products.parquet"
     run = shop.crawl(*FIVE, "-a", "explode=products", "-O", str(path))
     assert run.returncode == 0, run.stderr
@@ -102,14 +102,14 @@ def test_parquet_of_one_row_a_product(shop: Shop, pages: list[dict[str, Any]], t
 
 
 def documented_columns() -> dict[str, str]:
-    """The columns of the exploded products, as docs/outputs.md lists them."""
+    """Return the columns of exploded products from docs/outputs.md."""
     text = (ROOT / "docs/outputs.md").read_text().split("<!-- columns: products -->")[1]
     rows = [line.split("|")[1:3] for line in text.split("\n\n")[1].splitlines()[2:]]
     return {name.strip(" `"): kind.strip(" `") for name, kind in rows}
 
 
-def _absent_dropped(products: list[dict[str, Any]]) -> list[Any]:
-    """Columns are always there: a key that the contract calls optional is null where it is absent."""
+def _without_nulls(products: list[dict[str, Any]]) -> list[Any]:
+    """Remove nulls: the column of an optional key is null if the key is absent."""
     return [
         {**{k: v for k, v in p.items() if v is not None}, "price": {k: v for k, v in p["price"].items() if v}}
         for p in products
@@ -117,27 +117,27 @@ def _absent_dropped(products: list[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("output", "settings", "said"),
+    ("output", "settings", "message"),
     [
-        (["-o", "there.parquet"], {}, "nothing can be added to a Parquet file"),
+        (["-o", "existing.parquet"], {}, "nothing can be added to a Parquet file"),
         (["-O", "/proc/nowhere/out.jsonl"], {}, "a feed cannot be written"),
-        (["-O", "/dev/full:jsonl"], {}, "No space left"),
-        (["-O", "/dev/full:parquet"], {}, "No space left"),
-        (["-O", "out.jsonl"], {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, "The feeds cannot be written as they are set"),
+        (["-O", "/dev/full:jsonl"], {}, "No space repaired"),
+        (["-O", "/dev/full:parquet"], {}, "No space repaired"),
+        (["-O", "out.jsonl"], {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, "The feeds cannot be written as configured"),
         (["-a", "explode=rows", "-O", "out.jsonl"], {}, "explode=rows: the data has no such list"),
     ],
     ids=["append", "no folder", "full", "full parquet", "batches of one name", "no list"],
 )
-def test_a_feed_that_cannot_be_written_is_a_broken_run(
-    shop: Shop, tmp_path: Path, output: list[str], settings: dict[str, Any], said: str
+def test_a_feed_that_cannot_be_written_ends_the_run(
+    shop: Shop, tmp_path: Path, output: list[str], settings: dict[str, Any], message: str
 ) -> None:
-    there = tmp_path / "there.parquet"
-    pq.write_table(pa.table({"kept": [1]}), there)
-    named = [str(tmp_path / part) if part in {"there.parquet", "out.jsonl"} else part for part in output]
+    existing = tmp_path / "existing.parquet"
+    pq.write_table(pa.table({"kept": [1]}), existing)
+    named = [str(tmp_path / part) if part in {"existing.parquet", "out.jsonl"} else part for part in output]
     run = shop.crawl(*FIVE, *named, **settings)
     assert run.returncode == 1, run.stderr
-    assert said in run.stderr
-    assert pq.read_table(there).to_pylist() == [{"kept": 1}]
+    assert message in run.stderr
+    assert pq.read_table(existing).to_pylist() == [{"kept": 1}]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_feed_that_cannot_be_written_is_a_broken_run(
     ],
     ids=str,
 )
-def test_us_2_a_mistake_leaves_the_last_output_alone(
+def test_us_2_a_refused_run_does_not_change_the_last_output(
     shop: Shop, tmp_path: Path, arguments: list[str], code: int
 ) -> None:
     keep = tmp_path / "keep.jsonl"
@@ -162,30 +162,30 @@ def test_us_2_a_mistake_leaves_the_last_output_alone(
     run = shop.crawl(*given, "-O", str(keep), SEEN_FILE=tmp_path / "seen.sqlite", FAILURES_FEED=tmp_path / "failed")
     assert run.returncode == code, run.stderr
     assert keep.read_text() == "x\n"
-    assert (tmp_path / "failed").exists() == (code == 4), "a target that is not valid is a failure as before"
+    assert (tmp_path / "failed").exists() == (code == 4), "an invalid target is still a failure"
 
 
 @pytest.mark.parametrize(
-    ("tail", "left"),
+    ("tail", "repaired"),
     [(b'{"a": 2}', b'{"a": 1}\n{"a": 2}\n'), (b'{"a": 2, "b', b'{"a": 1}\n'), (b"\0" * 9, b'{"a": 1}\n')],
     ids=["whole", "torn", "zeros"],
 )
-def test_rb_16_what_is_appended_begins_with_a_line_of_its_own(
-    shop: Shop, pages: list[dict[str, Any]], tmp_path: Path, tail: bytes, left: bytes
+def test_rb_16_appended_lines_start_on_a_new_line(
+    shop: Shop, pages: list[dict[str, Any]], tmp_path: Path, tail: bytes, repaired: bytes
 ) -> None:
     out = tmp_path / "out.jsonl"
     out.write_bytes(b'{"a": 1}\n' + tail)
     run = shop.crawl("-a", "cat_id=976759", "-o", str(out))
     assert run.returncode == 0, run.stderr
-    assert out.read_bytes().startswith(left)
-    assert lines(out) == [json.loads(line) for line in left.splitlines()] + pages[:1]
-    assert ("torn_line_truncated" in run.stderr) == (not left.startswith(b'{"a": 1}\n' + tail))
+    assert out.read_bytes().startswith(repaired)
+    assert lines(out) == [json.loads(line) for line in repaired.splitlines()] + pages[:1]
+    assert ("torn_line_truncated" in run.stderr) == (not repaired.startswith(b'{"a": 1}\n' + tail))
 
 
-def test_a_text_that_is_no_record_is_not_cut(tmp_path: Path) -> None:
+def test_text_that_is_not_a_record_is_not_truncated(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.write_text("mine, without a line break")
-    mend(notes)
+    repair_last_line(notes)
     assert notes.read_text() == "mine, without a line break\n"
 
 
@@ -209,24 +209,24 @@ def test_failures_reach_the_feeds_that_name_them(shop: Shop, tmp_path: Path) -> 
 
 
 class Everything(ItemFilter):
-    """A filter as a user may have written it before there were failures."""
+    """A user's filter that accepts all items."""
 
     def accepts(self, item: Any) -> bool:
         return True
 
 
-def test_a_run_without_data_gives_an_empty_table(shop: Shop, tmp_path: Path) -> None:
+def test_a_run_without_data_writes_an_empty_table(shop: Shop, tmp_path: Path) -> None:
     run = shop.crawl("-a", "cat_id=1_2_3", "-O", f"{tmp_path}/out.parquet")
     assert run.returncode == 4
     assert pq.read_table(tmp_path / "out.parquet").num_rows == 0
 
 
-def test_row_groups_hold_what_memory_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.outputs.parquet.CONVERTED_AT_ONCE", 10)
+def test_row_groups_are_limited_in_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.outputs.parquet.ROWS_PER_BATCH", 10)
     monkeypatch.setattr("crawler.outputs.parquet.ROW_GROUP_BYTES", 1)
     params = CATEGORY.params.model_validate({"cat_id": "1"})
     with (tmp_path / "out.parquet").open("wb") as file:
-        exporter = ParquetExporter(file, fields=column_type_of_models([CATEGORY.data]), place=PRODUCTS)
+        exporter = ParquetExporter(file, fields=column_type_of_models([CATEGORY.data]), row_path=PRODUCTS)
         for number in range(7):
             data = {"products": [{"item_id": f"{number}-{n}"} for n in range(4)]}
             record = Record(data, Target(str(number), CATEGORY, params), datetime.now(UTC))
@@ -238,11 +238,11 @@ def test_row_groups_hold_what_memory_may(tmp_path: Path, monkeypatch: pytest.Mon
     assert read.read().column("item_id").to_pylist() == [f"{n}-{m}" for n in range(7) for m in range(4)]
 
 
-def test_an_object_store_gets_each_batch(shop: Shop, pages: list[dict[str, Any]]) -> None:
+def test_each_batch_is_uploaded_to_an_object_store(shop: Shop, pages: list[dict[str, Any]]) -> None:
     stored: dict[str, bytes] = {}
 
     class Bucket(BaseHTTPRequestHandler):
-        """As much of S3 as storing an object takes."""
+        """The part of S3 that stores an object."""
 
         def do_PUT(self) -> None:  # http.server's name
             if "chunked" in self.headers.get("Content-Encoding", ""):
@@ -261,7 +261,7 @@ def test_an_object_store_gets_each_batch(shop: Shop, pages: list[dict[str, Any]]
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -279,7 +279,7 @@ def test_an_object_store_gets_each_batch(shop: Shop, pages: list[dict[str, Any]]
     assert found == {"/bucket/retail/001.jsonl.gz": pages[:3], "/bucket/retail/002.jsonl.gz": pages[3:]}
 
 
-def test_a_store_that_refuses_is_a_broken_run(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_upload_fails_the_run(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     run = shop.crawl(
         *("-a", "cat_id=976759", "-O", "s3://bucket/out.jsonl"),

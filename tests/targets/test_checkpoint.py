@@ -1,4 +1,4 @@
-"""Runs that are killed and started again: no target is lost, and none is shown twice."""
+"""Runs that are killed and resumed: no target is lost, and none is written twice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.targets.journal import CannotResumeError, Journal
 from tests.crawls import ROOT, command, lines, sandbox
 
-WORLD = Site(light=True)
+SITE = Site(light=True)
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +32,13 @@ def settings() -> Iterator[dict[str, Any]]:
 
 
 def write_targets(file: Path, count: int) -> tuple[Counter[str], Counter[str]]:
-    """Targets with data, with failures, with two pages, and lines that are none: what they lead to, data and failures.
+    """Write a targets file and return its expected data and failures, by ``line_name``.
 
-    Told apart by id; a further page by its params.
+    It has targets with data, with failures and with two pages, and malformed lines.
     """
     data: Counter[str] = Counter()
     failures: Counter[str] = Counter()
-    faulty = [cat for cat, fault in WORLD.faults.items() if FAULTS[fault].code == "TARGET_NOT_FOUND"]
+    faulty = [cat for cat, fault in SITE.faults.items() if FAULTS[fault].code == "TARGET_NOT_FOUND"]
     with file.open("w") as out:
         for number in range(count):
             if number % 10 == 3:
@@ -48,26 +48,27 @@ def write_targets(file: Path, count: int) -> tuple[Counter[str], Counter[str]]:
                 out.write("{broken\n")
                 failures[f"targets.jsonl:{number + 1}"] += 1
             else:
-                listing = {"cat_id": WORLD.big_category} if number % 25 == 4 else {"query": "mustard"}
+                listing = {"cat_id": SITE.big_category} if number % 25 == 4 else {"query": "mustard"}
                 params = {**listing, "max_price": 1000.0 + number}
                 out.write(json.dumps({"id": f"t{number}", **params}) + "\n")
                 data[f"t{number}"] += 1
                 scraper = "retail-category-v4" if "cat_id" in listing else "retail-search-v4"
-                data[f"page 2 of {1000 + number}"] += WORLD.expected_record({"scraper": scraper, **params})["has_more"]
+                data[f"page 2 of {1000 + number}"] += SITE.expected_record({"scraper": scraper, **params})["has_more"]
     return +data, failures
 
 
-def named(line: dict[str, Any]) -> str:
+def line_name(line: dict[str, Any]) -> str:
+    """Return the id of a line, or a name from its params for a second page, whose id is random."""
     params = line["params"]
     return f"page 2 of {params['max_price']:.0f}" if params.get("page") == 2 else str(line["id"])
 
 
-def run_and_kill(start: list[str], ledger: Path, notes: int, moments: random.Random) -> bool:
-    """Starts a crawl and kills it when the ledger has that many notes more. False where it ended before."""
-    before = ledger.read_bytes().count(b"\n") if ledger.exists() else 0
+def run_and_kill(start: list[str], journal_file: Path, new_entries: int, moments: random.Random) -> bool:
+    """Start a crawl, and kill it after so many new journal entries. Return False if it ended before."""
+    before = journal_file.read_bytes().count(b"\n") if journal_file.exists() else 0
     with subprocess.Popen(start, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
-            if ledger.exists() and ledger.read_bytes().count(b"\n") >= before + notes:
+            if journal_file.exists() and journal_file.read_bytes().count(b"\n") >= before + new_entries:
                 time.sleep(moments.uniform(0, 0.05))
                 process.send_signal(signal.SIGKILL)
                 return process.wait() < 0
@@ -76,7 +77,7 @@ def run_and_kill(start: list[str], ledger: Path, notes: int, moments: random.Ran
 
 
 @pytest.mark.parametrize(("count", "kills"), [(200, 3), pytest.param(3_000, 20, marks=pytest.mark.soak)])
-def test_killed_runs_lose_nothing_and_show_nothing_twice(
+def test_killed_runs_lose_no_target_and_write_none_twice(
     tmp_path: Path, settings: dict[str, Any], count: int, kills: int
 ) -> None:
     data, failures = write_targets(tmp_path / "targets.jsonl", count)
@@ -88,21 +89,21 @@ def test_killed_runs_lose_nothing_and_show_nothing_twice(
         *("-O", str(out)),
     )
     moments = random.Random(count)  # noqa: S311  # no secret
-    ledger = tmp_path / "state/ledger.jsonl"
+    journal_file = tmp_path / "state/ledger.jsonl"
     most = (data.total() + failures.total()) // (kills + 2)
-    killed = [run_and_kill(start, ledger, moments.randrange(1, most), moments) for _ in range(kills)]
-    assert all(killed), "the run was over before it was killed"
+    killed = [run_and_kill(start, journal_file, moments.randrange(1, most), moments) for _ in range(kills)]
+    assert all(killed), "the run ended before it was killed"
     last = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert last.returncode == 4, last.stderr
-    assert Counter(named(line) for line in lines(out)) == data
+    assert Counter(line_name(line) for line in lines(out)) == data
     assert Counter(line["id"] for line in lines(failed)) == failures
     for line in lines(out)[:: max(1, count // 100)]:
-        assert line["data"] == WORLD.expected_record({"scraper": line["scraper"], **line["params"]})
+        assert line["data"] == SITE.expected_record({"scraper": line["scraper"], **line["params"]})
     assert f"total={data.total() + failures.total()}" in last.stderr, "the closing line counts all starts"
 
 
-def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """Ctrl-C: what was out has no outcome yet, not even a failure; gzip counts when it is closed."""
+def test_a_stopped_run_continues(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """Ctrl-C: targets in flight get no outcome, not even a failure. A gzip feed is stored when it is closed."""
     data, _ = write_targets(tmp_path / "targets.jsonl", 3)
     start = command(
         "retail",
@@ -123,19 +124,19 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, settings: dict[str, 
     last = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert last.returncode == 0, last.stderr
     with gzip.open(tmp_path / "out.jsonl.gz", "rt") as file:
-        assert Counter(named(json.loads(line)) for line in file) == data
+        assert Counter(line_name(json.loads(line)) for line in file) == data
     assert lines(tmp_path / "failed.jsonl") == []
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "message"),
     [
         ({"shard": "1/2"}, "belongs to a run with other shard"),
         ({"targets": "other.jsonl"}, "belongs to a run with other targets"),
     ],
 )
 def test_a_folder_belongs_to_one_run(
-    tmp_path: Path, settings: dict[str, Any], change: dict[str, str], sentence: str
+    tmp_path: Path, settings: dict[str, Any], change: dict[str, str], message: str
 ) -> None:
     write_targets(tmp_path / "targets.jsonl", 3)
     write_targets(tmp_path / "other.jsonl", 2)
@@ -146,28 +147,28 @@ def test_a_folder_belongs_to_one_run(
         command("retail", arguments | other, settings), check=False, cwd=ROOT, capture_output=True, text=True
     )
     assert run.returncode == 1
-    assert sentence in run.stderr
+    assert message in run.stderr
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "message"),
     [
-        (["-o", "-:jsonl"], "what was printed cannot be taken back"),
+        (["-o", "-:jsonl"], "standard output cannot be truncated"),
         (["-o", "s3://bucket/out.jsonl"], "put %(time)s into its name"),
         (["-o", "{}/a.parquet", "-o", "{}/b.jsonl"], "one feed of another kind"),
     ],
 )
-def test_what_cannot_be_resumed_is_said_at_once(
-    tmp_path: Path, settings: dict[str, Any], options: list[str], sentence: str
+def test_feeds_that_cannot_be_resumed_are_refused_at_start(
+    tmp_path: Path, settings: dict[str, Any], options: list[str], message: str
 ) -> None:
     start = command("retail", {"query": "mustard", "resume": tmp_path / "state"}, settings)
     start += [option.replace("{}", str(tmp_path)) for option in options]
     run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1
-    assert sentence in run.stderr
+    assert message in run.stderr
 
 
-def test_a_second_start_beside_the_first_leaves_its_feed_alone(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_a_concurrent_start_does_not_change_the_feed(tmp_path: Path, settings: dict[str, Any]) -> None:
     journal = opened(tmp_path / "state")
     out = tmp_path / "out.jsonl"
     out.write_text("{}\n")
@@ -180,7 +181,7 @@ def test_a_second_start_beside_the_first_leaves_its_feed_alone(tmp_path: Path, s
 
 
 def limited(start: list[str], size: int) -> subprocess.CompletedProcess[str]:
-    """Runs a crawl on a disk that takes no more than so many bytes of a file."""
+    """Run a crawl with a limit on the size of its files."""
     limit = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
     wrapped = [sys.executable, "-c", f"{limit}; os.execv(sys.executable, sys.argv[1:])", *start]
     return subprocess.run(wrapped, check=False, cwd=ROOT, capture_output=True, text=True, timeout=300)
@@ -206,12 +207,12 @@ def test_rb_1_a_full_disk_loses_no_target_and_breaks_no_line(
         assert "event=targets_not_stored" in full.stderr
     last = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert last.returncode == 4, last.stderr[-3_000:]
-    assert Counter(named(line) for line in lines(out)) == data
+    assert Counter(line_name(line) for line in lines(out)) == data
     assert Counter(line["id"] for line in lines(failed)) == failures
 
 
 def test_rb_2_a_journal_that_cannot_be_written_ends_the_run(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """A limit for the journal alone: the feed of the first start is nowhere."""
+    """The limit applies only to the journal: the feed of the first start is /dev/null."""
     data, _ = write_targets(tmp_path / "targets.jsonl", 60)
     own = {**settings, "FAILURES_FEED": ""}
     arguments = {"targets": tmp_path / "targets.jsonl", "resume": tmp_path / "state", "max_pages": 2}
@@ -227,12 +228,12 @@ def test_rb_2_a_journal_that_cannot_be_written_ends_the_run(tmp_path: Path, sett
         command("retail", arguments, own, "-O", str(out)), check=False, cwd=ROOT, capture_output=True, text=True
     )
     assert last.returncode == 4, last.stderr[-3_000:]
-    assert Counter(named(line) for line in lines(out)) == data
+    assert Counter(line_name(line) for line in lines(out)) == data
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]) -> tuple[Path, list[str]]:
-    """A folder with a finished run, and its command."""
+    """Return a folder with a finished run, and its command."""
     folder = tmp_path_factory.mktemp("finished")
     write_targets(folder / "targets.jsonl", 3)
     start = command(
@@ -251,7 +252,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "no code": lambda journal: journal + b'{"done":0}\n',
     "cut": lambda journal: journal[: len(journal) // 2],
 }
-MORE_DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+SOAK_DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "line of zeros": lambda journal: journal + b"\0" * 4_096 + b"\n",
     "no such feed": lambda journal: journal + b'{"done":0,"code":"OK","sizes":[[99,1]]}\n',
     "a list": lambda journal: journal + b"[1]\n",
@@ -261,9 +262,9 @@ MORE_DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [*DAMAGES, *(pytest.param(each, marks=pytest.mark.soak) for each in MORE_DAMAGES)])
-def test_rb_3_a_damaged_journal_is_said_or_does_no_harm(finished: tuple[Path, list[str]], kind: str) -> None:
-    damage = (DAMAGES | MORE_DAMAGES)[kind]
+@pytest.mark.parametrize("kind", [*DAMAGES, *(pytest.param(each, marks=pytest.mark.soak) for each in SOAK_DAMAGES)])
+def test_rb_3_a_damaged_journal_is_refused_or_harmless(finished: tuple[Path, list[str]], kind: str) -> None:
+    damage = (DAMAGES | SOAK_DAMAGES)[kind]
     folder, start = finished
     out, journal = folder / "out.jsonl", folder / "state/ledger.jsonl"
     before, entries = out.read_bytes(), journal.read_bytes()
@@ -283,7 +284,9 @@ def test_rb_3_a_damaged_journal_is_said_or_does_no_harm(finished: tuple[Path, li
 
 
 @pytest.mark.parametrize("size", [0, 3])
-def test_rb_15_a_file_that_is_not_a_feed_of_this_run_is_not_cut(finished: tuple[Path, list[str]], size: int) -> None:
+def test_rb_15_a_file_that_is_not_a_feed_of_this_run_is_not_truncated(
+    finished: tuple[Path, list[str]], size: int
+) -> None:
     folder, start = finished
     journal, victim = folder / "state/ledger.jsonl", folder / "victim.jsonl"
     entries, out = journal.read_bytes(), (folder / "out.jsonl").read_bytes()
@@ -296,11 +299,11 @@ def test_rb_15_a_file_that_is_not_a_feed_of_this_run_is_not_cut(finished: tuple[
     assert victim.read_text() == "mine\n"
     assert (folder / "out.jsonl").read_bytes() == out
     assert run.returncode == 1
-    assert f"{victim} holds more than the targets that are finished, and is not a feed of this run" in run.stderr
+    assert f"{victim} contains lines after the last stored target, and is not a feed of this run" in run.stderr
 
 
 def is_lines(path: str) -> bool | None:
-    """The feeds of the runs below: those in files of plain lines, and gzipped ones."""
+    """The feeds of the runs below: plain JSON Lines files, and gzipped ones."""
     return {".jsonl": True, ".gz": False}.get(Path(path).suffix)
 
 
@@ -319,7 +322,7 @@ def begun(folder: Path, run: dict[str, Any] | None = None) -> Journal:
 FOLLOWUP = {"id": "x", "scraper": "retail-search-v4", "params": {}, "parent": "p", "hop": 1, "batch": True}
 
 
-def test_a_ledger_reads_its_own_notes_and_cuts_the_rest(tmp_path: Path) -> None:
+def test_a_journal_reads_its_own_entries_and_truncates_the_rest(tmp_path: Path) -> None:
     feed = tmp_path / "out.jsonl"
     first = begun(tmp_path / "state")
     first.feed(str(feed), 0)
@@ -345,14 +348,14 @@ def test_a_ledger_reads_its_own_notes_and_cuts_the_rest(tmp_path: Path) -> None:
     assert feed.read_bytes() == b"one\ntwo\n"
     with pytest.raises(CannotResumeError, match="other targets"):
         third.begin({"targets": "b"}, list)
-    assert feed.read_bytes() == b"one\ntwo\n", "another run's start changes nothing"
+    assert feed.read_bytes() == b"one\ntwo\n", "the start of another run changes nothing"
     third.begin({"targets": "a"}, list)
-    assert feed.read_bytes() == b"one\n", "no journalled target: what a run wrote whose end was in order (RB-1)"
+    assert feed.read_bytes() == b"one\n", "the second line has no journal entry (RB-1)"
     third.close()
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_what_was_held_counts_when_its_file_was_closed(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  # a case
+def test_buffered_targets_count_when_their_file_was_closed(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  # a case
     feed = tmp_path / "out.jsonl.gz"
     first = begun(tmp_path / "state")
     first.feed(str(feed), 0)
@@ -383,8 +386,8 @@ def test_a_batch_in_a_bucket_counts_when_it_has_arrived(tmp_path: Path) -> None:
     third.close()
 
 
-def test_lines_that_are_gone_are_scraped_again(tmp_path: Path) -> None:
-    """A power cut took the feed's tail, or left zero bytes of it. What is written anew at its place is told apart."""
+def test_missing_lines_are_scraped_again(tmp_path: Path) -> None:
+    """A power cut removes a feed's tail, or replaces it by zero bytes. Later lines at the same offsets are new ones."""
     feed = tmp_path / "out.jsonl"
     first = begun(tmp_path / "state")
     first.feed(str(feed), 0)
@@ -398,7 +401,7 @@ def test_lines_that_are_gone_are_scraped_again(tmp_path: Path) -> None:
     second.feed(str(feed), 6)
     with feed.open("ab") as file:
         file.write(b"[]\n[]\n")
-    second.store(3, "OK", [], ends=[(str(feed), 9)])  # and is killed before it notes the second one
+    second.store(3, "OK", [], ends=[(str(feed), 9)])  # killed before it notes the second line
     second.close()
     third = begun(tmp_path / "state")
     assert [row in third for row in range(4)] == [True, True, False, True]
@@ -406,7 +409,7 @@ def test_lines_that_are_gone_are_scraped_again(tmp_path: Path) -> None:
     third.close()
 
 
-def test_a_ledger_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+def test_a_journal_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     out, packed = tmp_path / "out.jsonl", tmp_path / "out.jsonl.gz"
     (tmp_path / "state").mkdir()
     entries = [

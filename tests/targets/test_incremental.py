@@ -1,4 +1,4 @@
-"""``-a since=last``: pages are followed only down to what the last run has seen."""
+"""``-a since=last``: pages are followed only down to entries that the last run has seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from crawler.registry import scrapers
-from crawler.targets.incremental import KEPT, SeenFile, entry_ids
+from crawler.targets.incremental import MAX_IDS_PER_LISTING, SeenFile, entry_ids
 from tests.crawls import ROOT, command, lines
 
 PAGE = 3
@@ -68,7 +68,7 @@ def site() -> Iterator[Site]:
 
 
 def pages(tmp_path: Path, site: Site, **arguments: Any) -> list[list[int]]:
-    """The posts of each page that a run fetched."""
+    """Run a crawl, and return the posts of each page that it fetched."""
     settings = {
         "SPIDER_MODULES": "tests.timeline",
         "PLATFORM_ORIGINS": json.dumps({"timeline": site.origin}),
@@ -84,19 +84,19 @@ def pages(tmp_path: Path, site: Site, **arguments: Any) -> list[list[int]]:
     return [[int(post["post_id"]) for post in page["posts"]["main"]] for page in lines(out)]
 
 
-def test_paging_stops_at_what_the_last_run_saw(tmp_path: Path, site: Site) -> None:
+def test_paging_stops_at_entries_that_the_last_run_saw(tmp_path: Path, site: Site) -> None:
     site.posts, site.pinned = list(range(10, 0, -1)), [2]
     assert pages(tmp_path, site) == [[2, 10, 9, 8], [7, 6, 5], [4, 3, 2], [1]]
     assert pages(tmp_path, site) == [[2, 10, 9, 8]], "nothing is new"
     site.posts = list(range(14, 0, -1))
     assert pages(tmp_path, site) == [[2, 14, 13, 12], [11, 10, 9]], "a pinned post that was seen stops nothing"
     site.posts = [16, 15, *range(10, 0, -1)]
-    assert pages(tmp_path, site) == [[2, 16, 15, 10]], "also where the newest of the last run are deleted"
-    assert len(pages(tmp_path, site, user="another")) == 4, "each listing has its own"
-    assert len(pages(tmp_path, site, since="last", max_pages=2, user="a third")) == 2, "max_pages holds"
+    assert pages(tmp_path, site) == [[2, 16, 15, 10]], "also if the newest posts of the last run were deleted"
+    assert len(pages(tmp_path, site, user="another")) == 4, "each listing has its own ids"
+    assert len(pages(tmp_path, site, since="last", max_pages=2, user="a third")) == 2, "max_pages applies"
 
 
-def test_a_listing_that_was_not_read_down_is_read_again(tmp_path: Path, site: Site) -> None:
+def test_an_incompletely_read_listing_is_read_again(tmp_path: Path, site: Site) -> None:
     site.posts = list(range(4, 0, -1))
     assert len(pages(tmp_path, site)) == 2
     site.posts = list(range(12, 0, -1))
@@ -106,12 +106,15 @@ def test_a_listing_that_was_not_read_down_is_read_again(tmp_path: Path, site: Si
     assert pages(tmp_path, site) == [[12, 11, 10], [9, 8, 7], [6, 5, 4]]
 
 
-def test_only_the_newest_are_kept(tmp_path: Path) -> None:
+def test_only_the_newest_ids_are_kept(tmp_path: Path) -> None:
     seen = SeenFile(tmp_path / "seen.sqlite")
-    seen.add("a", [str(number) for number in range(KEPT)])
+    seen.add("a", [str(number) for number in range(MAX_IDS_PER_LISTING)])
     seen.add("a", ["new", "newer"])
     seen.add("b", ["0"])
-    assert [seen.has("a", entry) for entry in ("new", "newer", "0", str(KEPT - 3), str(KEPT - 2))] == [
+    assert [
+        seen.has("a", entry)
+        for entry in ("new", "newer", "0", str(MAX_IDS_PER_LISTING - 3), str(MAX_IDS_PER_LISTING - 2))
+    ] == [
         *(True, True, True, True),
         False,
     ]
@@ -120,15 +123,15 @@ def test_only_the_newest_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values() if scraper.entries}))
-def test_every_scraper_that_names_its_entries_has_them(name: str) -> None:
+def test_declared_entries_exist_in_the_data(name: str) -> None:
     scraper = scrapers()[name]
-    world = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
-    ids = entry_ids(scraper.entries, world.expected_record({"scraper": name, **scraper.example}))
+    sandbox = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
+    ids = entry_ids(scraper.entries, sandbox.expected_record({"scraper": name, **scraper.example}))
     assert len(ids) > 1
     assert all(isinstance(each, str) and each for each in ids)
 
 
-def test_a_spider_without_posts_by_id_says_so(tmp_path: Path) -> None:
+def test_since_is_refused_for_a_spider_without_sorted_listings(tmp_path: Path) -> None:
     start = command("retail", {"query": "mustard", "since": "last"}, {"SEEN_FILE": tmp_path / "seen.sqlite"})
     run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1

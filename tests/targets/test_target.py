@@ -1,4 +1,4 @@
-"""Target sources: what a line, a cell or an argument becomes."""
+"""Target sources: parsing of lines, cells and arguments."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def params(target: Target | InvalidTarget) -> dict[str, Any]:
         ({"scraper": "retail-search-v4", "query": "mustard"}, "retail-search-v4"),
     ],
 )
-def test_the_scraper_is_the_one_whose_params_fit(raw: dict[str, Any], scraper: str) -> None:
+def test_the_scraper_is_found_by_its_params(raw: dict[str, Any], scraper: str) -> None:
     target = RETAIL.parse(raw)
     assert isinstance(target, Target), target
     assert target.scraper.name == scraper
@@ -64,7 +64,7 @@ def test_the_scraper_is_the_one_whose_params_fit(raw: dict[str, Any], scraper: s
         ({"scraper": 4, "cat_id": "3944"}, "INVALID_REQUEST"),
     ],
 )
-def test_what_fits_no_scraper_is_rejected(raw: dict[str, Any], code: str) -> None:
+def test_invalid_params_are_rejected(raw: dict[str, Any], code: str) -> None:
     target = RETAIL.parse(raw)
     assert isinstance(target, InvalidTarget), target
     assert target.error.code == code
@@ -128,7 +128,7 @@ ROWS = [{"id": str(number), "query": "mustard", "page": number % 5 + 1} for numb
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> None:
-    """Rows in the form that a file's name says."""
+    """Write rows in the format of a file's name."""
     if file.suffix == ".parquet":
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
         return
@@ -143,7 +143,7 @@ def write(file: Path, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.csv.gz", "t.parquet", "t.ndjson", "targets"])
-def test_every_form_gives_the_same_targets(tmp_path: Path, name: str) -> None:
+def test_every_file_format_gives_the_same_targets(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, ROWS)
     source = FileSource(RETAIL, str(tmp_path / name))
     found = collect(source)
@@ -153,7 +153,7 @@ def test_every_form_gives_the_same_targets(tmp_path: Path, name: str) -> None:
     assert source.expected == len(ROWS)
 
 
-def test_a_glob_names_many_files_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_the_files_of_a_glob_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
     for part in range(3):
         write(tmp_path / f"part-{part}.jsonl", [{"query": f"q{part}"}] * 2)
     write(tmp_path / "part-3.csv", [{"query": "q3"}])
@@ -169,13 +169,13 @@ def test_a_glob_names_many_files_in_the_order_of_their_names(tmp_path: Path) -> 
     ]
 
 
-def test_a_bucket_is_read_as_a_folder_is() -> None:
+def test_a_bucket_is_read_like_a_folder() -> None:
     lines = b"".join(orjson.dumps(row) + b"\n" for row in ROWS)
     fsspec.filesystem("memory").pipe({"/bucket/a.jsonl": lines, "/bucket/b.jsonl.gz": gzip.compress(lines)})
     assert len(collect(FileSource(RETAIL, "memory://bucket/*"))) == 2 * len(ROWS)
 
 
-def test_shards_are_equal_parts_and_together_the_whole(tmp_path: Path) -> None:
+def test_shards_are_equal_parts_of_all_targets(tmp_path: Path) -> None:
     write(tmp_path / "t.jsonl", ROWS)
     shards = [FileSource(RETAIL, str(tmp_path / "t.jsonl"), Shard.parse(f"{number}/16")) for number in range(1, 17)]
     parts = [[each.id for each in collect(shard)] for shard in shards]
@@ -185,8 +185,8 @@ def test_shards_are_equal_parts_and_together_the_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "1/0", "-1/4", "1/4/2", "a/b", "\u0661/4"])
-def test_what_is_no_shard_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="a shard is written 3/16"):
+def test_malformed_shards_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a shard: write 3/16"):
         Shard.parse(text)
 
 
@@ -206,17 +206,17 @@ def test_the_number_of_targets_is_estimated_while_reading(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "sentence"),
+    ("name", "content", "message"),
     [
-        ("t.jsonl.gz", gzip.compress(b'{"query": "mustard"}\n' * 5_000)[:-20], "cannot read the targets any further"),
-        ("t.jsonl.gz", b'{"query": "mustard"}\n', "cannot read the targets any further"),
-        ("t.parquet", b"PAR1 and no more", "cannot read the targets any further"),
+        ("t.jsonl.gz", gzip.compress(b'{"query": "mustard"}\n' * 5_000)[:-20], "cannot read the rest of"),
+        ("t.jsonl.gz", b'{"query": "mustard"}\n', "cannot read the rest of"),
+        ("t.parquet", b"PAR1 and no more", "cannot read the rest of"),
         ("other.jsonl", b"", "no such targets file"),
     ],
     ids=["cut gzip", "not gzip", "not parquet", "no such file"],
 )
-def test_a_file_that_breaks_off_ends_the_run_after_what_it_gave(
-    tmp_path: Path, name: str, content: bytes, sentence: str
+def test_a_broken_file_ends_the_run_after_its_readable_targets(
+    tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
     taken: list[str] = []
@@ -225,9 +225,9 @@ def test_a_file_that_breaks_off_ends_the_run_after_what_it_gave(
         source = FileSource(RETAIL, str(tmp_path / f"t{''.join(Path(name).suffixes)}"))
         await source.open()
         async for each in source:
-            taken.append(each.id)  # noqa: PERF401  # those before the error count
+            taken.append(each.id)  # noqa: PERF401  # targets before the error must be kept
 
-    with pytest.raises(TargetsUnavailableError, match=sentence):
+    with pytest.raises(TargetsUnavailableError, match=message):
         asyncio.run(take())
     assert bool(taken) == (len(content) > 100)
 
@@ -235,7 +235,7 @@ def test_a_file_that_breaks_off_ends_the_run_after_what_it_gave(
 @pytest.mark.parametrize(
     ("content", "problems"),
     [
-        (b"query\n" + b"x" * 200_000 + b"\nmustard\n", ["is no CSV", None]),
+        (b"query\n" + b"x" * 200_000 + b"\nmustard\n", ["is not valid CSV", None]),
         (b'query\n"never closed\nmustard\n', [None]),
         (b"query\nmus\x00tard\n", [None]),
         (b"query,query\nmustard,ketchup\n", [None]),
@@ -243,7 +243,7 @@ def test_a_file_that_breaks_off_ends_the_run_after_what_it_gave(
         (b"\n\n", []),
     ],
 )
-def test_rubbish_in_csv_is_a_failed_line(tmp_path: Path, content: bytes, problems: list[str | None]) -> None:
+def test_malformed_csv_is_a_failed_line(tmp_path: Path, content: bytes, problems: list[str | None]) -> None:
     (tmp_path / "t.csv").write_bytes(content)
     found = collect(FileSource(RETAIL, str(tmp_path / "t.csv")))
     assert len(found) == len(problems)
@@ -251,7 +251,7 @@ def test_rubbish_in_csv_is_a_failed_line(tmp_path: Path, content: bytes, problem
         assert problem is None or (isinstance(each, InvalidTarget) and problem in each.error.message)
 
 
-def test_a_line_that_never_ends_is_not_kept_in_memory(tmp_path: Path) -> None:
+def test_a_very_long_line_is_not_kept_in_memory(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(b"x" * 3_000_000 + b'\n{"query": "mustard"}\n')
     long, fine = collect(FileSource(RETAIL, str(tmp_path / "t.jsonl")))
     assert isinstance(long, InvalidTarget)
@@ -259,7 +259,7 @@ def test_a_line_that_never_ends_is_not_kept_in_memory(tmp_path: Path) -> None:
     assert params(fine) == {"query": "mustard"}
 
 
-def test_parquet_cells_are_text_and_gaps_are_left_out(tmp_path: Path) -> None:
+def test_parquet_cells_are_text_and_nulls_are_omitted(tmp_path: Path) -> None:
     table = pyarrow.table({"cat_id": [3944, 976759], "page": [2.0, None], "min_price": [1.5, None]})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
     assert [params(each) for each in collect(FileSource(RETAIL, str(tmp_path / "t.parquet")))] == [
@@ -273,7 +273,7 @@ def target(number: int) -> Target:
     return Target(str(number), scraper, scraper.params.model_validate({"query": "mustard"}))
 
 
-def test_the_queue_ends_when_closed_and_gives_what_was_put_before() -> None:
+def test_a_closed_queue_ends_after_its_waiting_targets() -> None:
     async def scenario() -> list[str]:
         source = QueueSource(on_outcome=print)
         taken: list[str] = []
@@ -288,7 +288,7 @@ def test_the_queue_ends_when_closed_and_gives_what_was_put_before() -> None:
         assert source.discard("2")
         await asyncio.sleep(0)
         source.put(target(4))
-        assert not source.discard("1"), "the spider has it"
+        assert not source.discard("1"), "the spider has taken it"
         source.close()
         with pytest.raises(RuntimeError):
             source.put(target(5))
@@ -298,7 +298,7 @@ def test_the_queue_ends_when_closed_and_gives_what_was_put_before() -> None:
     assert asyncio.run(scenario()) == ["1", "3", "4"]
 
 
-def test_a_renewed_queue_goes_on_where_it_was() -> None:
+def test_a_renewed_queue_keeps_its_targets() -> None:
     async def scenario() -> list[list[str]]:
         source = QueueSource(on_outcome=print)
         taken: list[list[str]] = []
@@ -317,8 +317,8 @@ def test_a_renewed_queue_goes_on_where_it_was() -> None:
 
 
 def test_the_queue_forwards_outcomes() -> None:
-    heard: list[Outcome] = []
-    source = QueueSource(on_outcome=heard.append)
+    outcomes: list[Outcome] = []
+    source = QueueSource(on_outcome=outcomes.append)
     outcome = Outcome(target(1), None, None, 5)
     source.completed(outcome)
-    assert heard == [outcome]
+    assert outcomes == [outcome]

@@ -1,4 +1,4 @@
-"""The tracker: whatever happens to a target, and however often, it has one outcome."""
+"""The tracker: each target has exactly one outcome, for any sequence of events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make_target(name: str, deadline: float | None = None) -> Target:
 
 @dataclass
 class Source(TargetSource):
-    """Gives the targets that it was made with, and keeps what it was told."""
+    """A source of given targets, which records their outcomes."""
 
     targets: list[Target | InvalidTarget]
     outcomes: list[Outcome] = field(default_factory=list)
@@ -79,7 +79,7 @@ async def nothing(tracker: TargetTracker, target: Target) -> None:
 
 
 async def happen(tracker: TargetTracker, target: Target, event: str) -> None:
-    """Lets one of the things happen that can happen to a target."""
+    """Send an event of a target to the tracker."""
     response = response_of(target)
     match event:
         case "item":
@@ -97,7 +97,7 @@ async def happen(tracker: TargetTracker, target: Target, event: str) -> None:
         case "nothing":
             await nothing(tracker, target)
         case "deadline":
-            tracker._expire(target)  # what the timer calls
+            tracker._expire(target)  # called by the timer
         case "scheduler":
             tracker.request_dropped(request_of(target))
 
@@ -118,43 +118,43 @@ CODES = {
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(EVENTS)), max_size=60), st.integers(1, 12))
 @settings(derandomize=True, max_examples=200, deadline=None)
-def test_one_outcome_each_and_it_is_the_first(events: list[tuple[int, str]], limit: int) -> None:
+def test_each_target_has_one_outcome_from_its_first_event(events: list[tuple[int, str]], limit: int) -> None:
     targets = [make_target(str(number)) for number in range(10)]
     source = Source(list(targets))
 
     async def scenario() -> tuple[dict[str, str], int]:
         tracker = make_tracker(limit)
-        out: set[str] = set()
-        most = 0
+        released: set[str] = set()
+        max_in_flight = 0
 
         async def consume() -> None:
-            nonlocal most
+            nonlocal max_in_flight
             async for each in tracker.release(source):
-                out.add(each.id)
-                most = max(most, len(out - {outcome.target.id for outcome in source.outcomes}))
+                released.add(each.id)
+                max_in_flight = max(max_in_flight, len(released - {outcome.target.id for outcome in source.outcomes}))
 
         task = asyncio.ensure_future(consume())
         await asyncio.sleep(0)
         expected: dict[str, str] = {}
         for number, event in events:
             target = targets[number]
-            if target.id in out:
+            if target.id in released:
                 expected.setdefault(target.id, CODES[event])
             await happen(tracker, target, event)
             await asyncio.sleep(0)
         task.cancel()
         tracker.spider_closed(Spider("x"), "shutdown")
-        for each in out:
+        for each in released:
             expected.setdefault(each, "SHUTTING_DOWN")
-        return expected, most
+        return expected, max_in_flight
 
-    expected, most = asyncio.run(scenario())
+    expected, max_in_flight = asyncio.run(scenario())
     assert {outcome.target.id: outcome.code for outcome in source.outcomes} == expected
     assert max(Counter(outcome.target.id for outcome in source.outcomes).values(), default=1) == 1
-    assert most <= limit
+    assert max_in_flight <= limit
 
 
-def test_deadline_comes_by_itself() -> None:
+def test_a_target_times_out_at_its_deadline() -> None:
     async def scenario() -> list[Outcome]:
         loop = asyncio.get_running_loop()
         source = Source([make_target("late", deadline=loop.time() + 0.01)])
@@ -166,7 +166,7 @@ def test_deadline_comes_by_itself() -> None:
     assert isinstance(outcome.error, UpstreamTimeout)
 
 
-def test_what_comes_too_late_reaches_no_feed() -> None:
+def test_a_late_record_does_not_reach_the_feeds() -> None:
     async def scenario() -> tuple[list[Any], list[Any]]:
         tracker = make_tracker()
         async for each in tracker.release(Source([make_target("1")])):
@@ -179,7 +179,7 @@ def test_what_comes_too_late_reaches_no_feed() -> None:
     assert (len(passed), len(late)) == (1, 0)
 
 
-def test_a_source_that_breaks_off_is_told_of_when_all_it_gave_is_settled() -> None:
+def test_a_source_error_is_raised_after_its_targets_complete() -> None:
     class Broken(Source):
         async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
             for each in self.targets:
@@ -198,7 +198,7 @@ def test_a_source_that_breaks_off_is_told_of_when_all_it_gave_is_settled() -> No
     assert [outcome.code for outcome in source.outcomes] == ["OK", "OK"]
 
 
-def test_further_targets_go_out_before_the_release_ends() -> None:
+def test_followups_are_released_before_the_next_target() -> None:
     async def scenario() -> list[str]:
         tracker = make_tracker()
         seen: list[str] = []
@@ -212,7 +212,7 @@ def test_further_targets_go_out_before_the_release_ends() -> None:
     assert asyncio.run(scenario()) == ["1", "1+", "1++", "2", "2+", "2++"]
 
 
-def test_targets_never_released_are_told_when_the_crawl_ends() -> None:
+def test_unreleased_targets_get_an_outcome_when_the_crawl_ends() -> None:
     tracker = make_tracker()
     source = Source([make_target("1")])
 
@@ -230,7 +230,7 @@ def test_targets_never_released_are_told_when_the_crawl_ends() -> None:
     ]
 
 
-def test_two_targets_with_one_id_are_told_apart() -> None:
+def test_a_duplicate_target_id_is_refused() -> None:
     async def scenario() -> list[Outcome]:
         tracker = make_tracker()
         source = Source([make_target("1"), make_target("1")])

@@ -1,1 +1,1 @@
-"""The SQL sink: one table for each kind of thing, the newest row of each, and the history of its prices and counts."""
+"""The SQL sink: one table for each entity with the newest rows, and one with the history of prices and counts."""

@@ -1,4 +1,4 @@
-"""Crawled records into the SQL sink: an outcome is known only when its rows are committed."""
+"""The pipeline to the SQL sink: a target gets its outcome only after its rows are committed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-PATIENCE = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Seconds between tries while the database is away. The crawl waits meanwhile, since its window is full."""
+RETRY_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Delays between retries while the database is unavailable. Meanwhile the window fills up, and the crawl waits."""
 
 
 class SqlPipeline:
-    """Writes records to ``SQL_SINK``, in batches that make themselves: what comes while one is written is the next one.
+    """Writes records to ``SQL_SINK`` in batches. Records that arrive during a write form the next batch.
 
-    A record is passed on after its rows are committed, so that a target whose outcome is ``OK`` is in the database,
-    whatever happens to the process then.
+    A record is passed on after its rows are committed. A target with the outcome ``OK`` is therefore in the database,
+    even if the process is killed.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -49,10 +49,10 @@ class SqlPipeline:
         return cls(crawler)
 
     async def open_spider(self) -> None:
-        """Connects.
+        """Connect.
 
         Raises:
-            CloseSpider: there is no such database, or no driver for it.
+            CloseSpider: the database or its driver is not available.
         """
         try:
             from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # an extra
@@ -70,12 +70,12 @@ class SqlPipeline:
             raise CloseSpider(f"SQL_SINK cannot be used: {reason}") from None
 
     async def close_spider(self) -> None:
-        """Disconnects: every record has been written by then."""
+        """Disconnect. All records have been written by now."""
         if self.sink is not None:
             await asyncio.to_thread(self.sink.close)
 
     async def process_item(self, item: Any) -> Record:
-        """Passes a record on when its rows are committed; what the database refuses is raised."""
+        """Pass a record on after its rows are committed. Errors of the database are raised."""
         if self._given_up is not None:
             raise self._given_up
         record = record_in_progress(item)
@@ -95,14 +95,14 @@ class SqlPipeline:
                 await self._commit([row for rows, _ in batch for row in rows])
             except ConnectionError as error:
                 self._give_up(error, batch)
-            except Exception as error:  # noqa: BLE001  # whatever it is, those that wait for it must be told
+            except Exception as error:  # noqa: BLE001  # the waiting records must get any error
                 await self._write_one_by_one(batch, error)
             else:
                 for _, done in batch:
                     done.set_result(None)
 
     async def _write_one_by_one(self, batch: list[tuple[list[Row], asyncio.Future[None]]], error: Exception) -> None:
-        """After a batch was refused: one record that the database does not take must not take others with it."""
+        """Write a rejected batch record by record, so that one invalid record does not fail the others."""
         if len(batch) == 1:
             batch[0][1].set_exception(error)
             return
@@ -110,15 +110,15 @@ class SqlPipeline:
         for rows, done in batch:
             try:
                 await self._commit(rows)
-            except Exception as refused:  # noqa: BLE001  # likewise
-                done.set_exception(refused)
+            except Exception as rejection:  # noqa: BLE001  # likewise
+                done.set_exception(rejection)
             else:
                 done.set_result(None)
 
     async def _commit(self, rows: list[Row]) -> None:
-        """Writes rows, in a thread; waits while the database is away, for about a minute."""
+        """Write rows in a thread. Retry for about a minute while the database is unavailable."""
         assert self.sink is not None
-        for wait in (*PATIENCE, None):
+        for wait in (*RETRY_DELAYS_SECONDS, None):
             try:
                 self._count(await asyncio.to_thread(self.sink.write, rows))
             except ConnectionError as error:
@@ -130,7 +130,7 @@ class SqlPipeline:
                 return
 
     def _give_up(self, error: ConnectionError, batch: list[tuple[list[Row], asyncio.Future[None]]]) -> None:
-        """Ends the run: what would be downloaded now could not be kept."""
+        """End the run: further downloads could not be stored."""
         self._given_up = error
         assert self.crawler.engine is not None
         end = self.crawler.engine.close_spider_async(reason=f"SQL_SINK cannot be written: {error}")

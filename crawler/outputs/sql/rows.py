@@ -1,4 +1,4 @@
-"""Records as rows: which tables a scraper's data goes to, their columns, and what a row of each is."""
+"""Tables and rows of the SQL sink: which tables a scraper's data is written to, their columns and their rows."""
 
 from __future__ import annotations
 
@@ -27,140 +27,140 @@ from crawler.platforms.model import Entity
 from crawler.targets.target import Record, Scraper
 
 TARGET_KEY = ("target_scraper", "target_params")
-"""The key of things that have none of their own: who was asked, and for what."""
-WHOLE = Entity("records")
-"""What the data of a scraper is whose models name no entity."""
+"""The key of entities without a natural key: the scraper and the params of their target."""
+WHOLE_RECORD = Entity("records")
+"""The entity of a scraper whose models declare no entity."""
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table as all databases have it: columns by name, those of the key first."""
+    """A table, independent of the database: columns by name, key columns first."""
 
     name: str
     key: tuple[str, ...]
     columns: Mapping[str, Scalar]
     history: tuple[str, ...]
-    """Columns whose former values are kept."""
+    """Columns whose former values are written to the history table."""
     entity: Entity
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The newest state of one thing."""
+    """The newest state of one entity."""
 
     table: TableSpec
     values: dict[str, Any]
     digest: str
-    """Of the values: rows with the same one are not written again."""
+    """A digest of the values. Rows with an unchanged digest are not rewritten."""
     fetched_at: datetime
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells it from the others of its table."""
+        """The values of the key columns."""
         return tuple(self.values[name] for name in self.table.key)
 
 
 def tables_of(scrapers: tuple[Scraper, ...]) -> dict[str, TableSpec]:
-    """The tables of a platform's scrapers by name: one for each entity of their data.
+    """Return the tables of a platform's scrapers by name, one for each entity of their data.
 
     Raises:
-        ValueError: an entity that names a field which its model does not have, or two fields that are one column.
+        ValueError: an entity names a field that its model does not have, or two fields have the same column.
     """
     tables: dict[str, TableSpec] = {}
     for scraper in scrapers:
-        for place in entity_paths(scraper.data):
-            table = _table(scraper.platform, place)
+        for record_path in entity_paths(scraper.data):
+            table = _table(scraper.platform, record_path)
             known = tables.get(table.name)
             if known is None:
                 tables[table.name] = table
             elif known.entity != table.entity:
-                raise ValueError(f"two data models give {table.name} in different ways")
+                raise ValueError(f"two data models declare the table {table.name} differently")
             else:
-                both = {**known.columns, **table.columns}
+                columns = {**known.columns, **table.columns}
                 for name in known.columns.keys() & table.columns.keys():
-                    both[name] = _column(merged(known.columns[name], table.columns[name]))
-                tables[table.name] = TableSpec(table.name, table.key, both, table.history, table.entity)
+                    columns[name] = _column(merged(known.columns[name], table.columns[name]))
+                tables[table.name] = TableSpec(table.name, table.key, columns, table.history, table.entity)
     return tables
 
 
 @cache
 def entity_paths(model: type[BaseModel]) -> tuple[RecordPath, ...]:
-    """Where a data model holds entities; the data as a whole where none is named."""
+    """Return the paths of a data model's entities, or the path of the whole data if it declares none."""
     fields = column_type_of_models([model])
-    found = tuple(place for place in record_paths(fields) if place.fields.entity)
-    return found or (RecordPath((), Struct(fields.of, WHOLE), many=False),)
+    found = tuple(record_path for record_path in record_paths(fields) if record_path.fields.entity)
+    return found or (RecordPath((), Struct(fields.of, WHOLE_RECORD), many=False),)
 
 
 def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:
-    """The rows that a record gives. Things without a key (it is empty) are left out."""
+    """Yield the rows of a record. Entities whose key is empty are omitted."""
     scraper = record.target.scraper
-    for place in entity_paths(scraper.data):
-        entity = place.fields.entity
+    for record_path in entity_paths(scraper.data):
+        entity = record_path.fields.entity
         assert entity is not None
         table = tables[f"{scraper.platform}_{entity.name}"]
-        for found in place.rows(record.data):
+        for found in record_path.rows(record.data):
             values = dict.fromkeys(table.columns)
-            values.update(_flat(found, place.fields))
+            values.update(_flat(found, record_path.fields))
             if not entity.key:
                 values[TARGET_KEY[0]] = scraper.name
-                asked = _storable(record.target.as_dict()["params"])
-                values[TARGET_KEY[1]] = orjson.dumps(asked, option=orjson.OPT_SORT_KEYS).decode()
+                params = _storable(record.target.as_dict()["params"])
+                values[TARGET_KEY[1]] = orjson.dumps(params, option=orjson.OPT_SORT_KEYS).decode()
             if all(values[name] not in {None, ""} for name in table.key):
                 digest = blake2b(orjson.dumps(values, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
                 yield Row(table, values, digest, record.fetched_at)
 
 
-def _table(platform: str, place: RecordPath) -> TableSpec:
-    entity = place.fields.entity
+def _table(platform: str, record_path: RecordPath) -> TableSpec:
+    entity = record_path.fields.entity
     assert entity is not None
     columns: dict[str, Scalar] = {}
-    for path, kind in _leaves(place.fields):
+    for path, kind in _leaves(record_path.fields):
         name = _name(path)
         if name in columns:
-            raise ValueError(f"{platform}_{entity.name}: two fields are the column {name}")
+            raise ValueError(f"{platform}_{entity.name}: two fields have the column {name}")
         columns[name] = kind
     named = [_named(name) for name in (*entity.key, *entity.history)]
     unknown = [name for name in named if name not in columns]
     if unknown:
-        raise ValueError(f"{platform}_{entity.name}: the data has no {', '.join(unknown)}")
+        raise ValueError(f"{platform}_{entity.name}: the data model has no column {', '.join(unknown)}")
     key = tuple(_named(name) for name in entity.key) or TARGET_KEY
     columns = {**dict.fromkeys(key, "text"), **columns}
     return TableSpec(f"{platform}_{entity.name}", key, columns, tuple(map(_named, entity.history)), entity)
 
 
 def _leaves(fields: Struct) -> Iterator[tuple[tuple[str, ...], Scalar]]:
-    """The columns of an object: objects within it are opened, lists are JSON, entities have their own table."""
+    """Yield the columns of an object: nested objects are flattened, lists are JSON, entities have their own table."""
     placement = fields.entity.placement if fields.entity else ()
-    for name, shape in fields.of.items():
-        if name in placement or _is_entity(shape):
+    for name, column_type in fields.of.items():
+        if name in placement or _is_entity(column_type):
             continue
-        if isinstance(shape, Struct):
-            yield from (((name, *path), kind) for path, kind in _leaves(shape))
+        if isinstance(column_type, Struct):
+            yield from (((name, *path), kind) for path, kind in _leaves(column_type))
         else:
-            yield (name,), _column(shape)
+            yield (name,), _column(column_type)
 
 
 def _flat(value: dict[str, Any], fields: Struct, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     placement = fields.entity.placement if fields.entity else ()
-    for name, shape in fields.of.items():
-        if name in placement or _is_entity(shape):
+    for name, column_type in fields.of.items():
+        if name in placement or _is_entity(column_type):
             continue
-        if isinstance(shape, Struct):
-            yield from _flat(value.get(name) or {}, shape, (*path, name))
+        if isinstance(column_type, Struct):
+            yield from _flat(value.get(name) or {}, column_type, (*path, name))
         else:
             found = value.get(name)
-            kind = _column(shape)
+            kind = _column(column_type)
             yield _name((*path, name)), _storable(found if kind == "json" else coerce(found, kind))
 
 
-def _is_entity(shape: ColumnType) -> bool:
-    while isinstance(shape, ListOf):
-        shape = shape.of
-    return isinstance(shape, Struct) and shape.entity is not None
+def _is_entity(column_type: ColumnType) -> bool:
+    while isinstance(column_type, ListOf):
+        column_type = column_type.of
+    return isinstance(column_type, Struct) and column_type.entity is not None
 
 
-def _column(shape: ColumnType) -> Scalar:
-    return "json" if isinstance(shape, Struct | ListOf) else shape
+def _column(column_type: ColumnType) -> Scalar:
+    return "json" if isinstance(column_type, Struct | ListOf) else column_type
 
 
 def _name(path: tuple[str, ...]) -> str:
@@ -168,12 +168,12 @@ def _name(path: tuple[str, ...]) -> str:
 
 
 def _named(field: str) -> str:
-    """The column of a field that an entity names."""
+    """Return the column of a field that an entity declares."""
     return _name(tuple(field.split(".")))
 
 
 def _storable(value: Any) -> Any:
-    """A value without NUL characters: PostgreSQL's text has none, so that no database gets them."""
+    """Remove NUL characters: PostgreSQL cannot store them in text, and both databases must have the same content."""
     if isinstance(value, str):
         return value.replace("\x00", "")
     if isinstance(value, list):

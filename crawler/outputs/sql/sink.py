@@ -1,8 +1,8 @@
-"""Rows into a database: SQLite or PostgreSQL, the same tables and the same content in both. Needs the extra ``sql``.
+"""The database of the SQL sink: SQLite or PostgreSQL, with the same tables and content. Needs the extra ``sql``.
 
-Every table ``<platform>_<entity>`` holds the newest state of each thing under its natural key, and beside it
-``<table>_history`` holds one row for each time that a price or count of it changed. A row that is as it was is not
-written again. Several processes may write to the same database: what was fetched later stays.
+Each table ``<platform>_<entity>`` has the newest state of each entity under its natural key. ``<table>_history`` has
+one row for each change of a price or count. Unchanged rows are not rewritten. Several processes may write to the same
+database: the most recently fetched version wins, whatever the write order.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from sqlalchemy.schema import CreateColumn, CreateTable
 from crawler.outputs.columns import Scalar
 from crawler.outputs.sql.rows import Row, TableSpec
 
-CHUNK = 500
-"""Rows of one statement: databases bound the number of values of one."""
-LOCK_TIMEOUT = 60
-"""Seconds for which SQLite waits for another process's writing."""
-SETUP_LOCK = 7_403_811
-"""PostgreSQL's advisory lock under which tables are made: "if not exists" alone is no protection from others."""
+ROWS_PER_STATEMENT = 500
+"""Rows per statement: databases limit the number of values in a statement."""
+LOCK_TIMEOUT_SECONDS = 60
+"""Seconds for which SQLite waits for another process's write lock."""
+SETUP_LOCK_ID = 7_403_811
+"""PostgreSQL advisory lock for creating tables: "if not exists" alone does not prevent races."""
 
 
-class Moment(sa.TypeDecorator[datetime]):
-    """A moment, with its time zone in every database; SQLite keeps none, so that all are in UTC."""
+class UtcDateTime(sa.TypeDecorator[datetime]):
+    """A time in UTC, with its time zone in both databases. SQLite itself stores no time zone."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -48,7 +48,7 @@ TYPES: dict[Scalar, sa.types.TypeEngine[Any]] = {
 
 @dataclass(frozen=True)
 class WriteCounts:
-    """What became of rows."""
+    """Numbers of rows by result of a write."""
 
     new: int = 0
     changed: int = 0
@@ -65,43 +65,43 @@ class WriteCounts:
 
 
 class SqlSink:
-    """A database with the tables of a platform. Everything here blocks: it is called from threads."""
+    """A database with the tables of a platform. All methods block: call them from threads."""
 
     def __init__(self, url: str, tables: Iterable[TableSpec]) -> None:
         self.engine = _engine(url)
         self.metadata = sa.MetaData()
         self.tables = {table.name: self._tables(table) for table in tables}
 
-    def _tables(self, shape: TableSpec) -> tuple[sa.Table, sa.Table]:
+    def _tables(self, spec: TableSpec) -> tuple[sa.Table, sa.Table]:
         def columns(names: Iterable[str]) -> list[sa.Column[Any]]:
-            return [sa.Column(n, TYPES[shape.columns[n]], primary_key=n in shape.key) for n in names]
+            return [sa.Column(n, TYPES[spec.columns[n]], primary_key=n in spec.key) for n in names]
 
         newest = sa.Table(
-            shape.name,
+            spec.name,
             self.metadata,
-            *columns(shape.columns),
-            sa.Column("row_first_seen", Moment(), nullable=False),
-            sa.Column("row_changed", Moment(), nullable=False),
+            *columns(spec.columns),
+            sa.Column("row_first_seen", UtcDateTime(), nullable=False),
+            sa.Column("row_changed", UtcDateTime(), nullable=False),
             sa.Column("row_digest", sa.Text(), nullable=False),
         )
         history = sa.Table(
-            f"{shape.name}_history",
+            f"{spec.name}_history",
             self.metadata,
-            *columns(shape.key),
-            sa.Column("row_seen", Moment(), primary_key=True),
-            *columns(name for name in shape.history if name not in shape.key),
+            *columns(spec.key),
+            sa.Column("row_seen", UtcDateTime(), primary_key=True),
+            *columns(name for name in spec.history if name not in spec.key),
         )
         return newest, history
 
     def open(self) -> None:
-        """Makes the tables that are missing, and adds the columns that a newer data model has.
+        """Create missing tables, and add the columns of a newer data model.
 
         Raises:
-            sqlalchemy.exc.SQLAlchemyError: the database cannot be reached, or refuses.
+            sqlalchemy.exc.SQLAlchemyError: the database cannot be reached, or rejects a statement.
         """
         with self.engine.begin() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(SETUP_LOCK)))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(SETUP_LOCK_ID)))
             inspector = sa.inspect(connection)
             for table in self.metadata.sorted_tables:
                 if not inspector.has_table(table.name):
@@ -115,15 +115,15 @@ class SqlSink:
                         connection.exec_driver_sql(f"ALTER TABLE {name} ADD COLUMN {added}")
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Close the connections."""
         self.engine.dispose()
 
     def write(self, rows: Iterable[Row]) -> WriteCounts:
-        """Writes rows in one transaction: all of them, or none.
+        """Write rows in one transaction.
 
         Raises:
-            ConnectionError: the database cannot be reached, is locked or full: the same rows may be written later.
-            sqlalchemy.exc.SQLAlchemyError: it refuses these rows.
+            ConnectionError: the database cannot be reached, is locked or is full. Writing the rows may be retried.
+            sqlalchemy.exc.SQLAlchemyError: the database rejects the rows.
         """
         by_table: dict[str, dict[tuple[str, ...], Row]] = {}
         total = 0
@@ -136,34 +136,34 @@ class SqlSink:
         try:
             with self.engine.begin() as connection:
                 for _, found in sorted(by_table.items()):
-                    # In the order of their keys: two processes that wait for each other's rows would wait for ever.
+                    # Sorted by key: two processes that lock the same rows in different orders would deadlock.
                     ordered = [row for _, row in sorted(found.items())]
-                    for start in range(0, len(ordered), CHUNK):
-                        written += self._write_chunk(connection, ordered[start : start + CHUNK])
+                    for start in range(0, len(ordered), ROWS_PER_STATEMENT):
+                        written += self._write_chunk(connection, ordered[start : start + ROWS_PER_STATEMENT])
         except sa.exc.OperationalError as error:
             raise ConnectionError(str(error.orig).partition("\n")[0]) from error
         return written
 
     def _write_chunk(self, connection: sa.Connection, rows: list[Row]) -> WriteCounts:
-        shape = rows[0].table
-        table, history = self.tables[shape.name]
-        key = [table.c[name] for name in shape.key]
-        kept = [table.c[name] for name in shape.history]
-        wanted = [row.key for row in rows]
+        spec = rows[0].table
+        table, history = self.tables[spec.name]
+        key = [table.c[name] for name in spec.key]
+        kept = [table.c[name] for name in spec.history]
+        keys = [row.key for row in rows]
         before = {
             tuple(found[: len(key)]): found[len(key) :]
             for found in connection.execute(
-                sa.select(*key, table.c.row_digest, *kept).where(sa.tuple_(*key).in_(wanted)).with_for_update()
+                sa.select(*key, table.c.row_digest, *kept).where(sa.tuple_(*key).in_(keys)).with_for_update()
             )
         }
         differing = [row for row in rows if row.key not in before or before[row.key][0] != row.digest]
         if not differing:
             return WriteCounts(unchanged=len(rows))
-        accepted = self._upsert(connection, table, shape, differing)
+        accepted = self._upsert(connection, table, spec, differing)
         past = [
-            {**{n: row.values[n] for n in (*shape.key, *shape.history)}, "row_seen": row.fetched_at}
+            {**{n: row.values[n] for n in (*spec.key, *spec.history)}, "row_seen": row.fetched_at}
             for row in differing
-            if row.key in accepted and shape.history and _moved(row, before.get(row.key))
+            if row.key in accepted and spec.history and _history_changed(row, before.get(row.key))
         ]
         if past:
             connection.execute(_insert(connection, history).on_conflict_do_nothing(), past)
@@ -171,16 +171,16 @@ class SqlSink:
         return WriteCounts(new, len(accepted) - new, len(rows) - len(accepted), len(past))
 
     @staticmethod
-    def _upsert(connection: sa.Connection, table: sa.Table, shape: TableSpec, rows: list[Row]) -> set[tuple[str, ...]]:
-        """Writes rows, and returns the keys of those that were not there as they are, or newer."""
+    def _upsert(connection: sa.Connection, table: sa.Table, spec: TableSpec, rows: list[Row]) -> set[tuple[str, ...]]:
+        """Write rows, and return the keys of those that were inserted or updated."""
         insert = _insert(connection, table)
-        given = insert.excluded
-        fixed = {*shape.key, "row_first_seen"}
+        excluded = insert.excluded
+        fixed = {*spec.key, "row_first_seen"}
         statement = insert.on_conflict_do_update(
-            index_elements=list(shape.key),
-            set_={column.name: given[column.name] for column in table.columns if column.name not in fixed},
-            where=(table.c.row_digest != given.row_digest) & (table.c.row_changed <= given.row_changed),
-        ).returning(*(table.c[name] for name in shape.key))
+            index_elements=list(spec.key),
+            set_={column.name: excluded[column.name] for column in table.columns if column.name not in fixed},
+            where=(table.c.row_digest != excluded.row_digest) & (table.c.row_changed <= excluded.row_changed),
+        ).returning(*(table.c[name] for name in spec.key))
         values = [
             {
                 **row.values,
@@ -193,8 +193,8 @@ class SqlSink:
         return {tuple(found) for found in connection.execute(statement, values)}
 
 
-def _moved(row: Row, before: Any) -> bool:
-    """Whether a price or count is not what it was."""
+def _history_changed(row: Row, before: Any) -> bool:
+    """Whether a price or count differs from the stored one."""
     return before is None or [row.values[name] for name in row.table.history] != list(before[1:])
 
 
@@ -203,10 +203,10 @@ def _insert(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | s
 
 
 def _engine(url: str) -> sa.Engine:
-    """The engine of a URL, or of a path of an SQLite file.
+    """Return the engine for a URL, or for the path of an SQLite file.
 
     Raises:
-        ValueError: another database.
+        ValueError: the URL is for another kind of database.
     """
     parsed = sa.make_url(url) if "://" in url else sa.URL.create("sqlite", database=url)
     if parsed.drivername in {"postgresql", "postgres"}:
@@ -215,16 +215,16 @@ def _engine(url: str) -> sa.Engine:
         return sa.create_engine(parsed, pool_pre_ping=True)
     if parsed.get_backend_name() != "sqlite":
         raise ValueError(f"the SQL sink writes to SQLite and PostgreSQL, not to {parsed.get_backend_name()}")
-    engine = sa.create_engine(parsed, connect_args={"timeout": LOCK_TIMEOUT})
-    sa.event.listen(engine, "connect", _own_transactions)
-    sa.event.listen(engine, "begin", _lock_at_once)
+    engine = sa.create_engine(parsed, connect_args={"timeout": LOCK_TIMEOUT_SECONDS})
+    sa.event.listen(engine, "connect", _disable_driver_transactions)
+    sa.event.listen(engine, "begin", _begin_immediate)
     return engine
 
 
-def _own_transactions(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # the driver begins its transactions too late to protect what was read
+def _disable_driver_transactions(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # the driver begins its transactions only after the first read
     connection.execute("PRAGMA journal_mode=WAL")  # readers do not wait for the crawl
 
 
-def _lock_at_once(connection: sa.Connection) -> None:
+def _begin_immediate(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")

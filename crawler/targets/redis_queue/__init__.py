@@ -1,1 +1,1 @@
-"""A queue of targets in Redis, which any number of workers on any number of machines take from."""
+"""A queue of targets in Redis, shared by any number of workers on any number of machines."""

@@ -1,4 +1,4 @@
-"""``-a queue=NAME``: a crawl as one of many workers. Connects the feeds to the queue: what is stored is finished."""
+"""``-a queue=NAME``: a crawl as one of many workers. Completes the queue's entries when their targets are stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = structlog.get_logger(__name__)
 
 
 class Queue:
-    """Gives the spider its queue as source. Idle without ``-a queue=``."""
+    """Replaces the spider's source by the queue. Idle without ``-a queue=``."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -42,50 +42,50 @@ class Queue:
         return queue
 
     def spider_opened(self, spider: PlatformSpider) -> None:
-        """Takes the place of the spider's own source.
+        """Replace the spider's source.
 
         Raises:
-            CloseSpider: there is no Redis to ask, or no client for it.
+            CloseSpider: REDIS_URL is not set or not valid, or the Redis client is not installed.
         """
         if spider.args.queue is None:
             return
         settings = self.crawler.settings
         url = settings["REDIS_URL"]
         if not url:
-            raise CloseSpider("a queue is in Redis: name it with REDIS_URL")
+            raise CloseSpider("REDIS_URL is not set: a queue needs Redis")
         try:
             from crawler.targets.redis_queue.source import StreamSource  # noqa: PLC0415  # an extra
             from crawler.targets.redis_queue.stream import TargetStream  # noqa: PLC0415  # likewise
 
-            me = f"{socket.gethostname()}-{os.getpid()}"
-            stream = TargetStream(url, spider.args.queue, spider.name, idle=settings.getfloat("QUEUE_IDLE"), me=me)
+            worker, idle = f"{socket.gethostname()}-{os.getpid()}", settings.getfloat("QUEUE_IDLE")
+            stream = TargetStream(url, spider.args.queue, spider.name, idle=idle, worker=worker)
         except ImportError:
-            raise CloseSpider("a queue needs a client for Redis: install the extra 'redis'") from None
+            raise CloseSpider("a queue needs the Redis client: install the extra 'redis'") from None
         except ValueError as error:
-            raise CloseSpider(f"REDIS_URL is none: {error}") from None
+            raise CloseSpider(f"REDIS_URL is not a valid Redis URL: {error}") from None
         tries = settings.getint("QUEUE_TRIES")
         self.source = StreamSource(stream, TargetParser(spider.scrapers), tries, spider.args.wait)
         spider.source = self.source
-        cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).unfinished_stays = True
+        cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).leave_unfinished = True
         self._count()
 
     def target_buffered(self, outcome: Outcome) -> None:
-        """Keep the target's entry until its file is closed; what it leads to need not wait for that."""
+        """Push the target's follow-ups, and keep its entry until its file is closed."""
         if self.source:
             self.source.buffered(outcome)
 
     def target_stored(self, outcome: Outcome) -> None:
-        """Finish the target's entry."""
+        """Complete the target's entry."""
         if self.source:
             self.source.stored(outcome)
 
     def spider_closed(self) -> None:
-        """The closing count."""
+        """Set the final statistics."""
         if self.source:
             self._count()
 
     async def engine_stopped(self) -> None:
-        """The worker goes: all files are closed by now."""
+        """Close the source. All files are closed by now."""
         if self.source:
             await self.source.close()
 

@@ -1,4 +1,4 @@
-"""The targets of a queue, as a source of a crawl: taken, kept while they are out, and settled when they are safe."""
+"""The queue as a target source: leases targets, sends heartbeats, and completes entries when targets are stored."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from redis.exceptions import RedisError, ResponseError
 
 from crawler.errors import InvalidRequest, ScrapeError, ServiceError
+from crawler.storage.redis_client import QUEUE_OUTAGE_SECONDS, QUEUE_RETRY_SECONDS
 from crawler.targets.redis_queue.stream import CompletedEntry, Entry, TargetStream
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, SavedTarget, Target, TargetParser, new_id
@@ -23,30 +24,26 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-BATCH = 200
-"""Outcomes that Redis is told at once."""
-AWAY = 1.0
-"""Seconds after which a Redis that was away is asked again."""
-PATIENCE = 600.0
-"""Seconds after which a Redis that is away ends the run."""
-CLOSING = 20.0
-"""Seconds within which the last outcomes must be told. Those that are not are done once more."""
-SHOWN = 1_000
-"""Characters of an entry that is no target that its failure shows."""
+OUTCOMES_PER_BATCH = 200
+"""Outcomes that are sent to Redis at once."""
+CLOSE_TIMEOUT_SECONDS = 20.0
+"""Limit for sending the last outcomes. Targets whose outcomes are not sent are scraped again."""
+MAX_SHOWN_CHARACTERS = 1_000
+"""Characters of an invalid entry that its failure contains."""
 
 
-def clock() -> float:
-    """Seconds that also pass while the machine sleeps, as those of a lease do."""
+def lease_clock() -> float:
+    """Return seconds of a clock that does not stop while the machine sleeps: leases expire during sleep, too."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass
 class StreamSource(TargetSource):
-    """Takes targets until the queue is finished; with ``wait`` it stays for more.
+    """Takes targets until the queue is finished; with ``wait`` it waits for more.
 
-    A target's entry is settled when its outcome is stored. Entries that have none when the worker exits are released
-    to other workers. A worker that was frozen for longer than its lease may have lost its entries while it was:
-    before it reports another outcome, it looks up which entries are still its own.
+    A target's entry is completed when its outcome is stored. Entries without an outcome are released to other workers
+    when the worker exits. A worker that was frozen for longer than its lease may have lost entries: before it reports
+    another outcome, it checks which entries it still owns.
     """
 
     stream: TargetStream
@@ -55,58 +52,58 @@ class StreamSource(TargetSource):
     wait: bool = False
     keeps_followups: ClassVar[bool] = True
     taken: int = 0
-    _mine: dict[str, int] = field(default_factory=dict)
-    """Entries that are this worker's, with how often they were taken."""
-    _out: dict[int, str] = field(default_factory=dict)
-    """Row to entry, of targets that are not stored."""
+    _leased: dict[str, int] = field(default_factory=dict)
+    """Entries leased by this worker, with the number of times that they were taken."""
+    _entries: dict[int, str] = field(default_factory=dict)
+    """Entries of targets that are not stored yet, by row."""
     _abandoned: set[int] = field(default_factory=set)
-    """Rows of targets that are given up."""
+    """Rows of targets that exceeded the number of tries."""
     _buffered: dict[str, CompletedEntry] = field(default_factory=dict)
-    """Entries whose outcome is in files that must be closed first."""
-    _completed: list[CompletedEntry] = field(default_factory=list)
-    """What Redis is still to be told."""
+    """Entries whose outcome is in files that are not closed yet."""
+    _unsent: list[CompletedEntry] = field(default_factory=list)
+    """Completed entries that Redis has not received yet."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _claim_from: float = 0.0
-    _leased_at: float = field(default_factory=clock)
-    """When the heartbeat was sent that Redis answered last."""
-    _beating: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _leased_at: float = field(default_factory=lease_clock)
+    """Time when the last acknowledged heartbeat was sent."""
+    _heartbeat_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def open(self) -> None:
         try:
             await self.stream.open()
         except RedisError as error:
             raise TargetsUnavailableError(f"the queue cannot be used: {error}") from error
-        self._leased_at = clock()
-        self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._keep())]
+        self._leased_at = lease_clock()
+        self._tasks = [asyncio.create_task(self._send_outcomes()), asyncio.create_task(self._send_heartbeats())]
 
     async def close(self) -> None:
-        """Tells the last outcomes, and gives back what has none."""
+        """Send the last outcomes, and release entries without an outcome."""
         for task in self._tasks:
             task.cancel()
         try:
-            async with asyncio.timeout(CLOSING):
-                while self._completed:
-                    await self._tell_some()
-                await self.stream.release(self._mine)
+            async with asyncio.timeout(CLOSE_TIMEOUT_SECONDS):
+                while self._unsent:
+                    await self._send_batch()
+                await self.stream.release(self._leased)
         except (RedisError, TimeoutError) as error:
             logger.warning(
-                "queue_not_closed", error=str(error), not_told=len(self._completed), not_released=len(self._mine)
+                "queue_not_closed", error=str(error), unsent=len(self._unsent), not_released=len(self._leased)
             )
         await self.stream.close()
 
-    # Targets come
+    # Taking targets
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         loop = asyncio.get_running_loop()
-        away_since: float | None = None
+        outage_since: float | None = None
         claim_at = 0.0
         while True:
             try:
                 entries = []
                 if loop.time() >= max(claim_at, self._claim_from):
-                    entries = [each for each in await self.stream.claim() if each.id not in self._mine]
-                    claim_at = loop.time() + self._beat
+                    entries = [each for each in await self.stream.claim() if each.id not in self._leased]
+                    claim_at = loop.time() + self._heartbeat_interval
                 if not entries:
                     entries = await self.stream.read()
                 if not entries:
@@ -114,144 +111,142 @@ class StreamSource(TargetSource):
                     if not self.wait and await self.stream.finished():
                         return
             except RedisError as error:
-                away_since = away_since or loop.time()
-                self._be_patient(error, loop.time() - away_since)
-                await asyncio.sleep(AWAY)
+                outage_since = outage_since or loop.time()
+                self._tolerate_outage(error, loop.time() - outage_since)
+                await asyncio.sleep(QUEUE_RETRY_SECONDS)
                 continue
-            away_since = None
-            self._mine |= {each.id: each.tries for each in entries}
-            out = set(self._out.values())  # lost, and come back before its outcome was known
+            outage_since = None
+            self._leased |= {each.id: each.tries for each in entries}
+            in_flight = set(self._entries.values())  # a lost lease may return before its outcome is known
             for each in entries:
-                if each.id not in out and each.id in self._mine:  # a heartbeat may have found it lost by now
+                if each.id not in in_flight and each.id in self._leased:  # a heartbeat may have removed it
                     yield self._target(each)
 
-    def _be_patient(self, error: RedisError, seconds: float) -> None:
-        """Lets Redis be away for a while. Workers that could not give a sign of life meanwhile are not dead.
+    def _tolerate_outage(self, error: RedisError, seconds: float) -> None:
+        """Tolerate an outage of Redis. Claim no entries for a while: live workers could not send heartbeats.
 
         Raises:
-            TargetsUnavailableError: it was long enough, or it is back without the queue.
+            TargetsUnavailableError: the outage was too long, or the queue no longer exists.
         """
         if isinstance(error, ResponseError) and str(error).startswith("NOGROUP"):
-            raise TargetsUnavailableError("the queue is gone: Redis was started without its data, or it was deleted")
-        if seconds > PATIENCE:
-            raise TargetsUnavailableError(f"Redis was away for {PATIENCE:.0f} s: {error}") from error
+            raise TargetsUnavailableError("the queue no longer exists: Redis lost its data, or the queue was deleted")
+        if seconds > QUEUE_OUTAGE_SECONDS:
+            raise TargetsUnavailableError(f"Redis was unavailable for {QUEUE_OUTAGE_SECONDS:.0f} s: {error}") from error
         logger.warning("queue_unavailable", error=str(error), seconds=round(seconds))
-        self._claim_from = asyncio.get_running_loop().time() + self.stream.idle / 1_000
+        self._claim_from = asyncio.get_running_loop().time() + self.stream.idle_ms / 1_000
 
     def _target(self, entry: Entry) -> Target | InvalidTarget:
         row = self.taken
         self.taken += 1
-        self._out[row] = entry.id
+        self._entries[row] = entry.id
         try:
-            read = SavedTarget.model_validate_json(entry.text)
+            saved = SavedTarget.model_validate_json(entry.text)
         except ValidationError:
-            error: ScrapeError = InvalidRequest("An entry of the queue is no target.")
-            return InvalidTarget(new_id(), error, raw=entry.text[:SHOWN].decode(errors="replace"), row=row)
+            error: ScrapeError = InvalidRequest("An entry of the queue is not a target.")
+            shown = entry.text[:MAX_SHOWN_CHARACTERS].decode(errors="replace")
+            return InvalidTarget(new_id(), error, raw=shown, row=row)
         if entry.tries > self.tries:
             self._abandoned.add(row)
-            error = ServiceError(
-                f"The target was out in {entry.tries - 1} workers that ended before they were done with it."
-            )
-            return InvalidTarget(read.id, error, read.scraper, read.params, read.line, row)
-        return self.parser.load(read, row=row)
+            error = ServiceError(f"{entry.tries - 1} workers exited while the target was in progress.")
+            return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row)
+        return self.parser.load(saved, row=row)
 
-    # Outcomes go
+    # Completing targets
 
-    def holds(self, target: Target | InvalidTarget) -> bool:
-        assert target.row is not None, "further targets come back through the queue"
-        return self._lease_valid and self._out[target.row] in self._mine
+    def owns(self, target: Target | InvalidTarget) -> bool:
+        assert target.row is not None, "follow-ups return through the queue"
+        return self._lease_valid and self._entries[target.row] in self._leased
 
     @property
     def _lease_valid(self) -> bool:
-        """Whether no entry can have been taken over since the last heartbeat."""
-        return clock() - self._leased_at < self.stream.idle / 1_000
+        """Whether the last heartbeat still protects all entries from other workers."""
+        return lease_clock() - self._leased_at < self.stream.idle_ms / 1_000
 
     async def confirm(self, target: Target | InvalidTarget) -> bool:
-        asked = clock()
+        waiting_since = lease_clock()
         while not self._lease_valid:
             try:
                 await self._heartbeat()
             except RedisError as error:
                 try:
-                    self._be_patient(error, clock() - asked)
+                    self._tolerate_outage(error, lease_clock() - waiting_since)
                 except TargetsUnavailableError:
-                    return False  # the source says so, too, and ends the run
-                await asyncio.sleep(AWAY)
+                    return False  # the source raises it, too, and ends the run
+                await asyncio.sleep(QUEUE_RETRY_SECONDS)
         assert target.row is not None
-        if self.holds(target):
+        if self.owns(target):
             return True
-        del self._out[target.row]
+        del self._entries[target.row]
         self._abandoned.discard(target.row)
         return False
 
     def buffered(self, outcome: Outcome) -> None:
-        """The outcome's line is in files that are not closed yet."""
+        """Note that the outcome's line is in files that are not closed yet."""
         assert outcome.target.row is not None
-        self._buffered[self._out[outcome.target.row]] = self._told(outcome)
+        self._buffered[self._entries[outcome.target.row]] = self._completed_entry(outcome)
         self._changed.set()
 
     def stored(self, outcome: Outcome) -> None:
-        """The outcome's line cannot be lost any more: its entry is finished."""
+        """Complete the entry of an outcome that is stored."""
         assert outcome.target.row is not None
-        told = self._told(outcome)
-        del self._out[outcome.target.row]
+        completed = self._completed_entry(outcome)
+        del self._entries[outcome.target.row]
         self._abandoned.discard(outcome.target.row)
-        self._buffered.pop(told.entry, None)
-        self._completed.append(told)
+        self._buffered.pop(completed.entry, None)
+        self._unsent.append(completed)
         self._changed.set()
 
-    def _told(self, outcome: Outcome) -> CompletedEntry:
+    def _completed_entry(self, outcome: Outcome) -> CompletedEntry:
         row = outcome.target.row
         assert row is not None
-        dead = outcome.error.message if outcome.error and row in self._abandoned else ""
-        return CompletedEntry(
-            self._out[row], outcome.code, dead, tuple(orjson.dumps(each.dump()) for each in outcome.followups)
-        )
+        dead_reason = outcome.error.message if outcome.error and row in self._abandoned else ""
+        followups = tuple(orjson.dumps(each.dump()) for each in outcome.followups)
+        return CompletedEntry(self._entries[row], outcome.code, dead_reason, followups)
 
-    async def _tell(self) -> None:
+    async def _send_outcomes(self) -> None:
         known: set[str] = set()
         while True:
             await self._changed.wait()
             self._changed.clear()
             try:
-                while self._completed:
-                    await self._tell_some()
-                fresh = {entry: told for entry, told in self._buffered.items() if entry not in known}
+                while self._unsent:
+                    await self._send_batch()
+                fresh = {entry: outcome for entry, outcome in self._buffered.items() if entry not in known}
                 if fresh:
                     await self.stream.buffer(fresh.values())
                 known = (known | fresh.keys()) & self._buffered.keys()
             except RedisError as error:
-                logger.warning("queue_unavailable", error=str(error), not_told=len(self._completed))
-                await asyncio.sleep(AWAY)
+                logger.warning("queue_unavailable", error=str(error), unsent=len(self._unsent))
+                await asyncio.sleep(QUEUE_RETRY_SECONDS)
                 self._changed.set()
 
-    async def _tell_some(self) -> None:
-        batch = self._completed[:BATCH]
+    async def _send_batch(self) -> None:
+        batch = self._unsent[:OUTCOMES_PER_BATCH]
         await self.stream.complete(batch)
-        del self._completed[: len(batch)]
+        del self._unsent[: len(batch)]
         for each in batch:
-            self._mine.pop(each.entry, None)
+            self._leased.pop(each.entry, None)
 
     @property
-    def _beat(self) -> float:
-        """Seconds between two signs of life."""
-        return self.stream.idle / 3_000
+    def _heartbeat_interval(self) -> float:
+        """Seconds between two heartbeats."""
+        return self.stream.idle_ms / 3_000
 
-    async def _keep(self) -> None:
+    async def _send_heartbeats(self) -> None:
         while True:
-            await asyncio.sleep(self._beat)
+            await asyncio.sleep(self._heartbeat_interval)
             try:
                 await self._heartbeat()
             except RedisError as error:
-                logger.warning("queue_unavailable", error=str(error), kept=len(self._mine))
+                logger.warning("queue_unavailable", error=str(error), leased=len(self._leased))
 
     async def _heartbeat(self) -> None:
-        async with self._beating:
-            at = clock()
-            lost = await self.stream.heartbeat([entry for entry in self._mine if entry not in self._buffered])
+        async with self._heartbeat_lock:
+            sent_at = lease_clock()
+            lost = await self.stream.heartbeat([entry for entry in self._leased if entry not in self._buffered])
             lost += await self.stream.heartbeat(list(self._buffered), buffered=True)
-            finished = {each.entry for each in self._completed}  # by the task that tells Redis, meanwhile
+            finished = {each.entry for each in self._unsent}  # sent to Redis during the heartbeat
             for entry in set(lost) - finished:
-                if self._mine.pop(entry, None) is not None:
+                if self._leased.pop(entry, None) is not None:
                     logger.warning("lease_lost", entry=entry)
-            self._leased_at = at
+            self._leased_at = sent_at

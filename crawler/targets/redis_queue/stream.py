@@ -1,8 +1,8 @@
 """A queue of one platform's targets, as a Redis stream. Needs the extra ``redis``.
 
-A consumer group shares the entries out; an entry that was taken stays *pending* until its outcome is settled, and is
-deleted then, so that the stream's length is what is not finished. Entries are JSON: who may write to Redis can put
-targets there, and nothing else. What must not fall apart when a worker is killed happens in one script.
+A consumer group distributes the entries. A taken entry is *pending* until it is completed, and is then deleted, so that
+the stream's length is the number of unfinished entries. Entries are JSON: clients with write access to Redis can add
+targets, but cannot run code. Steps that must be atomic when a worker is killed are in one script.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from redis.exceptions import ResponseError
 from crawler.storage.redis_client import QUEUE_RESPONSE_TIMEOUT_SECONDS, connect
 
 GROUP = "workers"
-READ = 8
-"""Entries that are taken at once. They wait in the worker: few, so that none sits on what others could do."""
-BLOCK = 1_000
-"""Milliseconds for which Redis keeps a question for new entries open."""
-BUCKET = 10
-"""Seconds of which the settled targets are counted together, for the rate."""
-BUCKETS = 6
-"""Whole buckets over which the rate is taken."""
-BUFFERED = ":filed"
-"""Ends the name under which a worker keeps entries whose outcome is in a file that it still writes."""
-FREE = "free"
-"""The name under which entries are that a worker gave back."""
-FORGOTTEN = 24 * 3_600 * 1_000
-"""Milliseconds after which a worker without entries is no longer listed."""
+READ_COUNT = 8
+"""Entries taken at once. Few, because they wait in this worker while others could process them."""
+READ_BLOCK_MS = 1_000
+"""Milliseconds for which a read waits for new entries."""
+RATE_BUCKET_SECONDS = 10
+"""Seconds per counter of completed targets, for the rate."""
+RATE_BUCKETS = 6
+"""Complete buckets over which the rate is computed."""
+BUFFERED_SUFFIX = ":filed"
+"""Suffix of a worker's second consumer, which has the entries whose outcome is in a file that is not closed yet."""
+RELEASED = "free"
+"""The consumer of released entries."""
+CONSUMER_EXPIRY_MS = 24 * 3_600 * 1_000
+"""Milliseconds after which a consumer without entries is removed."""
 
-# KEYS: stream, led, counts, dead letters, bucket.
-# ARGV: group, entry, code, why it is a dead letter or "", further targets.
-# One that somebody else has settled meanwhile (this worker was taken for dead) counts once, and leads on once.
+# KEYS: stream, followed, counts, dead letters, bucket.
+# ARGV: group, entry, code, reason for a dead letter or "", follow-ups.
+# If another worker has completed the entry (the lease had expired), nothing is counted or pushed again.
 COMPLETE = """
 if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 if ARGV[4] ~= '' then
@@ -52,8 +52,8 @@ end
 return 1
 """
 
-# KEYS: stream, led. ARGV: group, name, entry, further targets. What an outcome leads to does not wait for its file to
-# be closed; where the file is lost with its worker, the target is done again, and must not lead there again.
+# KEYS: stream, followed. ARGV: group, consumer, entry, follow-ups. Follow-ups are pushed before the file is closed. If
+# the file is lost with its worker, the target is scraped again, and "followed" prevents pushing them a second time.
 BUFFER = """
 if #redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[3], 'JUSTID') == 0 then return 0 end
 if #ARGV > 3 and redis.call('HSETNX', KEYS[2], ARGV[3], 1) == 1 then
@@ -62,7 +62,7 @@ end
 return 1
 """
 
-# KEYS: stream. ARGV: group, worker, "" or FILED, entries. Returns the entries that are no longer the worker's.
+# KEYS: stream. ARGV: group, worker, "" or BUFFERED_SUFFIX, entries. Returns the entries that the worker has lost.
 HEARTBEAT = """
 local lost = {}
 for i = 4, #ARGV do
@@ -76,7 +76,7 @@ end
 return lost
 """
 
-# KEYS: stream. ARGV: group, worker, name of what is free, idle time, entry, how often it was taken.
+# KEYS: stream. ARGV: group, worker, RELEASED, idle time, entry, number of times that it was taken.
 RELEASE = """
 local found = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[5], ARGV[5], 1)[1]
 if found and (found[2] == ARGV[2] or found[2] == ARGV[2] .. ':filed') then
@@ -84,8 +84,8 @@ if found and (found[2] == ARGV[2] or found[2] == ARGV[2] .. ':filed') then
 end
 """
 
-# Removing a worker's name drops what it has pending, so that looking and removing must be one.
-TIDY = """
+# Removing a consumer drops its pending entries, so the check and the removal must be atomic.
+REMOVE_IDLE_CONSUMERS = """
 for _, worker in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   local is = {}
   for i = 1, #worker, 2 do is[worker[i]] = worker[i + 1] end
@@ -98,7 +98,7 @@ end
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A target as it was taken: its place in the stream, its JSON, and how often it was taken by now."""
+    """A taken entry: its id in the stream, the target as JSON, and the number of times that it was taken."""
 
     id: str
     text: bytes
@@ -107,58 +107,59 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class CompletedEntry:
-    """What Redis is told of an outcome."""
+    """An entry with its outcome."""
 
     entry: str
     code: str
-    dead: str = ""
-    """Why it is a dead letter; empty where it is none."""
+    dead_reason: str = ""
+    """The reason for a dead letter; empty if it is not one."""
     followups: tuple[bytes, ...] = ()
-    """The targets that it led to, as JSON."""
+    """The follow-up targets, as JSON."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far a queue is."""
+    """The progress of a queue."""
 
     waiting: int = 0
     running: int = 0
     buffered: int = 0
-    """Done, in files that their workers have not closed yet."""
+    """Targets with an outcome in a file that is not closed yet."""
     workers: int = 0
-    """That have targets out."""
+    """Workers with targets in flight."""
     done: int = 0
     failed: dict[str, int] = field(default_factory=dict)
     """Targets without data, by code."""
     dead: int = 0
-    """Dead letters: targets whose workers died too often. Among the failed."""
+    """Dead letters: targets with which too many workers exited. Included in ``failed``."""
     per_second: float = 0.0
-    """Targets settled, over the last minute."""
+    """Completed targets per second, over the last minute."""
 
     @property
     def seconds_left(self) -> int | None:
-        """Until all is done, at this rate; None where it cannot be told."""
+        """Estimated seconds until the queue is empty, or None if the rate is 0."""
         left = self.waiting + self.running
         if not left:
             return 0
         return round(left / self.per_second) if self.per_second else None
 
     def as_dict(self) -> dict[str, Any]:
-        """For a line of JSON."""
-        return {**vars(self), "seconds_left": self.seconds_left}
+        """Return the status as JSON data. The key of ``buffered`` is ``filed``."""
+        fields = {"filed" if name == "buffered" else name: value for name, value in vars(self).items()}
+        return {**fields, "seconds_left": self.seconds_left}
 
 
 class TargetStream:
-    """One platform's part of a queue. All methods raise ``RedisError`` while Redis is away.
+    """One platform's part of a queue. All methods raise ``RedisError`` while Redis is unavailable.
 
-    ``idle`` are the seconds without a sign of life after which a worker is taken for dead.
+    ``idle``: seconds without a heartbeat after which other workers take over a worker's entries.
     """
 
-    def __init__(self, url: str, queue: str, platform: str, *, idle: float = 60.0, me: str = "") -> None:
+    def __init__(self, url: str, queue: str, platform: str, *, idle: float = 60.0, worker: str = "") -> None:
         self.redis = connect(url, QUEUE_RESPONSE_TIMEOUT_SECONDS)
-        self.idle = round(idle * 1_000)
-        self.me = f"{me}-{uuid.uuid4().hex[:8]}"
-        self.key = f"crawler:queue:{{{queue}:{platform}}}"  # in braces: all keys on the same node of a cluster
+        self.idle_ms = round(idle * 1_000)
+        self.worker = f"{worker}-{uuid.uuid4().hex[:8]}"
+        self.key = f"crawler:queue:{{{queue}:{platform}}}"  # braces: keeps all keys on one node of a cluster
         self.counts = f"{self.key}:counts"
         self.dead = f"{self.key}:dead"
         self.followed = f"{self.key}:led"
@@ -167,26 +168,26 @@ class TargetStream:
         self._buffer = self.redis.register_script(BUFFER)
         self._heartbeat = self.redis.register_script(HEARTBEAT)
         self._release = self.redis.register_script(RELEASE)
-        self._tidy = self.redis.register_script(TIDY)
+        self._remove_idle_consumers = self.redis.register_script(REMOVE_IDLE_CONSUMERS)
         self._cursor = "0-0"
 
     async def open(self) -> None:
-        """Makes the queue where there is none."""
+        """Create the queue if it does not exist."""
         try:
             await self.redis.xgroup_create(self.key, GROUP, id="0", mkstream=True)
         except ResponseError as error:
             if not str(error).startswith("BUSYGROUP"):
                 raise
-        await self._tidy([self.key], [GROUP, FORGOTTEN])
+        await self._remove_idle_consumers([self.key], [GROUP, CONSUMER_EXPIRY_MS])
 
     async def close(self) -> None:
-        """Leaves Redis."""
+        """Disconnect."""
         await self.redis.aclose()
 
-    # Those who give
+    # Producers
 
     async def push(self, targets: Iterable[bytes], progress: tuple[str, int] | None = None) -> None:
-        """Adds targets as JSON. ``progress``: which push it is and how far it is, noted in the same moment."""
+        """Add targets as JSON. ``progress``: the push and the number of its rows, stored in the same transaction."""
         async with self.redis.pipeline(transaction=True) as pipe:
             for target in targets:
                 pipe.xadd(self.key, {"target": target})
@@ -195,25 +196,25 @@ class TargetStream:
             await pipe.execute()
 
     async def pushed(self, name: str) -> int:
-        """How far an interrupted push came."""
+        """Return the progress of an interrupted push."""
         return int(await self.redis.hget(self.pushes, name) or 0)
 
     async def forget_push(self, name: str) -> None:
-        """The push is complete."""
+        """Remove the progress of a complete push."""
         await self.redis.hdel(self.pushes, name)
 
-    # Those who take
+    # Workers
 
     async def read(self) -> list[Entry]:
-        """Entries that nobody has taken yet; none after ``BLOCK`` without any."""
-        answer: Any = await self.redis.xreadgroup(GROUP, self.me, {self.key: ">"}, count=READ, block=BLOCK)
-        streams = answer.values() if isinstance(answer, dict) else (entries for _, entries in answer or ())
+        """Take new entries. Return an empty list if none arrive within ``READ_BLOCK_MS``."""
+        new: Any = await self.redis.xreadgroup(GROUP, self.worker, {self.key: ">"}, READ_COUNT, READ_BLOCK_MS)
+        streams = new.values() if isinstance(new, dict) else (entries for _, entries in new or ())
         return [_entry(each) for entries in streams for each in entries]
 
     async def claim(self) -> list[Entry]:
-        """Entries of workers that gave no sign of life for ``idle``, or that gave them back."""
+        """Take over released entries, and entries of workers without a heartbeat for ``idle`` seconds."""
         answer: Any = await self.redis.xautoclaim(
-            self.key, GROUP, self.me, self.idle, start_id=self._cursor, count=READ
+            self.key, GROUP, self.worker, self.idle_ms, start_id=self._cursor, count=READ_COUNT
         )
         self._cursor = answer[0].decode()
         taken = []
@@ -223,60 +224,61 @@ class TargetStream:
         return taken
 
     async def heartbeat(self, entries: list[str], *, buffered: bool = False) -> list[str]:
-        """Keep the entries of this worker, and return those that are another worker's by now, or finished.
+        """Renew the leases of this worker's entries. Return the lost entries: another worker's, or completed.
 
-        ``buffered``: they have outcomes, in files that are not closed.
+        ``buffered``: the entries have outcomes in files that are not closed yet.
         """
         lost: list[str] = []
         for start in range(0, len(entries), 1_000):
             part = entries[start : start + 1_000]
-            answer = await self._heartbeat([self.key], [GROUP, self.me, BUFFERED if buffered else "", *part])
+            answer = await self._heartbeat([self.key], [GROUP, self.worker, BUFFERED_SUFFIX if buffered else "", *part])
             lost += [each.decode() for each in answer]
         return lost
 
     async def buffer(self, outcomes: Iterable[CompletedEntry]) -> None:
-        """The entries have outcomes, in files that are not closed; what they led to is in the queue."""
+        """Mark entries whose outcomes are in files that are not closed yet, and push their follow-ups."""
         async with self.redis.pipeline(transaction=False) as pipe:
             for each in outcomes:
-                args: list[str | bytes] = [GROUP, self.me + BUFFERED, each.entry, *each.followups]
+                args: list[str | bytes] = [GROUP, self.worker + BUFFERED_SUFFIX, each.entry, *each.followups]
                 await self._buffer([self.key, self.followed], args, client=pipe)
             await pipe.execute()
 
     async def complete(self, outcomes: Iterable[CompletedEntry]) -> None:
-        """The entries are finished, and what they led to is in the queue: both at once, and once."""
-        keys = [self.key, self.followed, self.counts, self.dead, self._bucket(int(time.time()) // BUCKET)]
+        """Complete entries and push their follow-ups, atomically and only once."""
+        keys = [self.key, self.followed, self.counts, self.dead, self._bucket(int(time.time()) // RATE_BUCKET_SECONDS)]
         async with self.redis.pipeline(transaction=False) as pipe:
             for each in outcomes:
-                await self._complete(keys, [GROUP, each.entry, each.code, each.dead, *each.followups], client=pipe)
+                args: list[str | bytes] = [GROUP, each.entry, each.code, each.dead_reason, *each.followups]
+                await self._complete(keys, args, client=pipe)
             await pipe.execute()
 
     async def release(self, tries: dict[str, int]) -> None:
-        """Entries without an outcome, each with how often it was taken: others may have them at once, at no charge."""
+        """Release entries, given with the number of times that they were taken. It does not count as a try."""
         async with self.redis.pipeline(transaction=False) as pipe:
             for entry, count in tries.items():
-                args: list[str | int] = [GROUP, self.me, FREE, self.idle * 2, entry, count - 1]
+                args: list[str | int] = [GROUP, self.worker, RELEASED, self.idle_ms * 2, entry, count - 1]
                 await self._release([self.key], args, client=pipe)
             await pipe.execute()
 
     async def finished(self) -> bool:
-        """Whether all has an outcome. Those in files that are still open have; their workers close them in the end."""
+        """Whether all entries have an outcome. Outcomes in open files count: their workers will close the files."""
         length, pending = await self._pending()
-        return length == sum(count for name, count in pending.items() if name.endswith(BUFFERED))
+        return length == sum(count for name, count in pending.items() if name.endswith(BUFFERED_SUFFIX))
 
-    # Those who watch
+    # Monitoring
 
     async def status(self) -> Status:
-        """How far it is."""
+        """Return the progress."""
         length, pending = await self._pending()
         found: Any = await self.redis.hgetall(self.counts)
         counts = {code.decode(): int(count) for code, count in found.items()}
-        buffered = sum(count for name, count in pending.items() if name.endswith(BUFFERED))
+        buffered = sum(count for name, count in pending.items() if name.endswith(BUFFERED_SUFFIX))
         running = sum(pending.values()) - buffered
         return Status(
             waiting=length - running - buffered,
             running=running,
             buffered=buffered,
-            workers=sum(not name.endswith(BUFFERED) and name != FREE for name in pending),
+            workers=sum(not name.endswith(BUFFERED_SUFFIX) and name != RELEASED for name in pending),
             done=sum(counts.values()),
             failed={code: count for code, count in sorted(counts.items()) if code != "OK"},
             dead=await self.redis.xlen(self.dead),
@@ -284,7 +286,7 @@ class TargetStream:
         )
 
     async def dead_letters(self) -> list[dict[str, Any]]:
-        """The targets whose workers died too often, with the reason."""
+        """Return the dead letters: targets with which too many workers exited, and the reasons."""
         found: Any = await self.redis.xrange(self.dead)
         return [{"reason": fields[b"reason"].decode(), "target": fields[b"target"]} for _, fields in found]
 
@@ -300,12 +302,12 @@ class TargetStream:
         return length, {each["name"].decode(): int(each["pending"]) for each in summary["consumers"]}
 
     async def _rate(self) -> float:
-        newest = int(time.time()) // BUCKET
-        found = await self.redis.mget([self._bucket(newest - back) for back in range(BUCKETS, 0, -1)])
+        newest = int(time.time()) // RATE_BUCKET_SECONDS
+        found = await self.redis.mget([self._bucket(newest - back) for back in range(RATE_BUCKETS, 0, -1)])
         counts = [int(count or 0) for count in found]
-        while counts and not counts[0]:  # before the first one it had not begun
+        while counts and not counts[0]:  # skip the time before the first outcome
             del counts[0]
-        return round(sum(counts) / (BUCKET * len(counts)), 2) if counts else 0.0
+        return round(sum(counts) / (RATE_BUCKET_SECONDS * len(counts)), 2) if counts else 0.0
 
     def _bucket(self, number: int) -> str:
         return f"{self.key}:settled:{number}"

@@ -1,4 +1,4 @@
-"""Databases to write to: SQLite files, and those of a PostgreSQL server of the tests' own."""
+"""Databases of the SQL sink's tests: SQLite files, and databases of a PostgreSQL server of the tests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import sqlalchemy as sa
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The value of ``SQL_SINK`` for an empty database, once of each kind."""
+    """The value of ``SQL_SINK`` for an empty database, once for SQLite and once for PostgreSQL."""
     if request.param == "sqlite":
         return str(tmp_path / "out.db")
     return empty_database(str(request.getfixturevalue("postgresql")), tmp_path.name)
 
 
 def empty_database(server: str, name: str) -> str:
-    """The URL of a new database of a server."""
+    """Create a database on a server, and return its URL."""
     engine = sa.create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.exec_driver_sql(f'create database "{name}"')

@@ -1,4 +1,4 @@
-"""Crawls into both databases: after two runs with changed prices they are equal, and hold what the prices were."""
+"""Crawls into both databases: after runs with changed prices they have equal rows and the price history."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from crawler.spiders.retail import RetailSpider
 from tests.outputs.sql.conftest import empty_database
 from tests.shop import ROOT, Shop, open_shop
 
-BOOKKEEPING = {"row_first_seen", "row_changed", "row_seen"}
+TIME_COLUMNS = {"row_first_seen", "row_changed", "row_seen"}
 SIX = ("-a", "cat_id=976759", "-a", "max_pages=6")
 
 
@@ -36,13 +36,13 @@ def shop() -> Iterator[Shop]:
         yield served
 
 
-def content(url: str, *, moments: bool = False) -> dict[str, list[dict[str, Any]]]:
-    """All rows of all tables, without the moments of the crawl."""
+def content(url: str, *, with_times: bool = False) -> dict[str, list[dict[str, Any]]]:
+    """Return all rows of all tables, by default without the columns with times of the crawl."""
     sink = SqlSink(url, tables_of(RetailSpider.scrapers).values())
     with sink.engine.connect() as connection:
         found = {
             table.name: [
-                {k: v for k, v in row.items() if moments or k not in BOOKKEEPING}
+                {k: v for k, v in row.items() if with_times or k not in TIME_COLUMNS}
                 for row in connection.execute(sa.select(table).order_by(*table.primary_key.columns)).mappings()
             ]
             for table in sink.metadata.sorted_tables
@@ -51,7 +51,7 @@ def content(url: str, *, moments: bool = False) -> dict[str, list[dict[str, Any]
     return found
 
 
-def test_two_runs_with_changed_prices(shop: Shop, tmp_path: Path, postgresql: str) -> None:
+def test_both_databases_record_changed_prices(shop: Shop, tmp_path: Path, postgresql: str) -> None:
     urls = [str(tmp_path / "out.db"), empty_database(postgresql, "two_runs")]
     before = {p.item_id: p.cents for p in shop.site.products}
     first: dict[str, str] = {}
@@ -69,16 +69,16 @@ def test_two_runs_with_changed_prices(shop: Shop, tmp_path: Path, postgresql: st
     assert lite == post
     rows = {row["item_id"]: row for row in lite["retail_products"]}
     pages = [shop.site.expected_record({"cat_id": "976759", "page": page}) for page in range(1, 7)]
-    truth = {product["item_id"]: product for page in pages for product in page["products"]}
+    expected = {product["item_id"]: product for page in pages for product in page["products"]}
     assert {k: row["price_current_price"] for k, row in rows.items()} == {
-        k: product["price"]["current_price"] for k, product in truth.items()
+        k: product["price"]["current_price"] for k, product in expected.items()
     }
     changed = {key for key in rows if before[key] and before[key] % 2}  # type: ignore[operator]
     assert changed
     assert {key for key in rows if rows[key]["row_digest"] != first[key]} == changed
     past: dict[str, list[float | None]] = {}
-    moments = content(urls[0], moments=True)["retail_products_history"]
-    for row in sorted(moments, key=lambda row: row["row_seen"]):
+    with_times = content(urls[0], with_times=True)["retail_products_history"]
+    for row in sorted(with_times, key=lambda row: row["row_seen"]):
         past.setdefault(row["item_id"], []).append(row["price_current_price"])
     for key, prices in past.items():
         cents = before[key]
@@ -87,7 +87,7 @@ def test_two_runs_with_changed_prices(shop: Shop, tmp_path: Path, postgresql: st
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("mysql://x/y", "writes to SQLite and PostgreSQL, not to mysql"),
         ("postgresql://127.0.0.1:9/y", "Connection refused"),
@@ -96,22 +96,22 @@ def test_two_runs_with_changed_prices(shop: Shop, tmp_path: Path, postgresql: st
         ("sqlite:///nowhere/at/all.db", "unable to open database file"),
     ],
 )
-def test_a_database_that_is_not_there_ends_the_run(url: str, said: str) -> None:
+def test_an_unusable_database_ends_the_run(url: str, message: str) -> None:
     spider = SimpleNamespace(name="retail", on_demand=False, scrapers=RetailSpider.scrapers)
     crawler: Any = SimpleNamespace(settings=Settings({"SQL_SINK": url}), spider=spider)
     with pytest.raises(CloseSpider) as raised:
         asyncio.run(SqlPipeline.from_crawler(crawler).open_spider())
-    assert said in raised.value.reason
+    assert message in raised.value.reason
     assert "\n" not in raised.value.reason
 
 
-def test_a_run_without_its_database_is_broken(shop: Shop) -> None:
+def test_a_crawl_without_its_database_fails(shop: Shop) -> None:
     run = shop.crawl("-a", "cat_id=976759", SQL_SINK="/nowhere/out.db")
     assert run.returncode == 1, run.stderr
     assert "SQL_SINK cannot be used: unable to open database file" in run.stderr
 
 
-def test_a_record_that_is_refused_takes_no_other_with_it(shop: Shop, tmp_path: Path) -> None:
+def test_a_rejected_record_does_not_fail_other_targets(shop: Shop, tmp_path: Path) -> None:
     path = tmp_path / "out.db"
     shop.crawl("-a", "cat_id=1_2_3", SQL_SINK=str(path))
     engine = sa.create_engine(f"sqlite:///{path}")
@@ -133,8 +133,8 @@ def test_a_record_that_is_refused_takes_no_other_with_it(shop: Shop, tmp_path: P
     engine.dispose()
 
 
-def test_what_has_an_outcome_is_in_the_database_whenever_the_crawl_is_killed(shop: Shop, tmp_path: Path) -> None:
-    """Killed while it works, again and again: each line of the feed, which follows the outcome, has its rows."""
+def test_a_killed_crawl_has_committed_the_rows_of_all_outcomes(shop: Shop, tmp_path: Path) -> None:
+    """A line is written to the feed after the outcome. The rows of each line must be in the database."""
     path, feed = tmp_path / "out.db", tmp_path / "out.jsonl"
     big = Site().big_category
     options = [part for k, v in (shop.settings() | {"SQL_SINK": str(path)}).items() for part in ("-s", f"{k}={v}")]

@@ -1,4 +1,4 @@
-"""The pipeline before the sink: batches that make themselves, a database that goes away, a record that is refused."""
+"""The SQL pipeline: batches, an unavailable database, a rejected record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CATEGORY = scrapers()["retail-category-v4"]
 
 
 class Pipeline:
-    """The pipeline with a sink that does what a test says, in a crawler that notes why it is closed."""
+    """The pipeline with a fake sink, in a fake crawler that records the reasons for closing."""
 
     def __init__(self, write: Callable[[list[str]], None]) -> None:
         self.batches: list[list[str]] = []
@@ -49,7 +49,7 @@ class Pipeline:
         self.pipeline.sink = SimpleNamespace(write=sink)  # type: ignore[assignment]
 
     def process(self, *items: str) -> list[Any]:
-        """Hands all of them in at once: what became of each."""
+        """Process items concurrently, and return their results."""
 
         async def all_at_once() -> list[Any]:
             work = [self.pipeline.process_item(record(item)) for item in items]
@@ -63,7 +63,7 @@ def record(item: str) -> Record:
     return Record({"products": [{"item_id": item}]}, target, datetime.now(UTC))
 
 
-def test_what_comes_while_one_is_written_is_one_batch() -> None:
+def test_records_that_arrive_during_a_write_form_one_batch() -> None:
     pipeline = Pipeline(lambda _: None)
     items = [str(n) for n in range(50)]
     assert [each.target.id for each in pipeline.process(*items)] == items
@@ -72,8 +72,8 @@ def test_what_comes_while_one_is_written_is_one_batch() -> None:
     assert pipeline.stats.get_value("sql/new") == 100, "a product and a listing each"
 
 
-def test_a_database_that_goes_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.outputs.sql.pipeline.PATIENCE", (0.0, 0.0, 0.0))
+def test_writes_are_retried_while_the_database_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.outputs.sql.pipeline.RETRY_DELAYS_SECONDS", (0.0, 0.0, 0.0))
     tries = iter([ConnectionError("away"), ConnectionError("away"), None])
 
     def write(_: list[str]) -> None:
@@ -86,21 +86,21 @@ def test_a_database_that_goes_away_is_waited_for(monkeypatch: pytest.MonkeyPatch
     assert pipeline.closed == []
 
 
-def test_a_database_that_stays_away_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.outputs.sql.pipeline.PATIENCE", (0.0, 0.0))
+def test_a_permanently_unavailable_database_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.outputs.sql.pipeline.RETRY_DELAYS_SECONDS", (0.0, 0.0))
 
     def write(_: list[str]) -> None:
-        raise ConnectionError("gone for good")
+        raise ConnectionError("disk removed")
 
     pipeline = Pipeline(write)
     assert {type(each) for each in pipeline.process("a", "b", "c")} == {ConnectionError}
-    assert pipeline.closed == ["SQL_SINK cannot be written: gone for good"]
+    assert pipeline.closed == ["SQL_SINK cannot be written: disk removed"]
     tried = len(pipeline.batches)
     assert {type(each) for each in pipeline.process("d")} == {ConnectionError}
-    assert len(pipeline.batches) == tried, "what still comes is not tried"
+    assert len(pipeline.batches) == tried, "later records are not tried"
 
 
-def test_one_refused_record_takes_no_other_with_it() -> None:
+def test_a_rejected_record_does_not_fail_others() -> None:
     def write(names: list[str]) -> None:
         if "b" in names:
             raise ValueError("not this one")

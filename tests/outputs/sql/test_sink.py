@@ -1,4 +1,4 @@
-"""The SQL sink in both databases: the newest row, its history, nothing written twice, many at once."""
+"""The SQL sink in both databases: the newest row, its history, unchanged rows, concurrent writers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def things(*rows: dict[str, Any], hours: float = 0) -> Record:
 
 
 class Database:
-    """A sink, and what is in its tables."""
+    """A sink, with access to the rows of its tables."""
 
     def __init__(self, url: str, tables: dict[str, TableSpec] = TABLES) -> None:
         self.tables = tables
@@ -87,7 +87,7 @@ def db(database: str) -> Iterator[Database]:
     opened.sink.close()
 
 
-def test_the_newest_row_and_what_its_price_was(db: Database) -> None:
+def test_the_newest_row_and_its_history(db: Database) -> None:
     assert db.write(things({"id": "a", "price": {"amount": 1.5}, "likes": 3})) == WriteCounts(new=1, history=1)
     assert db.write(things({"id": "a", "price": {"amount": 1.5}, "likes": 3}, hours=1)) == WriteCounts(unchanged=1)
     assert db.write(things({"id": "a", "price": {"amount": None}, "likes": 3}, hours=2)) == WriteCounts(
@@ -101,7 +101,7 @@ def test_the_newest_row_and_what_its_price_was(db: Database) -> None:
     assert history == [("a", START, 1.5, 3), ("a", START + timedelta(hours=2), None, 3)]
 
 
-def test_what_comes_late_does_not_win(db: Database) -> None:
+def test_the_most_recently_fetched_row_wins(db: Database) -> None:
     db.write(things({"id": "a", "likes": 2}, hours=2))
     assert db.write(things({"id": "a", "likes": 1}, hours=1)) == WriteCounts(unchanged=1)
     assert db.rows("shop_things", "likes") == [(2,)]
@@ -116,7 +116,7 @@ def test_repeats_and_advertisements_are_one_row(db: Database) -> None:
 
 
 @pytest.mark.parametrize("missing", [{"id": ""}, {"id": None}, {}])
-def test_a_thing_without_its_key_is_left_out(db: Database, missing: dict[str, Any]) -> None:
+def test_an_entity_without_its_key_is_omitted(db: Database, missing: dict[str, Any]) -> None:
     assert db.write(things(missing)) == WriteCounts()
 
 
@@ -133,20 +133,20 @@ def test_a_thing_without_its_key_is_left_out(db: Database, missing: dict[str, An
         ({"price": {"amount": 0.1}}, "price_amount", 0.1),
     ],
 )
-def test_values_are_the_same_in_both_databases(db: Database, row: dict[str, Any], column: str, stored: object) -> None:
+def test_values_are_equal_in_both_databases(db: Database, row: dict[str, Any], column: str, stored: object) -> None:
     db.write(things({"id": "a", **row}))
     assert db.rows("shop_things", column) == [(stored,)]
 
 
-def test_data_without_entities_is_kept_by_its_target(database: str) -> None:
+def test_data_without_entities_is_stored_by_its_target(database: str) -> None:
     plain = scraper(Plain)
     db = Database(database, tables_of((plain,)))
     db.write(record({"total": 1, "extra": {"b": [1]}}, of=plain))
     assert db.write(record({"total": 1, "extra": {"b": [1]}}, 1, of=plain)) == WriteCounts(unchanged=1)
     db.write(record({"total": 2, "extra": {}}, 2, of=plain))
-    asked = '{"cat_id":"1","page":1,"sort":"best_match"}'
+    params = '{"cat_id":"1","page":1,"sort":"best_match"}'
     assert db.rows("shop_records", "target_scraper", "target_params", "total", "extra") == [
-        ("shop-shelf-v1", asked, 2, {})
+        ("shop-shelf-v1", params, 2, {})
     ]
     db.sink.close()
 
@@ -168,7 +168,7 @@ def test_a_newer_model_adds_its_columns(database: str) -> None:
     new.sink.close()
 
 
-def test_a_batch_is_written_whole_or_not_at_all(db: Database) -> None:
+def test_a_batch_is_one_transaction(db: Database) -> None:
     with db.sink.engine.begin() as connection:
         connection.exec_driver_sql("drop table shop_things_history")
     with pytest.raises((sa.exc.SQLAlchemyError, ConnectionError)):
@@ -176,9 +176,9 @@ def test_a_batch_is_written_whole_or_not_at_all(db: Database) -> None:
     assert db.rows("shop_things", "id") == []
 
 
-def test_many_writers_at_once(database: str) -> None:
-    """Eight at once, over the same things in different order: no deadlock, no row twice, the newest stays."""
-    broken: list[BaseException] = []
+def test_concurrent_writers(database: str) -> None:
+    """Eight threads write the same entities in different order: no deadlock, no duplicate row, the newest wins."""
+    errors: list[BaseException] = []
 
     def write(number: int) -> None:
         try:
@@ -188,14 +188,14 @@ def test_many_writers_at_once(database: str) -> None:
                 opened.write(things(*(rows if number % 2 else rows[::-1]), hours=turn))
             opened.sink.close()
         except (sa.exc.SQLAlchemyError, ConnectionError) as error:
-            broken.append(error)
+            errors.append(error)
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert broken == []
+    assert errors == []
     db = Database(database)
     assert db.rows("shop_things", "id", "likes") == [(key, 4) for key in sorted(str(n) for n in range(60))]
     seen = db.rows("shop_things_history", "id", "row_seen", "likes")
@@ -204,24 +204,27 @@ def test_many_writers_at_once(database: str) -> None:
     db.sink.close()
 
 
-class Twice(Model):
+class UnknownKey(Model):
     entity: ClassVar[Entity] = Entity("things", key=("a.b",))
     a: dict[str, str]
 
 
-class Clash(Model):
+class DuplicateColumn(Model):
     entity: ClassVar[Entity] = Entity("things", key=("price_amount",))
     price: Price
     price_amount: str
 
 
-@pytest.mark.parametrize(("model", "said"), [(Twice, "has no a_b"), (Clash, "two fields are the column price_amount")])
-def test_a_wrong_declaration_is_said(model: type[Model], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [(UnknownKey, "has no column a_b"), (DuplicateColumn, "two fields have the column price_amount")],
+)
+def test_an_invalid_entity_is_refused(model: type[Model], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         tables_of((scraper(model),))
 
 
-def test_one_name_for_two_entities_is_said() -> None:
+def test_two_entities_with_one_name_are_refused() -> None:
     class Other(Model):
         entity: ClassVar[Entity] = Entity("things", key=("name",))
         name: str

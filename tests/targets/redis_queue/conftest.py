@@ -1,4 +1,4 @@
-"""A shop with as many categories as are asked for, which counts its requests, and workers that crawl it."""
+"""A fake shop with any number of categories, which records its requests, and workers that crawl it."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ PRODUCT = {"__typename": "Product", "id": "A", "name": "Invented"}
 
 
 def pages(number: int) -> int:
-    """How many pages the n-th category has; 0: there is none."""
+    """Return the number of pages of the n-th category; 0: the category does not exist."""
     return 0 if number % 10 == 3 else 2 if number % 20 == 0 else 1
 
 
 def expected(count: int) -> Counter[str]:
-    """The outcomes of the first categories, of all of their pages."""
+    """Return the expected outcomes of all pages of the first categories."""
     found = Counter(OK=sum(map(pages, range(count))), TARGET_NOT_FOUND=sum(not pages(n) for n in range(count)))
     return +found
 
 
 @dataclass
 class Shop:
-    """Its requests, and where it is."""
+    """A fake shop with the times of its requests."""
 
     origin: str = ""
-    asked: list[float] = field(default_factory=list)
-    """When each request came."""
+    request_times: list[float] = field(default_factory=list)
+    """The time of each request."""
 
     def answer(self, path: str) -> tuple[int, bytes]:
-        """Status and body."""
-        self.asked.append(time.monotonic())
+        """Return the status and body for a path."""
+        self.request_times.append(time.monotonic())
         parts = urlsplit(path)
         found = re.search(r"/browse/1_(\d+)", parts.path)
         number = int(found[1]) if found else 3
@@ -64,7 +64,7 @@ class Shop:
         return 200, b'<html><script id="__NEXT_DATA__" type="application/json">' + data + b"</script></html>"
 
     def settings(self, redis: str, **settings: object) -> dict[str, Any]:
-        """What makes a crawl go here, with the budget and the queue in Redis."""
+        """Return the settings of a crawl of this shop with a queue in Redis."""
         return {
             "PLATFORM_ORIGINS": orjson.dumps({"retail": self.origin}).decode(),
             "PLATFORM_BUDGETS": '{"retail": {"concurrency": 16, "delay": 0}}',
@@ -78,13 +78,13 @@ class Shop:
         }
 
     def worker(self, redis: str, *options: str, **settings: object) -> list[str]:
-        """The command of a worker."""
+        """Return the command of a worker."""
         return command("retail", {"queue": "default", "max_pages": 2}, self.settings(redis, **settings), *options)
 
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
-    """Serves a shop on loopback."""
+    """Serve a shop on loopback."""
     served = Shop()
 
     class Handler(BaseHTTPRequestHandler):
@@ -99,7 +99,7 @@ def shop() -> Iterator[Shop]:
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            """Says nothing: a worker that is killed leaves its connections."""
+            """Log nothing: killed workers leave open connections."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         served.origin = f"http://127.0.0.1:{server.server_address[1]}"
@@ -110,13 +110,13 @@ def shop() -> Iterator[Shop]:
 
 @pytest.fixture
 def processes() -> Iterator[ExitStack]:
-    """Ends what is entered into it."""
+    """A stack that ends its processes after the test."""
     with ExitStack() as stack:
         yield stack
 
 
 def start(processes: ExitStack, worker: list[str], log: Path) -> subprocess.Popen[bytes]:
-    """Starts a worker, which the test's end kills if it has not ended before."""
+    """Start a worker. It is killed after the test if it is still running."""
     file = processes.enter_context(log.open("ab"))
     process = processes.enter_context(subprocess.Popen(worker, cwd=ROOT, stderr=file))
     processes.callback(process.kill)
@@ -124,14 +124,14 @@ def start(processes: ExitStack, worker: list[str], log: Path) -> subprocess.Pope
 
 
 def targets(file: Path, count: int) -> Path:
-    """A targets file of the first categories."""
+    """Write a targets file of the first categories."""
     with file.open("w") as out:
         out.writelines(f'{{"id":"t{n}","cat_id":"1_{n}"}}\n' for n in range(count))
     return file
 
 
-def tell(redis: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """``scrapy targets``."""
+def scrapy_targets(redis: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``scrapy targets``."""
     return subprocess.run(
         [*command("", {}, {"REDIS_URL": redis})[:3], "targets", *arguments, "-s", f"REDIS_URL={redis}"],
         check=False,

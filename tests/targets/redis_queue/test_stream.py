@@ -1,4 +1,4 @@
-"""The queue itself against a real Redis: who has an entry, when others may have it, and what is counted."""
+"""The queue with a real Redis: leases, takeovers, and counts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from crawler.targets.redis_queue.source import StreamSource
 from crawler.targets.redis_queue.stream import CompletedEntry, Status, TargetStream
 from crawler.targets.target import Outcome, Target, TargetParser
 from tests.crawls import lines
-from tests.targets.redis_queue.conftest import Shop, expected, start, targets, tell
+from tests.targets.redis_queue.conftest import Shop, expected, scrapy_targets, start, targets
 
 TARGET = orjson.dumps({"id": "a", "scraper": "retail-category-v4", "params": {"cat_id": "1_1"}})
-Two = Callable[[TargetStream, TargetStream], Awaitable[None]]
+Scenario = Callable[[TargetStream, TargetStream], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -41,15 +41,15 @@ async def workers(url: str, *, idle: float = 60.0) -> AsyncIterator[tuple[Target
         await two.close()
 
 
-def run(url: str, scenario: Two, **options: float) -> None:
-    async def all_of_it() -> None:
+def run(url: str, scenario: Scenario, **options: float) -> None:
+    async def with_workers() -> None:
         async with workers(url, **options) as (one, two):
             await scenario(one, two)
 
-    asyncio.run(all_of_it())
+    asyncio.run(with_workers())
 
 
-def test_an_outcome_counts_once_and_leads_on_once(redis_url: str) -> None:
+def test_an_entry_completed_twice_counts_once(redis_url: str) -> None:
     async def scenario(one: TargetStream, two: TargetStream) -> None:
         await one.push([TARGET])
         (entry,) = await one.read()
@@ -63,18 +63,18 @@ def test_an_outcome_counts_once_and_leads_on_once(redis_url: str) -> None:
     run(redis_url, scenario, idle=0)
 
 
-def test_a_file_that_is_lost_leads_on_once(redis_url: str) -> None:
+def test_followups_of_a_lost_file_are_pushed_once(redis_url: str) -> None:
     async def scenario(one: TargetStream, two: TargetStream) -> None:
         await one.push([TARGET])
         (entry,) = await one.read()
         await one.buffer([CompletedEntry(entry.id, "OK", followups=(b"{}",))])
         (followups,) = await one.read()
         await one.complete([CompletedEntry(followups.id, "OK")])
-        assert await one.finished(), "but for a file that its worker closes in the end"
-        assert await two.claim(), "which it did not"
+        assert await one.finished(), "all have outcomes, one of them in an open file"
+        assert await two.claim(), "the worker of the open file has exited"
         assert not await one.finished()
         await two.buffer([CompletedEntry(entry.id, "OK", followups=(b"{}",))])
-        assert await one.finished(), "and nothing more is there to do"
+        assert await one.finished(), "all have outcomes again"
         await two.complete([CompletedEntry(entry.id, "OK", followups=(b"{}",))])
         assert await one.finished()
         assert (await one.status()).done == 2
@@ -83,17 +83,17 @@ def test_a_file_that_is_lost_leads_on_once(redis_url: str) -> None:
     run(redis_url, scenario, idle=0)
 
 
-def test_who_gives_a_sign_of_life_keeps_its_targets(redis_url: str) -> None:
+def test_a_heartbeat_keeps_the_lease(redis_url: str) -> None:
     async def scenario(one: TargetStream, two: TargetStream) -> None:
         await one.push([TARGET])
         (entry,) = await one.read()
         assert not await two.claim()
-        await one.redis.xclaim(one.key, "workers", one.me, 0, [entry.id], idle=60_000, justid=True)
+        await one.redis.xclaim(one.key, "workers", one.worker, 0, [entry.id], idle=60_000, justid=True)
         await one.heartbeat([entry.id])
         assert not await two.claim()
         await one.release({entry.id: entry.tries})
         (given,) = await two.claim()
-        assert (given.id, given.tries) == (entry.id, 1), "a worker that was stopped is no try"
+        assert (given.id, given.tries) == (entry.id, 1), "a stopped worker does not count as a try"
 
     run(redis_url, scenario, idle=30)
 
@@ -110,7 +110,7 @@ def test_who_gives_a_sign_of_life_keeps_its_targets(redis_url: str) -> None:
         (b'{"id": "a", "scraper": "microblog-profile", "params": {"username": "x"}}', "SCRAPER_NOT_FOUND"),
     ],
 )
-def test_an_entry_that_is_no_target_is_a_failed_target(redis_url: str, written: bytes, code: str) -> None:
+def test_a_malformed_entry_is_a_failed_target(redis_url: str, written: bytes, code: str) -> None:
     async def scenario(one: TargetStream, _: TargetStream) -> None:
         await one.push([written])
         assert await outcomes_of(one) == [code]
@@ -120,7 +120,7 @@ def test_an_entry_that_is_no_target_is_a_failed_target(redis_url: str, written: 
 
 
 async def outcomes_of(stream: TargetStream, tries: int = 2) -> list[str]:
-    """What becomes of all targets, where those that are none fail, and the rest has data."""
+    """Take all targets, and return the codes of their outcomes: an error for invalid targets, else OK."""
     source = StreamSource(stream, TargetParser(RetailSpider.scrapers), tries)
     await source.open()
     codes = []
@@ -140,57 +140,60 @@ async def status_of(url: str) -> Status:
         await stream.close()
 
 
-def test_a_target_whose_workers_die_is_a_dead_letter(redis_url: str, tmp_path: Path) -> None:
+def test_a_target_whose_workers_exit_is_a_dead_letter(redis_url: str, tmp_path: Path) -> None:
     async def scenario(one: TargetStream, two: TargetStream) -> None:
         await one.push([TARGET])
         await one.read()
-        await one.claim()  # and dies, a second time
+        await one.claim()  # a second worker exits
         assert await outcomes_of(two) == ["INTERNAL_ERROR"]
         found = await status_of(redis_url)
         assert (found.failed, found.dead, found.waiting, found.running) == ({"INTERNAL_ERROR": 1}, 1, 0, 0)
 
     run(redis_url, scenario, idle=0)
-    letters = tell(redis_url, "dead")
-    assert "a: The target was out in 2 workers that ended" in letters.stderr
+    dead_letters = scrapy_targets(redis_url, "dead")
+    assert "a: 2 workers exited while the target was in progress" in dead_letters.stderr
     again = tmp_path / "again.jsonl"
-    again.write_text(letters.stdout)
-    assert tell(redis_url, "push", str(again)).returncode == 0
+    again.write_text(dead_letters.stdout)
+    assert scrapy_targets(redis_url, "push", str(again)).returncode == 0
     with redis.Redis.from_url(redis_url) as client:
         ((_, fields),) = client.xrange("crawler:queue:{default:retail}")
     entry = orjson.loads(fields[b"target"])
     assert (entry["id"], entry["scraper"], entry["params"]["cat_id"]) == ("a", "retail-category-v4", "1_1")
 
 
-def test_a_file_is_pushed_and_its_status_told(redis_url: str, tmp_path: Path) -> None:
+def test_a_file_is_pushed_and_the_status_is_printed(redis_url: str, tmp_path: Path) -> None:
     file = tmp_path / "targets.jsonl"
     file.write_text('{"id": "x", "query": "mustard"}\n{broken\n{"id": "y", "scraper": "microblog-profile"}\n')
     with file.open("a") as out:
         out.write('{"id": "z", "scraper": "microblog-profile", "username": "someone"}\n')
-    pushed = tell(redis_url, "push", str(file))
+    pushed = scrapy_targets(redis_url, "push", str(file))
     assert pushed.returncode == 4
     assert [json.loads(line)["line"] for line in pushed.stdout.splitlines()] == [2, 3]
     assert "retail: 1 targets pushed" in pushed.stderr
-    told = json.loads(tell(redis_url, "status").stdout)
-    assert told["queue"] == "default"
-    assert {name: each["waiting"] for name, each in told["platforms"].items()} == {"microblog": 1, "retail": 1}
-    assert told["platforms"]["retail"]["seconds_left"] is None
+    status = json.loads(scrapy_targets(redis_url, "status").stdout)
+    assert status["queue"] == "default"
+    assert {name: each["waiting"] for name, each in status["platforms"].items()} == {"microblog": 1, "retail": 1}
+    assert status["platforms"]["retail"]["seconds_left"] is None
+    assert status["platforms"]["retail"]["filed"] == 0, "the documented key of targets in open files"
 
 
 @pytest.mark.parametrize(
-    ("url", "arguments", "code", "said"),
+    ("url", "arguments", "code", "message"),
     [
         (None, ["push", "nowhere.jsonl"], 1, "no such targets file"),
         (None, ["push"], 2, "push <file> | status | dead"),
         ("redis://127.0.0.1:1", ["status"], 1, "127.0.0.1:1"),
     ],
 )
-def test_what_cannot_be_told(redis_url: str, url: str | None, arguments: list[str], code: int, said: str) -> None:
-    run = tell(url or redis_url, *arguments)
+def test_failed_commands_print_the_reason(
+    redis_url: str, url: str | None, arguments: list[str], code: int, message: str
+) -> None:
+    run = scrapy_targets(url or redis_url, *arguments)
     assert run.returncode == code
-    assert said in run.stderr + run.stdout
+    assert message in run.stderr + run.stdout
 
 
-def test_an_interrupted_push_goes_on(redis_url: str, tmp_path: Path) -> None:
+def test_an_interrupted_push_is_continued(redis_url: str, tmp_path: Path) -> None:
     file = str(targets(tmp_path / "targets.jsonl", 1_200))
 
     async def scenario(one: TargetStream, _: TargetStream) -> None:
@@ -208,9 +211,9 @@ def test_an_interrupted_push_goes_on(redis_url: str, tmp_path: Path) -> None:
         with pytest.raises(redis.ConnectionError):
             await push(streams, file, None)
         assert (await one.status()).waiting == 500
-        for there in (1_200, 2_400):  # what is complete is pushed again if that is wished
+        for waiting in (1_200, 2_400):  # a complete push can be repeated
             assert await push(streams, file, None) == 0
-            assert (await one.status()).waiting == there
+            assert (await one.status()).waiting == waiting
 
     async def none(_: str) -> int:
         return 0
@@ -218,7 +221,7 @@ def test_an_interrupted_push_goes_on(redis_url: str, tmp_path: Path) -> None:
     run(redis_url, scenario)
 
 
-def test_the_table() -> None:
+def test_the_status_table() -> None:
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
@@ -230,8 +233,8 @@ def test_the_table() -> None:
         assert part in shown
 
 
-def test_redis_may_be_away_for_a_while(tmp_path: Path, shop: Shop, processes: ExitStack) -> None:
-    """Killed and started again in the middle, with what it had on disk."""
+def test_workers_survive_a_restart_of_redis(tmp_path: Path, shop: Shop, processes: ExitStack) -> None:
+    """Redis is killed and restarted with its data during a crawl."""
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("needs redis-server on PATH (Debian: apt-get install redis-server)")
@@ -254,11 +257,11 @@ def test_redis_may_be_away_for_a_while(tmp_path: Path, shop: Shop, processes: Ex
         return server
 
     server = serve()
-    assert tell(url, "push", str(targets(tmp_path / "targets.jsonl", 200))).returncode == 0
+    assert scrapy_targets(url, "push", str(targets(tmp_path / "targets.jsonl", 200))).returncode == 0
     slow = json.dumps({"retail": {"concurrency": 2, "delay": 0.02}})
     out = tmp_path / "out.jsonl"
     worker = start(processes, shop.worker(url, "-O", str(out), PLATFORM_BUDGETS=slow), tmp_path / "log")
-    while len(shop.asked) < 40:
+    while len(shop.request_times) < 40:
         assert worker.poll() is None, (tmp_path / "log").read_text()[-3_000:]
         time.sleep(0.01)
     server.send_signal(signal.SIGKILL)
@@ -274,7 +277,7 @@ def test_redis_may_be_away_for_a_while(tmp_path: Path, shop: Shop, processes: Ex
     assert len(lines(out)) == expected(200)["OK"]
 
 
-def test_a_queue_that_vanished_ends_the_run(redis_url: str) -> None:
+def test_a_deleted_queue_ends_the_run(redis_url: str) -> None:
     from crawler.targets.sources import TargetsUnavailableError  # noqa: PLC0415
 
     async def scenario(one: TargetStream, _: TargetStream) -> None:
@@ -284,7 +287,7 @@ def test_a_queue_that_vanished_ends_the_run(redis_url: str) -> None:
         found = aiter(source)
         assert isinstance(await anext(found), Target)
         await one.redis.flushall()
-        with pytest.raises(TargetsUnavailableError, match="the queue is gone"):
+        with pytest.raises(TargetsUnavailableError, match="the queue no longer exists"):
             await anext(found)
         await source.close()
 

@@ -1,4 +1,4 @@
-"""Workers of one queue, killed at random: every target has its outcome once, and the platform's budget holds."""
+"""Workers of one queue, killed at random: each target is counted once, and the platform's budget is respected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from crawler.commands.crawl import argument_problems
 from crawler.spiders.retail import RetailSpider
 from tests.crawls import command, lines
-from tests.targets.redis_queue.conftest import Shop, expected, start, targets, tell
+from tests.targets.redis_queue.conftest import Shop, expected, scrapy_targets, start, targets
 
 KEY = "crawler:queue:{default:retail}"
 
@@ -31,20 +31,20 @@ def completed(client: redis.Redis) -> Counter[str]:
 
 
 def pending(client: redis.Redis, process: int) -> int:
-    """How many entries a worker holds."""
+    """Return the number of entries that a worker has leased."""
     found = client.xpending(KEY, "workers")
     return sum(each["pending"] for each in found["consumers"] if f"-{process}-".encode() in each["name"])
 
 
-def busiest(moments: list[float], seconds: float) -> int:
-    """The most that came within so many seconds."""
+def max_requests_within(moments: list[float], seconds: float) -> int:
+    """Return the maximum number of requests within an interval."""
     return max(bisect(moments, moment + seconds) - number for number, moment in enumerate(moments))
 
 
 @pytest.mark.parametrize(
     ("count", "kills", "delay", "idle"), [(300, 3, 0.02, 2), pytest.param(30_000, 10, 0.01, 5, marks=pytest.mark.soak)]
 )
-def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of the same
+def test_killed_workers_lose_no_target(  # noqa: PLR0913, PLR0917  # two sizes of the same
     tmp_path: Path,
     redis_url: str,
     shop: Shop,
@@ -54,11 +54,11 @@ def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of 
     delay: float,
     idle: float,
 ) -> None:
-    pushed = tell(redis_url, "push", str(targets(tmp_path / "targets.jsonl", count)))
+    pushed = scrapy_targets(redis_url, "push", str(targets(tmp_path / "targets.jsonl", count)))
     assert pushed.returncode == 0, pushed.stderr
     database, log, failed = tmp_path / "out.db", tmp_path / "log", tmp_path / "failed-%(job)s.jsonl"
     budget = json.dumps({"retail": {"concurrency": 32, "delay": delay}})
-    want, moments = expected(count), random.Random(count)  # noqa: S311  # no secret
+    expected_counts, moments = expected(count), random.Random(count)  # noqa: S311  # no secret
     worker = shop.worker(
         redis_url, PLATFORM_BUDGETS=budget, SQL_SINK=database, FAILURES_FEED=failed, QUEUE_IDLE=idle, PROCESSES=3
     )
@@ -77,13 +77,13 @@ def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of 
             each.wait()
         outcomes, dead = completed(client), client.xlen(f"{KEY}:dead")
         assert client.xlen(KEY) == 0
-    assert killed == kills, "a worker was done before it was killed"
-    took = shop.asked[-1] - shop.asked[0]
-    figures = f"{dict(outcomes)} dead={dead} requests={len(shop.asked)} in {took:.1f} s"
-    figures += f", at most {busiest(shop.asked, 10.0)} within 10 s"
+    assert killed == kills, "a worker ended before it was killed"
+    duration = shop.request_times[-1] - shop.request_times[0]
+    figures = f"{dict(outcomes)} dead={dead} requests={len(shop.request_times)} in {duration:.1f} s"
+    figures += f", at most {max_requests_within(shop.request_times, 10.0)} within 10 s"
     (tmp_path / "figures").write_text(figures)
-    assert outcomes.total() == want.total()
-    assert outcomes == want, f"{dead} dead letters: each of them was out in more workers than may die with a target"
+    assert outcomes.total() == expected_counts.total()
+    assert outcomes == expected_counts, f"{dead} dead letters: QUEUE_TRIES workers were killed with each of them"
     engine = sa.create_engine(f"sqlite:///{database}")
     with engine.connect() as connection:
         listings, different = connection.exec_driver_sql(
@@ -91,28 +91,28 @@ def test_killed_workers_lose_nothing(  # noqa: PLR0913, PLR0917  # two sizes of 
         ).one()
         (products,) = connection.exec_driver_sql("select count(*) from retail_products").one()
     engine.dispose()
-    assert listings == different == products == want["OK"]
+    assert listings == different == products == expected_counts["OK"]
     ids = {line["id"] for line in lines(*tmp_path.glob("failed-*.jsonl"))}
-    assert len(ids) == want["TARGET_NOT_FOUND"]
-    assert busiest(shop.asked, 10.0) <= 1.1 * 10 / delay + 32
-    assert took >= 0.9 * delay * (len(shop.asked) - 1), "three workers ask no more often than one may"
+    assert len(ids) == expected_counts["TARGET_NOT_FOUND"]
+    assert max_requests_within(shop.request_times, 10.0) <= 1.1 * 10 / delay + 32
+    assert duration >= 0.9 * delay * (len(shop.request_times) - 1), "three workers share the budget of one"
 
 
-def test_a_stopped_worker_gives_back_what_it_has_no_outcome_for(
+def test_a_stopped_worker_releases_its_unfinished_targets(
     tmp_path: Path, redis_url: str, shop: Shop, processes: ExitStack
 ) -> None:
-    """Files that count when they are closed, one of them in the middle: nothing is lost, and nothing there twice."""
-    tell(redis_url, "push", str(targets(tmp_path / "targets.jsonl", 200)))
+    """With feeds that are stored when they are closed, no target is lost or written twice."""
+    scrapy_targets(redis_url, "push", str(targets(tmp_path / "targets.jsonl", 200)))
     slow = json.dumps({"retail": {"concurrency": 2, "delay": 0.02}})
     outs = [tmp_path / f"{name}.jsonl.gz" for name in "ab"]
     first = start(
         processes, shop.worker(redis_url, "-O", str(outs[0]), PLATFORM_BUDGETS=slow, QUEUE_IDLE=60), tmp_path / "log"
     )
     with redis.Redis.from_url(redis_url) as client:
-        while len(shop.asked) < 40:
+        while len(shop.request_times) < 40:
             assert first.poll() is None, (tmp_path / "log").read_text()[-3_000:]
             time.sleep(0.01)
-        assert completed(client)["OK"] == 0, "its file is open"
+        assert completed(client)["OK"] == 0, "its file is still open"
         first.send_signal(signal.SIGTERM)
         first.wait()
         done = completed(client)
@@ -128,10 +128,8 @@ def test_a_stopped_worker_gives_back_what_it_has_no_outcome_for(
     assert set(found.values()) == {1}
 
 
-def test_workers_end_together_whose_files_are_still_open(
-    tmp_path: Path, redis_url: str, shop: Shop, processes: ExitStack
-) -> None:
-    tell(redis_url, "push", str(targets(tmp_path / "targets.jsonl", 60)))
+def test_workers_with_open_files_end_together(tmp_path: Path, redis_url: str, shop: Shop, processes: ExitStack) -> None:
+    scrapy_targets(redis_url, "push", str(targets(tmp_path / "targets.jsonl", 60)))
     workers = [
         start(processes, shop.worker(redis_url, "-O", str(tmp_path / f"{n}.jsonl.gz")), tmp_path / "log")
         for n in range(2)
@@ -143,7 +141,7 @@ def test_workers_end_together_whose_files_are_still_open(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"queue": "a", "targets": "t.jsonl"}, "queue cannot be combined with targets, resume or since"),
         ({"queue": "a b"}, "should match pattern"),
@@ -151,32 +149,32 @@ def test_workers_end_together_whose_files_are_still_open(
         ({"queue": "a", "exhaustive": "true"}, "leave out exhaustive, or resume and queue"),
     ],
 )
-def test_arguments_that_contradict_one_another(arguments: dict[str, str], said: str) -> None:
-    assert said in " ".join(argument_problems(RetailSpider, arguments).values())
+def test_contradictory_arguments_are_refused(arguments: dict[str, str], message: str) -> None:
+    assert message in " ".join(argument_problems(RetailSpider, arguments).values())
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
-        ({}, "name it with REDIS_URL"),
-        ({"REDIS_URL": "http://x", "SANDBOX": "1"}, "REDIS_URL is none"),
+        ({}, "REDIS_URL is not set"),
+        ({"REDIS_URL": "http://x", "SANDBOX": "1"}, "REDIS_URL is not a valid Redis URL"),
         ({"REDIS_URL": "redis://127.0.0.1:1"}, "the queue cannot be used"),
     ],
 )
-def test_what_cannot_be_is_said_at_once(
-    settings: dict[str, str], said: str, tmp_path: Path, processes: ExitStack
+def test_an_unusable_queue_ends_the_run(
+    settings: dict[str, str], message: str, tmp_path: Path, processes: ExitStack
 ) -> None:
     log = tmp_path / "log"
     run = start(processes, command("retail", {"queue": "a"}, {"FAILURES_FEED": "", **settings}), log)
     assert run.wait() == 1
-    assert said in log.read_text()
+    assert message in log.read_text()
 
 
 @pytest.mark.parametrize(("count", "freezes"), [(120, 1), pytest.param(3_000, 3, marks=pytest.mark.soak)])
-def test_rb_22_a_worker_that_was_frozen_writes_nothing_that_it_has_lost(  # noqa: PLR0913, PLR0917  # two sizes
+def test_rb_22_a_frozen_worker_writes_no_lost_target(  # noqa: PLR0913, PLR0917  # two sizes
     tmp_path: Path, redis_url: str, shop: Shop, processes: ExitStack, count: int, freezes: int
 ) -> None:
-    tell(redis_url, "push", str(targets(tmp_path / "targets.jsonl", count)))
+    scrapy_targets(redis_url, "push", str(targets(tmp_path / "targets.jsonl", count)))
     slow = json.dumps({"retail": {"concurrency": 4, "delay": 0.02}})
     outs = [tmp_path / f"{name}.jsonl" for name in "ab"]
     failed = tmp_path / "failed-%(job)s-{}.jsonl"
@@ -188,17 +186,17 @@ def test_rb_22_a_worker_that_was_frozen_writes_nothing_that_it_has_lost(  # noqa
         return start(processes, run, tmp_path / out.stem)
 
     workers = [worker(0)]
-    told_too_late: Counter[str] = Counter()
+    possibly_unsent: Counter[str] = Counter()
     with redis.Redis.from_url(redis_url) as client:
         for freeze in range(freezes):
             frozen, out = workers[freeze % 2], outs[freeze % 2]
             while not out.exists() or len(params_of(out)) < 10 * (freeze + 1):
-                assert frozen.poll() is None, "the worker was done before it was frozen"
+                assert frozen.poll() is None, "the worker ended before it was frozen"
                 time.sleep(0.01)
             frozen.send_signal(signal.SIGSTOP)
             if len(workers) == 1:
                 workers.append(worker(1))
-            told_too_late.update(params_of(out)[-32:])  # written, and Redis may not have been told of it yet
+            possibly_unsent.update(params_of(out)[-32:])  # written, but Redis may not have the outcome yet
             while pending(client, frozen.pid):  # until the other worker has taken all of them
                 assert workers[(freeze + 1) % 2].poll() is None
                 time.sleep(0.01)
@@ -207,14 +205,14 @@ def test_rb_22_a_worker_that_was_frozen_writes_nothing_that_it_has_lost(  # noqa
         assert completed(client) == expected(count)
         assert client.xlen(KEY) == 0
     logs = "".join((tmp_path / out.stem).read_text() for out in outs)
-    assert "target_lease_lost" in logs, "nothing was taken over while the worker was frozen: the test shows nothing"
+    assert "target_lease_lost" in logs, "no target was taken over while the worker was frozen"
     found = Counter(params_of(*outs))
     assert len(found) == expected(count)["OK"]
-    assert {params for params, times in found.items() if times > 1} <= set(told_too_late)
+    assert {params for params, times in found.items() if times > 1} <= set(possibly_unsent)
     assert len({line["id"] for line in lines(*tmp_path.glob("failed-*.jsonl"))}) == expected(count)["TARGET_NOT_FOUND"]
 
 
 def params_of(*files: Path) -> list[str]:
-    """What the lines of feeds are of. The last line of a worker that writes may be a part of one."""
+    """Return the params of all lines. The last line of a running worker may be incomplete."""
     whole = [file.read_text().rpartition("\n")[0] for file in files]
     return [json.dumps(json.loads(line)["params"]) for text in whole for line in text.split("\n") if line]
