@@ -33,7 +33,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
     """
 
     response: HttpResponse
-    page_params: PageParams  # type: ignore[type-arg]  # the injector knows the bare class only
+    page_params: PageParams  # type: ignore[type-arg]  # the injector supports only the bare class
     """The params of the request, so that the page can check that the response matches them."""
 
     item_cls: ClassVar[type[dict[str, Any]]] = dict

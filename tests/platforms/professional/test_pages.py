@@ -158,7 +158,7 @@ def damaged_pages(draw: st.DrawFn) -> str:
 
 @st.composite
 def damaged_linked_data(draw: st.DrawFn) -> str:
-    """A page whose linked data has keys removed, types changed, or is truncated or nested too deep to parse."""
+    """A page with linked data that lacks keys, has other types, is truncated, or is nested too deep to parse."""
     slug = draw(st.sampled_from(["mara-lindqvist", "masked-linked"]))
     data = orjson.loads(LINKED.findall(page(slug))[0])
     values: st.SearchStrategy[Any] = st.sampled_from(

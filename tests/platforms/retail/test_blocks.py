@@ -67,7 +67,7 @@ PAGE = html({"searchResult": LISTING})
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "params",
     [
         {},
         {"cat_id": "1_2"},
@@ -75,24 +75,24 @@ PAGE = html({"searchResult": LISTING})
         {"cat_id": "1_2", "page": "2"},
     ],
 )
-def test_the_requested_listing_is_read(asked: dict[str, Any]) -> None:
-    data = read(PAGE, **asked)
+def test_the_requested_listing_is_read(params: dict[str, Any]) -> None:
+    data = read(PAGE, **params)
     assert (data["cat_id"], data["page"], data["sort"]) == ("1_2", 2, "new")
     assert (data["returned"], data["max_page"], data["total_results"], data["has_more"]) == (3, 25, 6446, True)
 
 
 @pytest.mark.parametrize(
-    ("asked", "key"),
+    ("params", "key"),
     [({"cat_id": "1"}, "cat_id"), ({"page": 1}, "page"), ({"sort": "best_match"}, "sort")],
 )
-def test_another_listing_is_never_returned(asked: dict[str, Any], key: str) -> None:
-    error = refusal(PAGE, **asked)
+def test_another_listing_is_never_returned(params: dict[str, Any], key: str) -> None:
+    error = refusal(PAGE, **params)
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", "wrong_echo")
     assert error.details[0]["loc"] == [*PATH, "paginationV2", "pageProperties", key]
 
 
 @pytest.mark.parametrize(
-    ("asked", "echo", "same"),
+    ("query", "echo", "same"),
     [
         ("red shoes", "red shoes", True),
         ("Red  Shoes ", "red shoes", True),
@@ -101,13 +101,13 @@ def test_another_listing_is_never_returned(asked: dict[str, Any], key: str) -> N
         ("red shoes", "blue shoes", False),
     ],
 )
-def test_a_search_must_echo_its_words(asked: str, echo: str | None, same: bool) -> None:  # noqa: FBT001
+def test_a_search_must_echo_its_words(query: str, echo: str | None, same: bool) -> None:  # noqa: FBT001
     body = changed("paginationV2", "pageProperties", value={"query": echo, "cat_id": "0", "page": 1})
     if same:
-        data = read(body, search=True, query=asked)
-        assert (data["query"], data["cat_id"], data["category_id"]) == (asked, "0", "0")
+        data = read(body, search=True, query=query)
+        assert (data["query"], data["cat_id"], data["category_id"]) == (query, "0", "0")
     else:
-        assert refusal(body, search=True, query=asked).reason == "wrong_echo"
+        assert refusal(body, search=True, query=query).reason == "wrong_echo"
 
 
 @pytest.mark.parametrize(
