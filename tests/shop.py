@@ -1,4 +1,4 @@
-"""A shop that can change between two crawls: the sandbox's pages, altered on their way out, and crawls of it."""
+"""A shop that can change between two crawls: it serves altered pages of the sandbox, and can be crawled."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass
 class Shop:
-    """What the server answers with; a test may change it between crawls."""
+    """The state of the server. A test may change it between crawls."""
 
     site: Site = field(default_factory=lambda: Site(light=True))
     alter: Callable[[bytes], bytes] = lambda body: body
-    """What is done to each page."""
+    """Alters each page."""
     headers: dict[str, str] = field(default_factory=dict)
     """Sent with each page."""
     origin: str = ""
 
     def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and body."""
+        """The status, headers and body of a page."""
         parts = urlsplit(path)
         status, headers, body = self.site.page(FakeRequest(parts.path, dict(parse_qsl(parts.query))))
         return status, headers | self.headers, self.alter(body)
 
     def reprice(self, cents: Callable[[int], int]) -> None:
-        """Changes every price: another world, since one that is made keeps its pages."""
+        """Change every price. Copies the site, because a site caches its pages."""
         self.site = copy(self.site)
         self.site.products = [replace(p, cents=p.cents and cents(p.cents)) for p in self.site.products]
 
     def settings(self) -> dict[str, str]:
-        """What makes a crawl go here, at once."""
+        """Settings for a crawl of this shop, without delays."""
         return {
             "PLATFORM_ORIGINS": json.dumps({"retail": self.origin}),
             "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 16, "delay": 0}}),
@@ -51,7 +51,7 @@ class Shop:
         }
 
     def scrapy(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
-        """Runs a command of the project against the shop."""
+        """Run a command of the project against the shop."""
         options = [part for name, value in (self.settings() | settings).items() for part in ("-s", f"{name}={value}")]
         return subprocess.run(
             [sys.executable, "-m", "scrapy", *arguments, *options],
@@ -63,13 +63,13 @@ class Shop:
         )
 
     def crawl(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
-        """Crawls without a failures feed, unless it is set."""
+        """Run a crawl without a failures feed, unless the settings name one."""
         return self.scrapy("crawl", "retail", *arguments, **({"FAILURES_FEED": ""} | settings))
 
 
 @contextmanager
 def open_shop() -> Iterator[Shop]:
-    """Serves a shop on loopback."""
+    """Serve a shop on loopback."""
     shop = Shop()
 
     class Handler(BaseHTTPRequestHandler):
@@ -85,13 +85,13 @@ def open_shop() -> Iterator[Shop]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Log nothing."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            """Says nothing: a crawl that is killed leaves its connections."""
+            """Log nothing: a killed crawl leaves its connections open."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         shop.origin = f"http://127.0.0.1:{server.server_address[1]}"

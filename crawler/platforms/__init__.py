@@ -1,6 +1,6 @@
-"""One package per platform, and what they share: the bases of models and page objects.
+"""One package per platform, and the base classes of their models and page objects.
 
-The ``__init__`` of a package holds its ``PLATFORM`` and imports nothing else of it: spiders are loaded on demand.
+The ``__init__`` of a package defines ``PLATFORM`` and imports no other module of it: spiders are loaded on demand.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 
 @cache
 def platforms() -> dict[str, Platform]:
-    """All platforms by name, in alphabetical order: each package below this one is a platform."""
+    """All platforms by name, in alphabetical order. Each subpackage is a platform."""
     names = sorted(module.name for module in iter_modules(__path__) if module.ispkg)
     return {name: import_module(f"{__name__}.{name}").PLATFORM for name in names}
 
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
-    """The origins of a platform: those of ``PLATFORM_ORIGINS``, else the public ones."""
+    """The origins of a platform: from ``PLATFORM_ORIGINS``, else the public ones."""
     configured: str | dict[str, str] | None = _configured("PLATFORM_ORIGINS", name, settings)
     return configured or dict(platforms()[name].origins)
 
 
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
-    """The ``concurrency`` and ``delay`` of a platform: its own, with the changes of ``PLATFORM_BUDGETS``."""
+    """The ``concurrency`` and ``delay`` of a platform: its defaults, overridden by ``PLATFORM_BUDGETS``."""
     platform = platforms().get(name)
-    own = {} if platform is None else {"concurrency": platform.concurrency, "delay": platform.delay}
-    return own | (_configured("PLATFORM_BUDGETS", name, settings) or {})
+    defaults = {} if platform is None else {"concurrency": platform.concurrency, "delay": platform.delay}
+    return defaults | (_configured("PLATFORM_BUDGETS", name, settings) or {})
 
 
 def _configured(setting: str, name: str, settings: BaseSettings) -> Any:
-    """The value of a setting for a platform, None where it does not name the platform.
+    """The value of a setting for a platform, None if the setting does not name the platform.
 
     Raises:
-        ValueError: the setting names an unknown platform: the real one would be crawled, and at full speed.
+        ValueError: the setting names an unknown platform. A typo would crawl the real platform, and at full speed.
     """
     values = settings.getdict(setting)
     unknown = values.keys() - platforms().keys() - {name}
     if unknown:
         known = ", ".join(platforms())
-        raise ValueError(f"{setting}: no platform is called {', '.join(unknown)}; there are {known}")
+        raise ValueError(f"{setting}: no platform is called {', '.join(unknown)}; use {known}")
     return values.get(name)

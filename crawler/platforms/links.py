@@ -1,4 +1,4 @@
-"""URLs that callers send: taken apart once and in one way. Hosts and paths are each platform's own matter."""
+"""Parsing of the URLs that callers send. Each platform checks hosts and paths itself."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from urllib.parse import urlsplit
 
 
 def split_link(url: str, expected: str) -> tuple[str, str]:
-    """Host (in lower case, with what stands around it: a port, a password) and path of a URL of the web.
+    """Host (in lower case, including a port or credentials) and path of an HTTP or HTTPS URL.
 
     >>> split_link("https://Shop.example/a/b?c=d#e", "expected a product")
     ('shop.example', '/a/b')
 
     Raises:
-        ValueError: ``expected``, for everything else. ``urlsplit`` takes more than a browser does.
+        ValueError: any other URL, with ``expected`` as the message. ``urlsplit`` accepts more than a browser does.
     """
-    if not url.isprintable() or " " in url:  # urlsplit drops line breaks and tabs without a word
+    if not url.isprintable() or " " in url:  # urlsplit silently drops line breaks and tabs
         raise ValueError(expected)
     try:
         parts = urlsplit(url)
-    except ValueError:  # an unclosed bracket, a host that is another one once it is normalised
+    except ValueError:  # an unclosed bracket, or a host that normalises to another host
         raise ValueError(expected) from None
     if parts.scheme not in {"http", "https"}:
         raise ValueError(expected)

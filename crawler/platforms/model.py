@@ -1,4 +1,4 @@
-"""The bases of all params and data models, and what a model's objects are to those who load them."""
+"""The base classes of all params and data models, and the identity of a model's records."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from pydantic_core import CoreSchema
 
 from crawler.errors import Detail
 
+VALUE_ERROR_PREFIX = "Value error, "
+"""What pydantic puts before the message of a validator's ``ValueError``."""
+
 
 @dataclass(frozen=True)
 class Entity:
-    """What a data model's objects are to whoever loads them: things that are met again, and that change.
+    """The identity of a data model's records, which are crawled repeatedly and change over time.
 
     All fields are named by their path within the model, joined by dots: ``price.current_price``.
     """
 
     name: str
-    """The plural under which they are known: the table ``<platform>_<name>``, and ``-a explode=<name>``."""
+    """The plural name: used for the table ``<platform>_<name>``, and for ``-a explode=<name>``."""
     key: tuple[str, ...] = ()
-    """Fields that tell one from another on the whole platform, never empty. None: the target itself is the key."""
+    """Fields that identify a record on the whole platform, never empty. Without any, the target is the key."""
     history: tuple[str, ...] = ()
     """Fields whose former values are kept: prices and counts."""
     placement: tuple[str, ...] = ()
-    """Fields of the place where it was seen (an advertisement), not of the thing: no reason to write it anew."""
+    """Fields about where a record was shown (an advertisement). A change in these alone does not rewrite the row."""
 
 
 class Model(BaseModel):
     """The base of all data models: exactly the contract's keys, and no value is converted.
 
-    A field that the contract calls optional has a default, and is left out where the page leaves it out;
-    every other key is always there.
+    A field that the contract calls optional has a default, and is omitted if the page omits it.
+    Every other key is always present.
     """
 
     model_config = ConfigDict(
@@ -46,20 +49,20 @@ class Model(BaseModel):
     )
 
     entity: ClassVar[Entity | None] = None
-    """What the model's objects are, where they are things that are met again."""
+    """The identity of the model's records, None if they have none of their own."""
 
 
 class Params(BaseModel):
     """The base of all params models: unknown keys are refused, and no value is converted.
 
-    A key that is not wanted is left out; null is no value of any param (``targets.check_params`` refuses it).
+    An unused key is omitted, never null: ``targets.check_params`` refuses null.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema as a caller sees it: "None" is how Python says that a key was left out, not a value to send."""
+        """The schema for callers, without null: a default of None only marks a key as optional."""
         described = handler.resolve_ref_schema(handler(schema))
         for field in described.get("properties", {}).values():
             if "default" in field and field["default"] is None:
@@ -70,8 +73,8 @@ class Params(BaseModel):
 
 
 def validation_details(error: ValidationError) -> list[Detail]:
-    """What does not fit a model, one entry a place, without the value that was given."""
+    """The errors of a validation, one entry per location, without the given values and without pydantic's prefix."""
     return [
-        {"loc": list(each["loc"]), "msg": each["msg"], "type": each["type"]}
+        {"loc": list(each["loc"]), "msg": each["msg"].removeprefix(VALUE_ERROR_PREFIX), "type": each["type"]}
         for each in error.errors(include_url=False, include_context=False, include_input=False)
     ]

@@ -1,4 +1,4 @@
-"""What the project knows of a platform before any of its code is loaded."""
+"""The static description of a platform, available before any of its code is loaded."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Platform:
 
     name: str
     origins: Mapping[str, str]
-    """Role (``page``, ``api``, ``embed`` ...) -> public origin. ``page`` is always there."""
+    """Role (``page``, ``api``, ``embed`` ...) -> public origin. ``page`` is always present."""
     concurrency: int
-    """Downloads at the same time, for one address without a proxy; from the platform's notes."""
+    """Concurrent downloads for one address without a proxy, from the platform's notes."""
     delay: float
-    """Seconds between the starts of two downloads; likewise."""
+    """Seconds between the starts of two downloads, from the platform's notes."""
     scrapers: tuple[str, ...]
     """The names of its scrapers, aliases included."""
 

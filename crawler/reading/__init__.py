@@ -1,1 +1,1 @@
-"""JSON in pages, and text as values."""
+"""Helpers that read JSON from pages, and convert text to values."""

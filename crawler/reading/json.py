@@ -1,6 +1,6 @@
-"""Payloads of any shape: JSON out of HTML, and ways through it that no missing or mistyped key can break.
+"""JSON in HTML, and access to payloads of any shape that tolerates missing and mistyped keys.
 
-Everything here is iterative: a document nested a thousand levels deep must not break it.
+All functions are iterative: a document nested a thousand levels deep must not exhaust the stack.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from crawler.errors import ExtractionFailed
 
 Step = str | int
 
-# Platforms cut texts between the two halves of an emoji. orjson refuses what is left, and all of the page with it.
-_HALF = re.compile(
+# Platforms cut texts in the middle of an emoji's surrogate pair. orjson then rejects the whole document.
+_LONE_SURROGATE = re.compile(
     r"(?P<whole>\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?![dD][89a-fA-F])))"
     r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
-MENDED = ("surrogate", "UTF-8", "control character")
-"""What orjson finds wrong with texts that are mended."""
+REPAIRABLE = ("surrogate", "UTF-8", "control character")
+"""Words in orjson's messages for errors that ``decode`` repairs."""
 
-# Line breaks and the like stand raw in some texts, which JSON forbids. Outside of texts they are only space.
-_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Some strings contain raw control characters such as line breaks, which JSON forbids. Between values they are allowed.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
@@ -37,8 +37,12 @@ def _escape_controls(text: re.Match[str]) -> str:
 
 
 def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
-    r"""JSON to Python, of bytes at once: text would be encoded again. ``what`` names the block in the error.
-    ``code_after``: it was cut out of a script, which may go on behind it.
+    r"""Decode JSON from bytes or text. Bytes are faster, because orjson encodes text first.
+
+    Args:
+        body: the JSON.
+        what: the name of the block in the error.
+        code_after: the block was cut out of a script, so code may follow it.
 
     >>> decode(r'{"cut": "so good \ud83d"}', what="block")
     {'cut': 'so good �'}
@@ -54,15 +58,15 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
     """
     try:
         try:
-            return orjson.loads(bytes(body) if isinstance(body, bytes) else body)  # it takes no subclass of bytes
+            return orjson.loads(bytes(body) if isinstance(body, bytes) else body)  # orjson rejects subclasses of bytes
         except orjson.JSONDecodeError as error:
             text = body.decode(errors="replace") if isinstance(body, bytes) else body
             if code_after and "after document" in error.msg:
                 return orjson.loads(text[: error.pos])
-            if not any(reason in error.msg for reason in MENDED):
+            if not any(reason in error.msg for reason in REPAIRABLE):
                 raise
-            whole = _HALF.sub(lambda found: found["whole"] or r"\ufffd", text)
-            return orjson.loads(_TEXT.sub(_escape_controls, whole))
+            whole = _LONE_SURROGATE.sub(lambda found: found["whole"] or r"\ufffd", text)
+            return orjson.loads(_STRING.sub(_escape_controls, whole))
     except orjson.JSONDecodeError as error:
         raise ExtractionFailed(
             f"The page's {what} is no JSON: {error.msg} at character {error.pos}.",
@@ -72,7 +76,7 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
 
 
 def is_bare_json(body: bytes) -> bool:
-    """Whether an answer begins as JSON does, so that it is data without a page around them.
+    """Whether a body starts like JSON, so that it is data without a page around it.
 
     >>> is_bare_json(b' [{"a": 1}]'), is_bare_json(b"<p>{}</p>"), is_bare_json(b"")
     (True, False, False)
@@ -81,9 +85,9 @@ def is_bare_json(body: bytes) -> bool:
 
 
 def script_block(body: bytes, script_id: str) -> bytes | None:
-    """What stands in ``<script id=…>``, None where the page has none.
+    """The contents of ``<script id=…>``, None if the page has no such element.
 
-    Looks for the id as it is always written before it parses the page: parsing 0.7 MB costs more than all else.
+    Searches for the usual spelling before it parses the page: parsing 0.7 MB costs more than everything else.
 
     >>> script_block(b'<script id="DATA" type="application/json">{"a": 1}</script>', "DATA")
     b'{"a": 1}'
@@ -105,14 +109,14 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
 
 
 def linked_data(blocks: Iterable[str | bytes]) -> list[dict[str, Any]]:
-    """The nodes of a page's ``application/ld+json`` blocks, the outermost ones only. A broken block gives none.
+    """The outermost nodes of a page's ``application/ld+json`` blocks. Broken blocks are skipped.
 
     >>> [node["@type"] for node in linked_data(['{"@graph": [{"@type": "A", "b": {"@type": "B"}}]}', "{"])]
     ['A']
     """
     waiting: deque[Any] = deque()
     for block in blocks:
-        with suppress(ExtractionFailed):  # a second witness: the page can speak without it
+        with suppress(ExtractionFailed):  # a secondary source: the page can be read without it
             waiting.append(decode(block, what="linked data"))
     nodes = []
     while waiting:
@@ -129,7 +133,7 @@ _NAMED = (b"var ", b'window["', b"window['")
 
 
 def assigned_block(body: bytes, name: str) -> bytes | None:
-    """What a script of the page assigns to a variable, up to the script's end; None where none does.
+    """The JSON that a script assigns to a variable, up to the end of the script; None if no script does.
 
     >>> assigned_block(b'<script>var data = {"a": "};"};</script>', "data")
     b'{"a": "};"}'
@@ -152,17 +156,17 @@ def assigned_block(body: bytes, name: str) -> bytes | None:
 
 
 def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
-    """What stands in the script elements that contain a mark, in their order.
+    """The contents of the script elements that contain a mark, in page order.
 
-    Looks for the mark first: of a megabyte with forty scripts mostly one is wanted. A script in which the page breaks
-    off is given as far as it goes: its reader then says that it is broken.
+    Searches for the mark first: usually one of forty scripts in a megabyte contains it. A script that the end of the
+    page cuts off is returned as it is, and fails to decode.
 
     >>> list(scripts_with(b"<script>1</script><script type=x data-sjs>{'post': '<script>'}</script>", b"'post'"))
     [b"{'post': '<script>'}"]
     >>> list(scripts_with(b"<script>post", b"post")), list(scripts_with(b"post<script post>1</script>post", b"post"))
     ([b'post'], [])
     """
-    after = 0  # no script that contains the mark begins before
+    after = 0  # the next script that contains the mark starts after this position
     position = body.find(mark)
     while position >= 0:
         after = max(after, body.rfind(b"</script>", after, position))
@@ -182,7 +186,7 @@ def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
 
 
 def dig(value: Any, *path: Step) -> Any:
-    """The value at a path of keys and indexes, None where the path breaks off.
+    """The value at a path of keys and indexes, None if the path does not exist.
 
     >>> dig({"a": [{"b": 1}]}, "a", 0, "b")
     1
@@ -190,7 +194,7 @@ def dig(value: Any, *path: Step) -> Any:
     True
     """
     for step in path:
-        if type(value) is dict:  # exactly, as JSON decodes: asking for subclasses too takes twice as long
+        if type(value) is dict:  # the exact type that JSON decodes to: isinstance takes twice as long
             value = value.get(step)
         elif type(value) is list and type(step) is int and -len(value) <= step < len(value):
             value = value[step]
@@ -200,25 +204,25 @@ def dig(value: Any, *path: Step) -> Any:
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list, [] for what is no list.
+    """The dicts of a list, [] for any value that is not a list.
 
-    >>> objects([{"a": 1}, None, 3]), objects(None)
+    >>> dicts([{"a": 1}, None, 3]), dicts(None)
     ([{'a': 1}], [])
     """
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def nonempty_strings(value: Any) -> list[str]:
-    """The non-empty texts of a list, [] for what is no list.
+    """The non-empty strings of a list, [] for any value that is not a list.
 
-    >>> strings(["a", "", None])
+    >>> nonempty_strings(["a", "", None])
     ['a']
     """
     return [each for each in value if isinstance(each, str) and each] if isinstance(value, list) else []
 
 
 def find_all(value: Any, key: str) -> Iterator[Any]:
-    """The values of a key, wherever it stands, those nearer to the top first.
+    """The values of a key at any depth, nearest to the top first.
 
     >>> list(find_all([{"b": {"a": 1}}, {"a": {"a": 2}}], "a"))
     [{'a': 2}, 1, 2]
@@ -226,7 +230,7 @@ def find_all(value: Any, key: str) -> Iterator[Any]:
     waiting = deque([value])
     while waiting:
         each = waiting.popleft()
-        if type(each) is dict:  # exactly, as JSON decodes: asking for subclasses too takes twice as long
+        if type(each) is dict:  # the exact type that JSON decodes to: isinstance takes twice as long
             if key in each:
                 yield each[key]
             waiting.extend([v for v in each.values() if type(v) is dict or type(v) is list])

@@ -1,4 +1,4 @@
-"""Text to value: pure converters. None in, None out; what says nothing gives None, never 0 and never a guess."""
+"""Pure converters from text to values. None and unreadable text give None, never 0 and never a guess."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def amounts(text: str | None) -> list[float]:
-    """All amounts of money that a text states, in its order.
+    """All amounts of money in a text, in order.
 
     >>> amounts("Options from $9.91 – $1,022.64")
     [9.91, 1022.64]
@@ -35,7 +35,7 @@ def amounts(text: str | None) -> list[float]:
 
 
 def amount(value: object) -> float | None:
-    """The amount that a number or a text states, None where it states none or the zero that platforms fill in.
+    """The amount of money in a number or a text. None without an amount, and for the 0 that platforms fill in.
 
     >>> amount("Now $1,159.00"), amount("69.99"), amount(69)
     (1159.0, 69.99, 69.0)
@@ -53,7 +53,7 @@ def amount(value: object) -> float | None:
 
 
 def count(value: object) -> int | None:
-    """A number of things, or the one that a text is; None for what counts nothing, as platforms' -1 for "hidden".
+    """A count as an integer, from a number or a text. None for anything else, such as a platform's -1 for "hidden".
 
     >>> count(3), count("12"), count("1,234")
     (3, 12, 1234)
@@ -79,7 +79,7 @@ def number(value: object) -> float | None:
 
 
 def iso_duration(value: object) -> float | None:
-    """The seconds of a duration as ISO 8601 and XML write it, None where it says none.
+    """The seconds of an ISO 8601 or XML duration, None for a zero duration and for any other text.
 
     >>> iso_duration("PT1M12.5S"), iso_duration("PT0H0M4.967S"), iso_duration("P1DT2H")
     (72.5, 4.967, 93600.0)
@@ -94,7 +94,7 @@ def iso_duration(value: object) -> float | None:
 
 
 def text(value: object) -> str:
-    """Text as it is, an id that came as a number as text, and nothing as "".
+    """A text unchanged, an integer (a numeric id) as text, and "" for everything else.
 
     >>> text("a"), text(12), text(None), text([])
     ('a', '12', '', '')
@@ -114,7 +114,9 @@ def flag(value: object) -> bool | None:
 
 
 def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
-    """An absolute URL, on the platform where it is relative. Without its fragment; without its query where that tracks.
+    """An absolute URL without fragment; "" for anything else. Relative URLs are resolved against the origin.
+
+    ``query=False`` drops the query, for URLs whose query only tracks.
 
     >>> absolute_url("https://shop.example", "/ip/a/1?athbdg=L1", query=False)
     'https://shop.example/ip/a/1'
@@ -123,7 +125,7 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
     """
     if not isinstance(value, str) or not value:
         return ""
-    if _PLAIN_PATH.fullmatch(value):  # nearly all are: nothing to resolve
+    if _PLAIN_PATH.fullmatch(value):  # the common case: nothing to resolve
         return origin + (value if query else value.partition("?")[0])
     if _PLAIN_URL.fullmatch(value):
         return value if query else value.partition("?")[0]
@@ -137,7 +139,7 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
 
 
 def retry_after_seconds(value: str | None) -> int | None:
-    """The seconds that a ``Retry-After`` header asks for, as a number or a date (from now); None where it says nothing.
+    """The seconds of a ``Retry-After`` header, which is a number or a date; None for any other value.
 
     >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
     (120, None, None)
@@ -163,9 +165,9 @@ def _stating(things: str) -> re.Pattern[str]:
 
 
 def stated_count(text: str | None, things: str = "") -> int | None:
-    """The number of ``things`` (a pattern) that a text states, rounded or exact; None where it states something else.
+    """The number of ``things`` (a pattern) in a text, rounded or exact; None for any other text.
 
-    A unit of another language is no unit: "20 Tr" (million) must not become 20.
+    Units of other languages are not recognised: "20 Tr" (million) must not become 20.
 
     >>> stated_count("8.84k subscribers", "subscribers?"), stated_count("3,993,451 views", "views?")
     (8840, 3993451)
@@ -185,7 +187,7 @@ def stated_count(text: str | None, things: str = "") -> int | None:
 
 
 def clock_seconds(text: str | None) -> int | None:
-    """The seconds of a duration as players write it; None for every other text.
+    """The seconds of a duration in the format of video players; None for any other text.
 
     >>> clock_seconds("1:07:34"), clock_seconds("0:09"), clock_seconds("LIVE"), clock_seconds("1:75")
     (4054, 9, None, None)
@@ -197,7 +199,7 @@ def clock_seconds(text: str | None) -> int | None:
 
 
 def unix_time(text: object) -> int | None:
-    """The Unix seconds of an ISO 8601 time with its offset from UTC; None for a time without one: it is of no zone.
+    """The Unix seconds of an ISO 8601 time with a UTC offset. None without an offset: the time zone is unknown.
 
     >>> unix_time("2015-02-01T16:32:30+00:00"), unix_time("2022-11-12T13:00:00-08:00"), unix_time("2022-11-12")
     (1422808350, 1668286800, None)

@@ -1,4 +1,4 @@
-"""The simulated platforms: invented worlds behind real page structure, which know the truth of what they show.
+"""Simulated platforms: invented data in the real page structure, with the expected record of each page.
 
-An independent witness: nothing here imports the packages that read pages (platforms, reading, spiders).
+The records are an independent check: nothing here imports the packages that read pages (platforms, reading, spiders).
 """

@@ -1,4 +1,4 @@
-"""``-s SANDBOX=1``: the crawl starts the simulated platforms in its own process and crawls those."""
+"""``-s SANDBOX=1``: starts the simulated platforms in the crawl's own process, and points the spider to them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class SandboxExtension:
         return extension
 
     def spider_opened(self, spider: _SpiderWithOrigins) -> None:
-        """Points the spider to its simulated platform."""
+        """Point the spider to its simulated platform."""
         spider.use_origins(self.sandbox.start()[spider.name])
 
     async def spider_closed(self) -> None:
-        """Closes the ports."""
+        """Close the ports."""
         await self.sandbox.stop()

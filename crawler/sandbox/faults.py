@@ -1,4 +1,4 @@
-"""Faults that every platform can have, by name: the target's name selects what happens to its request."""
+"""Faults that every platform can have. The target's name selects the fault of its request."""
 
 from __future__ import annotations
 
@@ -18,84 +18,86 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import Answer, FakeRequest, FakeSite
 
 RequestCounts = Counter[str]
-"""How often each target was asked for, for faults that pass."""
+"""Number of requests of each target, for temporary faults."""
 
 
-SLOW = 0.5
-"""Seconds that a slow answer takes."""
+SLOW_SECONDS = 0.5
+"""How long a slow response takes."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """How a fault must end for whoever asked: an error code, or ``OK`` where it passes or does no harm."""
+    """A fault and its expected outcome: an error code, or ``OK`` for temporary and harmless faults."""
 
     code: str
     about: str
 
 
 COMMON = {
-    "gone": Fault("TARGET_NOT_FOUND", "404 with a page that says so"),
+    "gone": Fault("TARGET_NOT_FOUND", "404 with an error page"),
     "rate-limited": Fault("UPSTREAM_RATE_LIMITED", "429 with Retry-After"),
     "forbidden": Fault("UPSTREAM_BLOCKED", "403"),
-    "server-error": Fault("UPSTREAM_ERROR", "500, for ever"),
-    "bad-gateway": Fault("UPSTREAM_ERROR", "502, for ever"),
-    "unavailable": Fault("UPSTREAM_ERROR", "503, for ever"),
-    "flaky": Fault("OK", "503 the first time"),
+    "server-error": Fault("UPSTREAM_ERROR", "500 for every request"),
+    "bad-gateway": Fault("UPSTREAM_ERROR", "502 for every request"),
+    "unavailable": Fault("UPSTREAM_ERROR", "503 for every request"),
+    "flaky": Fault("OK", "503 for the first request only"),
     "empty-body": Fault("UPSTREAM_BLOCKED", "200 without a body"),
-    "not-html": Fault("EXTRACTION_FAILED", "binary junk that calls itself HTML"),
-    "truncated": Fault("UPSTREAM_ERROR", "the connection ends before the page does"),
+    "not-html": Fault("EXTRACTION_FAILED", "binary data with the content type of HTML"),
+    "truncated": Fault("UPSTREAM_ERROR", "the connection closes in the middle of the page"),
     "foreign-redirect": Fault("UPSTREAM_BLOCKED", "a redirect to another host"),
-    "slow": Fault("OK", "the page, late"),
-    "slow-once": Fault("OK", "the page, late the first time"),
-    "hang": Fault("UPSTREAM_TIMEOUT", "no answer ever"),
+    "slow": Fault("OK", "the page, after a delay"),
+    "slow-once": Fault("OK", "the page, after a delay for the first request only"),
+    "hang": Fault("UPSTREAM_TIMEOUT", "the request never gets a response"),
     "reset": Fault("UPSTREAM_ERROR", "the connection is reset"),
-    "browser-only": Fault("UPSTREAM_BLOCKED", "403 with a page whose script, from another origin, lets a browser in"),
+    "browser-only": Fault(
+        "UPSTREAM_BLOCKED", "403 with a page whose script, from another origin, unlocks the page in a browser"
+    ),
 }
 
-DOOR_SCRIPT = "/__door__.js"
-"""The script that opens the door of ``browser-only``. It is served under another name of this machine."""
+UNLOCK_SCRIPT = "/__door__.js"
+"""The script that unlocks ``browser-only``. It is served under another host name of this machine."""
 
 
-def respond(request: Request, site: FakeSite, ask: FakeRequest, request_counts: RequestCounts) -> None:
-    """Answers a request: honestly, or with the fault that its target stands for."""
-    name = site.fault(ask)
+def respond(http_request: Request, site: FakeSite, request: FakeRequest, request_counts: RequestCounts) -> None:
+    """Send the correct response to a request, or the fault that its target selects."""
+    name = site.fault(request)
     if name is not None:
-        key = f"{ask.method} {ask.path} {ask.args}"
+        key = f"{request.method} {request.path} {request.args}"
         request_counts[key] += 1
-        name = _now(name, request_counts[key])
-    if name == "browser-only" and f"door={_door_key()}" in ask.headers.get("cookie", ""):
+        name = _fault_of_request(name, request_counts[key])
+    if name == "browser-only" and f"door={_unlock_key()}" in request.headers.get("cookie", ""):
         name = None
-    if ask.path == DOOR_SCRIPT:
-        _send(request, _door_script(ask))
+    if request.path == UNLOCK_SCRIPT:
+        _send(http_request, _unlock_script(request))
     elif name == "browser-only":
-        _send(request, _door(ask))
+        _send(http_request, _locked_page(request))
     elif name is None:
-        _send(request, site.page(ask))
+        _send(http_request, site.page(request))
     elif name in _ANSWERS:
-        _send(request, _ANSWERS[name])
-    elif name in _TRICKS:
-        _TRICKS[name](request, site.page(ask))
+        _send(http_request, _ANSWERS[name])
+    elif name in _CONNECTION_FAULTS:
+        _CONNECTION_FAULTS[name](http_request, site.page(request))
     else:
-        _send(request, site.damaged(name, ask))
+        _send(http_request, site.damaged(name, request))
 
 
 def respond_after(request: Request, seconds: float, answer: Callable[[], None]) -> None:
-    """Answers a request after a while, unless its client is gone by then."""
+    """Respond to a request after a delay, unless the client has disconnected."""
     call = cast("IReactorTime", _reactor).callLater(seconds, answer)
 
-    def gone(_: object) -> None:
+    def disconnected(_: object) -> None:
         if call.active():
             call.cancel()
 
-    request.notifyFinish().addErrback(gone)
+    request.notifyFinish().addErrback(disconnected)
 
 
-def _now(name: str, hit: int) -> str | None:
-    """What a fault does at this hit: those that pass do it at the first."""
+def _fault_of_request(name: str, number: int) -> str | None:
+    """The fault of a target's request by its number, from 1. Temporary faults affect only the first request."""
     if name == "flaky":
-        return "unavailable" if hit == 1 else None
+        return "unavailable" if number == 1 else None
     once = name.removesuffix("-once")
-    return once if once == name or hit == 1 else None
+    return once if once == name or number == 1 else None
 
 
 def _status(code: int, **headers: str) -> Answer:
@@ -116,16 +118,16 @@ _ANSWERS: dict[str, Answer] = {
 }
 
 
-def _door(ask: FakeRequest) -> Answer:
-    """The page in front of the door."""
-    port = ask.headers.get("host", "").rpartition(":")[2]
-    script = f'<script src="http://localhost:{port}{DOOR_SCRIPT}"></script>'
+def _locked_page(request: FakeRequest) -> Answer:
+    """The page of ``browser-only`` before its script has run."""
+    port = request.headers.get("host", "").rpartition(":")[2]
+    script = f'<script src="http://localhost:{port}{UNLOCK_SCRIPT}"></script>'
     return 403, {}, f"<html><title>One moment</title><body>One moment{script}</body></html>".encode()
 
 
-def _door_script(ask: FakeRequest) -> Answer:
-    """The door's script, under the other name only: whoever runs it has the key as a cookie."""
-    if not ask.headers.get("host", "").startswith("localhost"):
+def _unlock_script(request: FakeRequest) -> Answer:
+    """The script that sets the key as a cookie. It is served under the other host name only."""
+    if not request.headers.get("host", "").startswith("localhost"):
         return _ANSWERS["gone"]
     script = (
         "let key = 1; for (let n = 0; n < 1e5; n++) key = Math.imul(key ^ n, 16777619) >>> 0;"
@@ -135,8 +137,8 @@ def _door_script(ask: FakeRequest) -> Answer:
 
 
 @cache
-def _door_key() -> int:
-    """What the script computes."""
+def _unlock_key() -> int:
+    """The key that the script computes."""
     key = 1
     for number in range(100_000):
         key = ((key ^ number) * 16_777_619) & 0xFFFFFFFF
@@ -154,11 +156,11 @@ def _send(request: Request, answer: Answer) -> None:
 
 
 def _slow(request: Request, page: Answer) -> None:
-    respond_after(request, SLOW, lambda: _send(request, page))
+    respond_after(request, SLOW_SECONDS, lambda: _send(request, page))
 
 
 def _hang(request: Request, _page: Answer) -> None:
-    request.notifyFinish().addErrback(lambda _: None)  # the other side gives up some time
+    request.notifyFinish().addErrback(lambda _: None)  # the client disconnects eventually
 
 
 def _reset(request: Request, _page: Answer) -> None:
@@ -169,13 +171,13 @@ def _truncate(request: Request, page: Answer) -> None:
     body = page[2]
     request.setHeader("Content-Length", str(len(body)))
     request.write(body[: len(body) // 2])
-    cast("Any", request).channel.loseConnection()  # the raw transport would wait for its producer, for ever
+    cast("Any", request).channel.loseConnection()  # the raw transport would wait for its producer forever
 
 
-_TRICKS: dict[str, Callable[[Request, Answer], None]] = {
+_CONNECTION_FAULTS: dict[str, Callable[[Request, Answer], None]] = {
     "slow": _slow,
     "hang": _hang,
     "reset": _reset,
     "truncated": _truncate,
 }
-"""Faults of the connection, not of what it carries."""
+"""Faults of the connection, not of the response."""

@@ -1,4 +1,4 @@
-"""The interface of a simulated platform: a request, an answer, and the site that turns one into the other."""
+"""The interface of a simulated platform: a request, a response, and the site that answers it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Answer = tuple[int, dict[str, str], bytes]
 """Status, headers and body."""
 
 HonestAnswer = Callable[[], Answer]
-"""Renders the honest answer to a request. A fault that replaces the whole answer does not call it."""
+"""Renders the correct response to a request. A fault that replaces the whole response does not call it."""
 
 
 @dataclass(frozen=True)
@@ -19,24 +19,24 @@ class FakeRequest:
 
     path: str
     args: dict[str, str] = field(default_factory=dict)
-    """The query. A repeated key has its last value."""
+    """The query. The last value of a repeated key counts."""
     method: str = "GET"
     headers: dict[str, str] = field(default_factory=dict)
-    """By lower-case name."""
+    """The headers by lower-case name."""
     body: bytes = b""
 
 
 class FakeSite(Protocol):
     """A simulated platform: pages for browsers and spiders, expected records for tests."""
 
-    def fault(self, ask: FakeRequest) -> str | None:
-        """The fault that a request's target stands for, None for an honest answer."""
+    def fault(self, request: FakeRequest) -> str | None:
+        """The fault that a request's target selects, None for a correct response."""
 
-    def page(self, ask: FakeRequest) -> Answer:
-        """The honest answer to a request."""
+    def page(self, request: FakeRequest) -> Answer:
+        """The correct response to a request."""
 
-    def damaged(self, name: str, ask: FakeRequest) -> Answer:
-        """The answer of one of the platform's own faults."""
+    def damaged(self, name: str, request: FakeRequest) -> Answer:
+        """The response of one of the platform's own faults."""
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """The expected record of a target."""

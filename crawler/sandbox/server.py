@@ -1,4 +1,4 @@
-"""Serves the simulated platforms on loopback, each at an origin of its own."""
+"""Serves the simulated platforms on loopback, each at its own origin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class _Platform(Resource):
-    """One platform's whole site."""
+    """A resource that serves all paths of one platform."""
 
     isLeaf = True
 
@@ -39,30 +39,32 @@ class _Platform(Resource):
         self.latency = latency
         self.request_counts = RequestCounts()
 
-    def render(self, request: Request) -> bytes | int:
-        """Answers every method: some platforms are asked by POST."""
-        ask = _ask(request)
-        if ask.path == "/__truth__":
-            return self._json(request, lambda: self.site.expected_record(dict(ask.args)))
-        if ask.path == "/__world__":
-            return self._json(request, self.site.catalogue)
+    def render(self, http_request: Request) -> bytes | int:
+        """Respond to all methods: some platforms use POST."""
+        request = _fake_request(http_request)
+        if request.path == "/__truth__":
+            return self._json(http_request, lambda: self.site.expected_record(dict(request.args)))
+        if request.path == "/__world__":
+            return self._json(http_request, self.site.catalogue)
         if self.latency:
-            respond_after(request, self.latency, lambda: respond(request, self.site, ask, self.request_counts))
+            respond_after(
+                http_request, self.latency, lambda: respond(http_request, self.site, request, self.request_counts)
+            )
         else:
-            respond(request, self.site, ask, self.request_counts)
+            respond(http_request, self.site, request, self.request_counts)
         return NOT_DONE_YET
 
     @staticmethod
-    def _json(request: Request, answer: Callable[[], dict[str, Any]]) -> bytes:
+    def _json(request: Request, payload: Callable[[], dict[str, Any]]) -> bytes:
         request.setHeader("Content-Type", "application/json")
         try:
-            return orjson.dumps(answer())
+            return orjson.dumps(payload())
         except (KeyError, ValueError) as error:
             request.setResponseCode(400)
-            return orjson.dumps({"error": f"no such target: {error}"})
+            return orjson.dumps({"error": f"unknown target: {error}"})
 
 
-def _ask(request: Request) -> FakeRequest:
+def _fake_request(request: Request) -> FakeRequest:
     query = parse_qs(request.uri.partition(b"?")[2].decode("latin-1"), keep_blank_values=True)
     return FakeRequest(
         path=request.path.decode("latin-1"),
@@ -77,7 +79,7 @@ def _ask(request: Request) -> FakeRequest:
 
 
 class Sandbox:
-    """All simulated platforms in this process. ``light`` serves small pages, for measuring what is around them."""
+    """All simulated platforms in this process. ``light`` serves small pages, for benchmarks of the code around them."""
 
     def __init__(self, seed: int = 1, *, latency: float = 0.0, light: bool = False) -> None:
         self.seed = seed
@@ -86,7 +88,7 @@ class Sandbox:
         self._ports: dict[str, Any] = {}
 
     def start(self, port: int = 0) -> dict[str, str]:
-        """Listens, and returns the origin of each platform. ``port`` 0 takes any that is free, else it is the first."""
+        """Listen, and return the origin of each platform. ``port`` is the first port; 0 picks free ports."""
         reactor = cast("Any", _reactor)
         for number, name in enumerate(PLATFORMS):
             site = import_module(f"crawler.sandbox.{name}.site").Site(self.seed, light=self.light)
@@ -96,7 +98,7 @@ class Sandbox:
         return {name: f"http://{LOOPBACK}:{listening.getHost().port}" for name, listening in self._ports.items()}
 
     async def stop(self) -> None:
-        """Closes the ports."""
+        """Close the ports."""
         for listening in self._ports.values():
             await maybe_deferred_to_future(listening.stopListening())
         self._ports.clear()

@@ -1,4 +1,4 @@
-"""Professional network: members' profiles. One page a target; nothing follows from it."""
+"""Professional network: members' profiles. One page per target, without follow-up requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crawler.targets.target import Scraper, Target
 
 
 class ProfessionalArguments(CrawlArguments):
-    """The scraper's params, as text."""
+    """The scraper's params as text."""
 
     url: str | None = None
     """URL of a member's public profile."""
@@ -31,7 +31,7 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
         Scraper(
             name="professional-profile",
             platform="professional",
-            summary="A member's public profile: positions, schools, and every other section that visitors are shown.",
+            summary="A member's public profile: positions, schools, and every other section shown to visitors.",
             params=ProfileParams,
             data=Profile,
             example={"url": "https://www.linkedin.com/in/mara-lindqvist"},
@@ -46,7 +46,7 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
 
     @property
     def allowed_origins(self) -> set[str]:
-        """The site may send a visitor on to its edition of another country."""
+        """The platform's origins, and those of its country editions, to which the site may redirect."""
         return super().allowed_origins | self._editions
 
     def request(self, target: Target) -> Request:
@@ -55,9 +55,9 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        asked = super().page_params(scraper, arguments)
-        return {"slug": slug_of_url(asked["url"])} if asked else {}
+        params = super().page_params(scraper, arguments)
+        return {"slug": slug_of_url(params["url"])} if params else {}
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """The member's profile. The page is whole in the first answer: a browser would see no more."""
+        """The member's profile. The first response is complete: a browser would receive the same data."""
         return await (await first.page(ProfilePage)).to_item()

@@ -1,4 +1,4 @@
-"""Retail: category listings and searches. One page per target; further pages and slices are targets of their own."""
+"""Retail: category listings and searches. One page per target; further pages and slices are separate targets."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ logger = structlog.get_logger(__name__)
 
 
 class RetailArguments(CrawlArguments):
-    """The params of both scrapers, as text, and what only a crawl can do."""
+    """The params of both scrapers as text, and arguments for crawls only."""
 
     cat_id: str | None = None
     """Category id: numbers joined by underscores."""
     url: str | None = None
     """URL of a category page, instead of the id."""
     query: str | None = None
-    """What to search for."""
+    """Words to search for."""
     page: str | None = None
     """Page to start with, from 1."""
     sort: str | None = None
@@ -37,16 +37,16 @@ class RetailArguments(CrawlArguments):
     max_price: str | None = None
     """Highest price, inclusive."""
     exhaustive: bool = Field(default=False, json_schema_extra={"group": "crawl"})
-    """Collect the whole category, beyond what one listing serves; each product once."""
+    """Collect the whole category beyond the ceiling of one listing, each product once."""
 
     @model_validator(mode="after")
-    def _a_sweep_is_not_resumed(self) -> Self:
+    def _exhaustive_is_not_resumed(self) -> Self:
         if self.exhaustive and (self.resume or self.queue):
             raise ValueError(
-                "what an exhaustive crawl has found is kept in memory: leave out exhaustive, or resume and queue"
+                "an exhaustive crawl keeps its progress in memory: leave out exhaustive, or resume and queue"
             )
         if self.exhaustive and self.query:
-            raise ValueError("only a category can be collected whole: leave out exhaustive, or give cat_id")
+            raise ValueError("only a category can be collected exhaustively: leave out exhaustive, or give cat_id")
         return self
 
 
@@ -68,7 +68,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         Scraper(
             name="retail-search-v4",
             platform="retail",
-            summary="One page of search results, in the shape of a category listing.",
+            summary="One page of search results, in the format of a category listing.",
             params=SearchParams,
             data=SearchListing,
             example={"query": "mustard"},
@@ -79,58 +79,58 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._sweeps: dict[str, tuple[ExhaustiveCrawl, Slice]] = {}
+        self._exhaustive: dict[str, tuple[ExhaustiveCrawl, Slice]] = {}
 
     def request(self, target: Target) -> Request:
         params = target.params
         if self.args.exhaustive and target.parent is None and isinstance(params, CategoryParams):
-            sweep = ExhaustiveCrawl(params.category, self.settings.getint("LISTING_CEILING"))
-            self._sweeps[target.id] = (sweep, sweep.begin())
+            crawl = ExhaustiveCrawl(params.category, self.settings.getint("LISTING_CEILING"))
+            self._exhaustive[target.id] = (crawl, crawl.begin())
         if isinstance(params, CategoryParams):
-            asked = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
-            return self.for_page(ListingPage, listing_request(self.origin(), **asked))
+            arguments = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
+            return self.for_page(ListingPage, listing_request(self.origin(), **arguments))
         return self.for_page(SearchPage, listing_request(self.origin(), **params.model_dump()))
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        asked = super().page_params(scraper, arguments)
-        url = asked.pop("url", None)
-        return asked if url is None else {**asked, "cat_id": category_of_url(url)}
+        params = super().page_params(scraper, arguments)
+        url = params.pop("url", None)
+        return params if url is None else {**params, "cat_id": category_of_url(url)}
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """A page of a category or of search results; what follows from it is pushed as further targets."""
+        """A page of a category or of search results. Follow-up requests become targets of their own."""
         page = await first.page(ListingPage)
         data = await page.to_item()
-        if target.id in self._sweeps:
-            return self._sweep(target, data, page)
+        if target.id in self._exhaustive:
+            return self._scrape_slice(target, data, page)
         if data["has_more"]:
             self.follow(target, data, page=data["page"] + 1)
         return data
 
-    def _sweep(self, target: Target, data: Data, page: ListingPage) -> Data:
-        """Hands the page's products out once each, and pushes the slice's next page or the slices it is cut into."""
-        sweep, part = self._sweeps.pop(target.id)
-        products = sweep.take(part, data["products"])
-        if data["page"] > 1 or sweep.fits(part, data["total_results"] or 0):
-            if data["has_more"] and not sweep.complete:
+    def _scrape_slice(self, target: Target, data: Data, page: ListingPage) -> Data:
+        """Return the page's new products, and push the slice's next page or the slices that it is split into."""
+        crawl, part = self._exhaustive.pop(target.id)
+        products = crawl.take(part, data["products"])
+        if data["page"] > 1 or crawl.fits(part, data["total_results"] or 0):
+            if data["has_more"] and not crawl.complete:
                 following = target.followup(page=data["page"] + 1)
-                self._sweeps[following.id] = (sweep, part)
+                self._exhaustive[following.id] = (crawl, part)
                 self.tracker.push(following)
             else:
-                self._push(target, sweep, sweep.close(part))
+                self._push(target, crawl, crawl.close(part))
         else:
             prices = [p["price"]["current_price"] for p in data["products"] if p["price"]["current_price"] is not None]
             children = [cat_id for cat_id, _ in page.subcategories]
-            self._push(target, sweep, sweep.split(part, data["total_results"], prices, page.price_bounds, children))
-        if sweep.finished:
-            sweep.log_end()
+            self._push(target, crawl, crawl.split(part, data["total_results"], prices, page.price_bounds, children))
+        if crawl.finished:
+            crawl.log_end()
         return {**data, "products": products, "returned": len(products)}
 
     @property
     def status_lines(self) -> list[str]:
-        return [str(sweep) for sweep in {id(sweep): sweep for sweep, _ in self._sweeps.values()}.values()]
+        return [str(crawl) for crawl in {id(crawl): crawl for crawl, _ in self._exhaustive.values()}.values()]
 
-    def _push(self, target: Target, sweep: ExhaustiveCrawl, parts: list[Slice]) -> None:
+    def _push(self, target: Target, crawl: ExhaustiveCrawl, parts: list[Slice]) -> None:
         for part in parts:
             following = target.followup(
                 page=1,
@@ -140,13 +140,13 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
                 min_price=None if part.low is None else part.low / 100,
                 max_price=None if part.high is None else part.high / 100,
             )
-            self._sweeps[following.id] = (sweep, part)
+            self._exhaustive[following.id] = (crawl, part)
             self.tracker.push(following)
 
     def target_completed(self, outcome: Outcome) -> None:
         super().target_completed(outcome)
-        if outcome.error is not None and isinstance(outcome.target, Target) and outcome.target.id in self._sweeps:
-            sweep, part = self._sweeps.pop(outcome.target.id)
-            self._push(outcome.target, sweep, sweep.fail(part))
-            if sweep.finished:
-                sweep.log_end()
+        if outcome.error is not None and isinstance(outcome.target, Target) and outcome.target.id in self._exhaustive:
+            crawl, part = self._exhaustive.pop(outcome.target.id)
+            self._push(outcome.target, crawl, crawl.fail(part))
+            if crawl.finished:
+                crawl.log_end()

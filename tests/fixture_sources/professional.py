@@ -1,4 +1,4 @@
-"""Professional network: profiles in full, masked and thin, and every failure that a page can show."""
+"""Professional network: profiles in full, masked and sparse, and every failure of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retail: listings in each price layout, a search, an empty page, and every failure that a page can show."""
+"""Retail: listings in each price layout, a search, an empty page, and every failure of a page."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def cases() -> Iterator[Case]:
             status, _, body = site.damaged(fault, FakeRequest(f"/browse/{cat_id}"))
             url = f"{ORIGIN}/browse/{cat_id}"
             yield Case(ListingPage, fault, url, status, body, {"cat_id": cat_id, "page": 1})
-    asked = {"cat_id": "976759", "page": 1}
-    yield Case(ListingPage, "empty-body", f"{ORIGIN}/browse/976759", 200, b"", asked)
-    yield Case(ListingPage, "rate-limited", f"{ORIGIN}/browse/976759", 429, b"slow down", asked)
+    params = {"cat_id": "976759", "page": 1}
+    yield Case(ListingPage, "empty-body", f"{ORIGIN}/browse/976759", 200, b"", params)
+    yield Case(ListingPage, "rate-limited", f"{ORIGIN}/browse/976759", 429, b"slow down", params)
     for name, query in (("search", "mustard"), ("search-without-results", "nothing like this")):
         status, _, body = site.page(FakeRequest("/search", {"q": query}))
         yield Case(SearchPage, name, f"{ORIGIN}/search?q={query}", status, body, {"query": query, "page": 1})
@@ -52,5 +52,5 @@ def cases() -> Iterator[Case]:
 def _category(site: Site, name: str, cat_id: str, page: int) -> Case:
     path = f"/browse/{cat_id}"
     status, _, body = site.page(FakeRequest(path, {"page": str(page)}))
-    asked = {"cat_id": cat_id, "page": page, "sort": "best_match"}
-    return Case(ListingPage, name, ORIGIN + path, status, body, asked)
+    params = {"cat_id": cat_id, "page": page, "sort": "best_match"}
+    return Case(ListingPage, name, ORIGIN + path, status, body, params)

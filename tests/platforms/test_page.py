@@ -1,4 +1,4 @@
-"""What all page objects have from their base."""
+"""The base class of all page objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crawler.platforms.page import PlatformPage
 
 @attrs.define(slots=False)
 class WordPage(PlatformPage):
-    """A page with one field, and a count of how often its gate and its field are run."""
+    """A page with one field that records each run of its validation and its field."""
 
     source: ClassVar[str] = "word"
 
@@ -28,8 +28,8 @@ class WordPage(PlatformPage):
         self.runs: list[str] = []
 
     def validate_input(self) -> None:
-        """Runs as every gate does."""
-        self.runs.append("gate")
+        """Validate as other pages do."""
+        self.runs.append("validate")
         self.raise_for_failures()
 
     @field
@@ -64,25 +64,25 @@ def test_co_16_an_item_is_read_once() -> None:
     page = page_of()
     assert asyncio.run(page.to_item()) is asyncio.run(page.to_item())
     assert asyncio.run(page.to_item()) == {"word": "word"}
-    assert page.runs == ["gate", "field"]
+    assert page.runs == ["validate", "field"]
 
 
-def test_a_field_alone_passes_the_gate_once() -> None:
+def test_reading_a_field_validates_the_page_once() -> None:
     page = page_of()
     assert (page.word, page.word) == ("word", "word")
-    assert page.runs == ["gate", "field", "field"]
+    assert page.runs == ["validate", "field", "field"]
 
 
-def test_a_page_that_was_refused_stays_refused() -> None:
+def test_an_invalid_page_raises_at_each_read() -> None:
     page = page_of(b"")
     for read in (lambda: asyncio.run(page.to_item()), lambda: page.word):
         with pytest.raises(UpstreamBlocked):
             read()
-    assert page.runs == ["gate", "gate"]
+    assert page.runs == ["validate", "validate"]
 
 
-def test_a_page_that_was_read_is_freed_at_once() -> None:
-    """Not when the garbage collector comes by: pages are megabytes."""
+def test_a_page_is_freed_without_the_garbage_collector() -> None:
+    """Pages are megabytes, so they must not wait in a reference cycle."""
     page: Any = page_of()
     asyncio.run(page.to_item())
     freed = weakref.ref(page)

@@ -1,4 +1,4 @@
-"""Payloads of any shape and depth: read, or refused with a typed error."""
+"""Payloads of any shape and depth are read, or raise a typed error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def nested(depth: int) -> Any:
 
 
 @given(JSON)
-def test_json_is_read_as_it_is(value: Any) -> None:
+def test_json_is_decoded_unchanged(value: Any) -> None:
     assert decode(orjson.dumps(value).decode(), what="block") == value
 
 
@@ -37,7 +37,7 @@ def test_json_is_read_as_it_is(value: Any) -> None:
     "body",
     ["", " ", "{", '{"a": 1', "{'a': 1}", "NaN", '{"a": 1} x', "undefined", "\x00", "[" * 10_000 + "]" * 10_000],
 )
-def test_what_is_no_json_is_a_typed_error(body: str) -> None:
+def test_invalid_json_raises_a_typed_error(body: str) -> None:
     with pytest.raises(ExtractionFailed) as refused:
         decode(body, what="block")
     assert refused.value.reason == "broken_data_block"
@@ -56,7 +56,7 @@ def test_what_is_no_json_is_a_typed_error(body: str) -> None:
         (r'"\"\\\ud83d\n"', '"\\�\n'),
     ],
 )
-def test_half_an_emoji_does_not_cost_the_page(written: str, read: str) -> None:
+def test_half_an_emoji_is_replaced(written: str, read: str) -> None:
     assert decode(written, what="block") == read
 
 
@@ -70,18 +70,18 @@ def test_half_an_emoji_does_not_cost_the_page(written: str, read: str) -> None:
         '<script\n  id="DATA"\n>{"a":1}</script>',
     ],
 )
-def test_the_script_however_it_is_written(html: str) -> None:
+def test_a_script_block_is_found_in_any_spelling(html: str) -> None:
     assert script_block(html.encode(), "DATA") == b'{"a":1}'
 
 
 @pytest.mark.parametrize("html", ["", "<p>DATA", '<div id="DATA">1</div>', '<script id="DATA2">1</script>'])
-def test_no_such_script(html: str) -> None:
+def test_a_missing_script_block_is_none(html: str) -> None:
     assert script_block(html.encode(), "DATA") is None
 
 
 @given(st.text(alphabet='<>script id="DATA/', max_size=60))
-def test_any_html_gives_text_or_nothing(html: str) -> None:
-    assert isinstance(script_block(html.encode(), "DATA"), str | None)
+def test_any_html_gives_a_block_or_none(html: str) -> None:
+    assert isinstance(script_block(html.encode(), "DATA"), bytes | None)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_dig(path: tuple[str | int, ...], found: Any) -> None:
 
 
 @given(JSON, st.lists(st.text(max_size=2) | st.integers(-5, 5), max_size=5))
-def test_no_path_breaks(value: Any, path: list[str | int]) -> None:
+def test_any_path_is_safe(value: Any, path: list[str | int]) -> None:
     dig(value, *path)
 
 
-def test_depth_is_no_problem() -> None:
+def test_deep_payloads_are_read() -> None:
     deep = nested(DEPTH)
     assert list(find_all(deep, "deepest")) == [1]
     path: list[str | int] = ["a", 0]
@@ -117,5 +117,5 @@ def test_depth_is_no_problem() -> None:
 
 
 @given(JSON)
-def test_objects_are_objects(value: Any) -> None:
+def test_dicts_gives_only_dicts(value: Any) -> None:
     assert all(isinstance(each, dict) for each in dicts(value))

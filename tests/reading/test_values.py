@@ -1,4 +1,4 @@
-"""Converters never break on what a platform sends, and never make a value of nothing."""
+"""Converters accept any value, and never invent one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONVERTERS: dict[Callable[[Any], Any], type] = {amount: float, count: int, numbe
 
 
 @given(ANYTHING)
-def test_any_value_gives_the_type_or_nothing(value: Any) -> None:
+def test_any_value_gives_the_type_or_none(value: Any) -> None:
     for convert, expected in CONVERTERS.items():
         converted = convert(value)
         assert converted is None or type(converted) is expected
@@ -34,9 +34,9 @@ def test_any_value_gives_the_type_or_nothing(value: Any) -> None:
 
 
 @pytest.mark.parametrize("convert", CONVERTERS, ids=lambda convert: convert.__name__)
-@pytest.mark.parametrize("nothing", [None, "", [], {}])
-def test_nothing_gives_nothing(convert: Callable[[Any], Any], nothing: Any) -> None:
-    assert convert(nothing) in (None, "")
+@pytest.mark.parametrize("empty", [None, "", [], {}])
+def test_empty_values_stay_empty(convert: Callable[[Any], Any], empty: Any) -> None:
+    assert convert(empty) in (None, "")
 
 
 @given(ANYTHING)
@@ -46,7 +46,7 @@ def test_amounts_are_positive(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "stated"),
+    ("text", "expected"),
     [
         ("$1,119.00", [1119.0]),
         ("Now $159.00", [159.0]),
@@ -58,8 +58,8 @@ def test_amounts_are_positive(value: Any) -> None:
         (None, []),
     ],
 )
-def test_amounts_as_the_platform_writes_them(told: str | None, stated: list[float]) -> None:
-    assert amounts(told) == stated
+def test_amounts_in_the_platform_s_formats(text: str | None, expected: list[float]) -> None:
+    assert amounts(text) == expected
 
 
 @given(st.text())

@@ -1,4 +1,4 @@
-"""The simulated professional network: the same everywhere, varied like the real one, and a true truth."""
+"""The simulated professional network: reproducible, as varied as the real one, with correct records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crawler.sandbox.protocol import FakeRequest
 ROOT = Path(__file__).parents[2]
 SITE = "https://www.linkedin.com"
 
-# Specification 2.6, copied by hand: the truth is compared with the contract, not with the schemas.
+# Specification 2.6, copied by hand: the records are compared with the contract, not with the schemas.
 PROFILE_KEYS = {
     *("about", "about_truncated", "activity", "activity_count", "articles", "awards", "certifications", "courses"),
     *("languages", "organizations", "projects", "publications", "recommendations", "same_name", "services", "skills"),
@@ -93,7 +93,7 @@ def test_another_seed_gives_another_network() -> None:
     assert set(SPECIAL) <= set(Site(2).members)
 
 
-def test_every_kind_of_member_is_there() -> None:
+def test_every_kind_of_member_exists() -> None:
     members = site().members.values()
     kinds = {
         "full": [m for m in members if not m.masked],
@@ -106,7 +106,7 @@ def test_every_kind_of_member_is_there() -> None:
         "list": [m for m in members if m.layout == "list"],
         "linked data": [m for m in members if m.linked],
         "no linked data": [m for m in members if not m.linked],
-        "as a browser leaves it": [m for m in members if m.rendered],
+        "as saved by a browser": [m for m in members if m.rendered],
         "counts hidden": [m for m in members if not m.counted],
         "right to left": [m for m in members if re.search(r"[\u0590-\u06ff]", m.name)],
         "emoji": [m for m in members if "🤍" in m.name],
@@ -126,7 +126,7 @@ def test_every_kind_of_member_is_there() -> None:
 
 
 @pytest.mark.parametrize("slug", SPECIAL)
-def test_the_truth_has_the_contract_s_keys(slug: str) -> None:
+def test_expected_records_have_the_contract_s_keys(slug: str) -> None:
     record = expected_record(slug)
     assert set(record) == PROFILE_KEYS
     for name, keys in ROW_KEYS.items():
@@ -139,7 +139,7 @@ def test_the_truth_has_the_contract_s_keys(slug: str) -> None:
     assert record["activity_count"] == len(record["activity"])
 
 
-def test_what_is_masked_is_in_no_truth() -> None:
+def test_expected_records_omit_masked_data() -> None:
     for slug, member in site().members.items():
         if member.masked:
             record = expected_record(slug)
@@ -150,7 +150,7 @@ def test_what_is_masked_is_in_no_truth() -> None:
             assert not any(row["school_name"] or row["school_image"] for row in record["education"])
 
 
-def test_masked_pages_say_nothing_of_what_is_masked() -> None:
+def test_masked_pages_omit_masked_data() -> None:
     for slug, member in site().members.items():
         if member.masked:
             body = site().page(FakeRequest(f"/in/{quote(slug)}"))[2].decode()
@@ -159,19 +159,19 @@ def test_masked_pages_say_nothing_of_what_is_masked() -> None:
             assert block.count("***") or len(member.positions) + len(member.studies) == 1
 
 
-def test_former_names_lead_to_the_new_ones() -> None:
+def test_former_names_give_the_renamed_members() -> None:
     for old, new in RENAMED.items():
         assert expected_record(old) == expected_record(new)
         assert site().page(FakeRequest(f"/in/{old}")) == site().page(FakeRequest(f"/in/{new}"))
 
 
-def test_nobody_of_that_name() -> None:
+def test_an_unknown_name_is_404() -> None:
     assert site().page(FakeRequest("/in/nobody-of-that-name"))[0] == 404
     with pytest.raises(KeyError):
         expected_record("nobody-of-that-name")
 
 
-def test_faults_are_names() -> None:
+def test_profile_names_select_faults() -> None:
     for name in FAULTS:
         assert site().fault(FakeRequest(f"/in/{name}")) == name
         if name not in COMMON and not name.endswith("-once"):
@@ -182,7 +182,14 @@ def test_faults_are_names() -> None:
     }
 
 
-def test_damage_is_done() -> None:
+def test_faults_change_the_page() -> None:
     honest = site().page(FakeRequest("/in/mara-lindqvist"))[2]
     for name in ("blind", "blind-sections", "nameless", "no-address", "wrong-member", "no-linked-data"):
         assert site().damaged(name, FakeRequest(f"/in/{name}"))[2] != honest
+
+
+def test_the_documentation_lists_every_fault() -> None:
+    page = (ROOT / "docs/platforms/professional.md").read_text()
+    own = {name: fault for name, fault in FAULTS.items() if name not in COMMON}
+    assert [name for name, fault in own.items() if f"\n| `{name}` | `{fault.code}` |" not in page] == []
+    assert [name for name in COMMON if f"`{name}`" not in page] == []

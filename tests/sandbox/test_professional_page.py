@@ -1,4 +1,4 @@
-"""The simulated network's pages: built and weighing like the real ones."""
+"""The simulated network's pages have the structure and size of the real ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGES = (
 )
 LINKED = "profile_jsonld_full_trimmed_williamhgates_20260605.html"
 SECTIONS = ("section.top-card-layout", "section.experience-education", "section.browsemap", "section[data-section]")
-# What readers go by: names of parts, which stay over the years; and where they are.
+# Names of parts by which page objects find data. They are stable over years.
 FURNITURE = re.compile(r"modal|sign-in|google-auth|linkedin-tc|semaphore|ellipsis-menu|cta|a11y|overlay__")
 PART = re.compile(
     r"[a-z0-9]+(?:-[a-z0-9]+)*__[a-z0-9-]+|experience-[a-z-]+|browsemap|slide-list__item|show-more-[a-z-]+"
@@ -48,7 +48,7 @@ def linked_data(body: bytes) -> Any:
     return orjson.loads(found)
 
 
-def places(body: bytes) -> set[tuple[str, str]]:
+def located_parts(body: bytes) -> set[tuple[str, str]]:
     """The parts of a profile's sections, each with the section that it is in."""
     found = set()
     page = Selector(body.decode())
@@ -61,7 +61,7 @@ def places(body: bytes) -> set[tuple[str, str]]:
 
 
 def key_paths(tree: Any) -> set[tuple[str, ...]]:
-    """The keys of linked data by the type of node that they are in."""
+    """The keys of linked data, by the type of their node."""
     found: set[tuple[str, ...]] = set()
     waiting: list[tuple[Any, tuple[str, ...]]] = [(tree, ())]
     while waiting:
@@ -75,28 +75,28 @@ def key_paths(tree: Any) -> set[tuple[str, ...]]:
     return found
 
 
-def test_parts_are_the_real_ones() -> None:
+def test_parts_match_the_real_pages() -> None:
     if not CAPTURES.is_dir():
-        pytest.skip(f"the captures are not on this machine ({CAPTURES})")
+        pytest.skip(f"the captures are not available ({CAPTURES})")
     real: set[tuple[str, str]] = set()
     for capture in PAGES:
-        real |= places((CAPTURES / capture).read_bytes())
+        real |= located_parts((CAPTURES / capture).read_bytes())
     ours: set[tuple[str, str]] = set()
     for slug in site().members:
-        ours |= places(page(slug))
+        ours |= located_parts(page(slug))
     missing = real - ours
     assert len(missing) <= 0.10 * len(real), sorted(missing)
 
 
-def test_the_linked_data_s_structure_is_the_real_one() -> None:
+def test_linked_data_matches_the_real_structure() -> None:
     if not CAPTURES.is_dir():
-        pytest.skip(f"the captures are not on this machine ({CAPTURES})")
+        pytest.skip(f"the captures are not available ({CAPTURES})")
     real = key_paths(linked_data((CAPTURES / LINKED).read_bytes()))
     missing = real - key_paths(linked_data(page("mara-lindqvist")))
     assert len(missing) <= 0.10 * len(real), sorted(missing)
 
 
-def test_pages_weigh_what_the_real_ones_do() -> None:
+def test_pages_have_the_real_size() -> None:
     weights = [len(page(slug)) for slug, member in site().members.items() if len(member.positions) > 3]
     assert min(weights) > 100_000
     assert max(weights) > 300_000
@@ -110,7 +110,7 @@ def test_light_pages_are_small() -> None:
         assert len(light.page(FakeRequest(f"/in/{slug}"))[2]) < 0.6 * len(page(slug))
 
 
-def test_pages_hold_the_real_ones_distractions() -> None:
+def test_pages_contain_the_real_distractions() -> None:
     whole = Selector(page("mara-lindqvist").decode())
     assert "Sign in to view Mara’s full profile" in (whole.css("section.top-card-layout h2::text").get() or "")
     assert len(whole.css(".contextual-sign-in-modal")) > 12

@@ -1,4 +1,4 @@
-"""The simulated shop: the same everywhere, the real one's numbers and page structure, and a true truth."""
+"""The simulated shop: reproducible, with the real numbers and page structure, and with correct records."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from typing import Any
 import orjson
 import pytest
 
+from crawler.sandbox.faults import COMMON
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import FAULTS, Site
 
 ROOT = Path(__file__).parents[2]
 SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
 
-# Specification 2.7, copied by hand: the truth is compared with the contract, not with the schemas.
+# Specification 2.7, copied by hand: the records are compared with the contract, not with the schemas.
 LISTING_KEYS = {
     *("breadcrumbs", "cat_id", "category_id", "category_name", "has_more", "heading", "max_page", "page", "products"),
     *("returned", "sort", "title", "total_results", "url"),
@@ -55,7 +56,7 @@ def leaves() -> list[str]:
     return [c.id for c in site().categories.values() if c.id.count("_") == 2]
 
 
-# The world
+# The products
 
 
 def digest(seed: int) -> str:
@@ -100,7 +101,7 @@ def test_thousands_of_products_beside_the_big_category() -> None:
     assert len(set(numbers)) == len(numbers)
 
 
-def test_names_are_of_the_real_kinds() -> None:
+def test_names_contain_the_real_special_characters() -> None:
     characters = set("".join(product.name for product in site().products))
     assert {"™", "&", '"', "’", ","} <= characters
     assert any(character.isalpha() and not character.isascii() for character in characters)
@@ -116,7 +117,7 @@ def test_the_big_category() -> None:
     assert most == 700 or (most > 700 and most - second > 600)
 
 
-def test_every_kind_of_row_is_there() -> None:
+def test_every_kind_of_row_exists() -> None:
     products = site().products
     kinds = {
         "out of stock": [p for p in products if p.status == "OUT_OF_STOCK"],
@@ -150,7 +151,7 @@ def test_pages_below_the_ceiling_have_the_usual_number_of_rows() -> None:
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_a_small_listing_is_served_whole(sort: str) -> None:
+def test_a_small_listing_is_served_completely(sort: str) -> None:
     small = [cat_id for cat_id in leaves() if sum(map(len, site().products_of(cat_id))) <= 400]
     assert len(small) > len(leaves()) / 2
     for cat_id in small[::7]:
@@ -175,7 +176,7 @@ def test_rows_repeat_as_advertisements() -> None:
 # Sort and price
 
 
-def test_each_sort_is_an_order_of_its_own() -> None:
+def test_sort_orders_all_differ() -> None:
     assert len({tuple(ids(expected_record(cat_id=big(), sort=sort))) for sort in SORTS}) == len(SORTS)
 
 
@@ -187,16 +188,16 @@ def test_each_sort_is_an_order_of_its_own() -> None:
         ("rating_high", ("rating", "average"), True),
     ],
 )
-def test_sorts_sort(sort: str, path: tuple[str, str], descending: bool) -> None:  # noqa: FBT001
+def test_sort_orders_are_correct(sort: str, path: tuple[str, str], descending: bool) -> None:  # noqa: FBT001
     products = expected_record(cat_id=leaves()[0], sort=sort)["products"]
-    # Advertisements stand where they were paid for.
+    # Advertisements have fixed positions.
     values = [p[path[0]][path[1]] for p in products if not p["is_sponsored"] and p[path[0]][path[1]] is not None]
     assert len(values) > 20
     assert values == sorted(values, reverse=descending)
 
 
 @pytest.mark.parametrize(("low", "high"), [(10, 20), (None, 15), (40, None), (19.99, 19.99)])
-def test_price_bounds_are_inclusive_and_leave_the_unpriced_out(low: float | None, high: float | None) -> None:
+def test_price_bounds_are_inclusive_and_omit_unpriced_products(low: float | None, high: float | None) -> None:
     cat_id = big()
     record = expected_record(cat_id=cat_id, min_price=low, max_price=high)
     expected = [
@@ -211,17 +212,17 @@ def test_price_bounds_are_inclusive_and_leave_the_unpriced_out(low: float | None
     assert set(ids(record)) <= {p.item_id for p in expected}
 
 
-def test_the_text_of_a_url_and_the_numbers_of_a_call_mean_the_same() -> None:
-    asked = {"page": 2, "min_price": 5.5, "max_price": 25, "sort": "new"}
-    as_text = {key: str(value) for key, value in asked.items()}
-    assert expected_record(cat_id="976759", **asked) == expected_record(cat_id="976759", **as_text)
+def test_params_may_be_text_or_numbers() -> None:
+    params = {"page": 2, "min_price": 5.5, "max_price": 25, "sort": "new"}
+    as_text = {key: str(value) for key, value in params.items()}
+    assert expected_record(cat_id="976759", **params) == expected_record(cat_id="976759", **as_text)
 
 
-# The truth
+# Expected records
 
 
 @pytest.mark.parametrize("params", [{"cat_id": "976759"}, {"cat_id": "4044", "page": 12}, {"query": "lamp"}])
-def test_the_truth_has_the_contract_s_keys(params: dict[str, Any]) -> None:
+def test_expected_records_have_the_contract_s_keys(params: dict[str, Any]) -> None:
     record = expected_record(**params)
     assert set(record) == LISTING_KEYS | ({"query"} if "query" in params else set())
     assert record["returned"] == len(record["products"])
@@ -242,7 +243,7 @@ def test_the_truth_has_the_contract_s_keys(params: dict[str, Any]) -> None:
         assert not product["category_path"].startswith("0/")
 
 
-def test_the_truth_names_the_levels_above() -> None:
+def test_expected_records_have_breadcrumbs() -> None:
     cat_id = leaves()[0]
     department, group, _ = cat_id.split("_")
     assert [crumb["id"] for crumb in expected_record(cat_id=cat_id)["breadcrumbs"]] == [
@@ -252,7 +253,7 @@ def test_the_truth_names_the_levels_above() -> None:
     assert expected_record(cat_id=department)["breadcrumbs"] == []
 
 
-def test_a_search_finds_words_of_names_and_may_find_nothing() -> None:
+def test_a_search_matches_words_of_names() -> None:
     found = expected_record(query="Cordless kettle")
     assert found["total_results"] > 0
     assert all("kettle" in p["name"].lower() and "cordless" in p["name"].lower() for p in found["products"])
@@ -261,19 +262,19 @@ def test_a_search_finds_words_of_names_and_may_find_nothing() -> None:
 
 
 @pytest.mark.parametrize("params", [{"cat_id": "1"}, {"cat_id": "976759", "sort": "random"}])
-def test_what_is_not_there_has_no_truth(params: dict[str, Any]) -> None:
+def test_unknown_params_raise_key_error(params: dict[str, Any]) -> None:
     with pytest.raises(KeyError):
         expected_record(**params)
 
 
-def test_a_url_means_its_category() -> None:
+def test_a_url_selects_its_category() -> None:
     assert expected_record(url="https://www.walmart.com/browse/a/b/976759?x=1") == expected_record(cat_id="976759")
 
 
 # The faults
 
 
-def test_faults_are_categories_and_searches() -> None:
+def test_categories_and_searches_select_faults() -> None:
     shop = site()
     assert set(shop.faults.values()) == set(FAULTS)
     for cat_id, name in shop.faults.items():
@@ -286,10 +287,17 @@ def test_faults_are_categories_and_searches() -> None:
     }
 
 
-def test_a_listing_without_prices_is_true_in_the_rest() -> None:
+def test_a_listing_without_prices_is_otherwise_complete() -> None:
     ids_of = {name: cat_id for cat_id, name in Site.fault_ids.items()}
     whole, record = expected_record(cat_id=ids_of["slow"]), expected_record(cat_id=ids_of["no-prices"])
     assert ids(record) == ids(whole)
     assert {product["price"]["current_price"] for product in whole["products"]} != {None}
     nothing = {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
     assert all(product["price"] == nothing for product in record["products"])
+
+
+def test_the_documentation_lists_every_fault() -> None:
+    page = (ROOT / "docs/platforms/retail.md").read_text()
+    own = {name: fault for name, fault in FAULTS.items() if name not in COMMON}
+    assert [name for name, fault in own.items() if f"\n| `{name}` | `{fault.code}` |" not in page] == []
+    assert [name for name in COMMON if f"`{name}`" not in page] == []

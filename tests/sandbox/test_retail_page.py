@@ -1,4 +1,4 @@
-"""The simulated shop's pages: what they show is true, and they are built and weigh like the real ones."""
+"""The simulated shop's pages match the expected records, and the structure and size of the real pages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def listing(body: bytes) -> dict[str, Any]:
 
 
 def grid_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of the listing's own grids, as the platform notes tell them from carousels."""
+    """The rows of the listing's own grids, without carousels, as defined in the platform notes."""
     return [
         row
         for stack in found["itemStacks"]
@@ -60,7 +60,7 @@ def grid_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 10, 11])
-def test_a_page_shows_what_is_true(number: int) -> None:
+def test_pages_match_the_expected_records(number: int) -> None:
     cat_id = big()
     body, record = (
         page(cat_id, page=str(number), sort="best_seller"),
@@ -78,7 +78,7 @@ def test_a_page_shows_what_is_true(number: int) -> None:
     assert html.unescape(title[1]) == record["title"]
 
 
-def test_slugs_make_no_difference() -> None:
+def test_slugs_are_ignored() -> None:
     assert site().page(FakeRequest("/browse/976759")) == site().page(FakeRequest("/browse/food/and/more/976759"))
 
 
@@ -88,7 +88,7 @@ def test_past_the_end_is_an_empty_page_and_unknown_is_404() -> None:
     assert site().page(FakeRequest("/elsewhere"))[0] == 404
 
 
-def test_pages_hold_the_real_ones_distractions() -> None:
+def test_pages_contain_the_real_distractions() -> None:
     found = listing(page(big()))
     subtypes = [stack["meta"]["subType"] for stack in found["itemStacks"]]
     assert {"EXACT_MATCH", "SECONDARY_STACK"} <= set(subtypes)
@@ -111,7 +111,7 @@ def test_all_price_layouts_are_served() -> None:
     assert layouts == {"lines", "flat", "nested"}
 
 
-def test_pages_name_the_subcategories_and_the_prices() -> None:
+def test_pages_contain_subcategories_and_price_bounds() -> None:
     body = page("976759")
     (facets,) = [
         module["configs"]["allSortAndFilterFacets"]
@@ -123,15 +123,15 @@ def test_pages_name_the_subcategories_and_the_prices() -> None:
     assert by_type["price"]["min"] == 0 < by_type["price"]["max"]
 
 
-def test_pages_weigh_what_the_real_ones_do() -> None:
+def test_pages_have_the_real_size() -> None:
     for number in range(1, 10):
         body = page(big(), page=str(number))
         assert len(body) > 600_000
-        # A real page shrinks to a sixth or so; padding would shrink to nothing.
+        # A real page compresses to about a sixth, padding to almost nothing.
         assert len(zlib.compress(body, 6)) > len(body) / 12
 
 
-def test_light_pages_are_small_and_as_true() -> None:
+def test_light_pages_are_small_and_match_their_records() -> None:
     light = Site(light=True)
     body = light.page(FakeRequest("/browse/976759"))[2]
     record = light.expected_record({"cat_id": "976759"})
@@ -141,7 +141,7 @@ def test_light_pages_are_small_and_as_true() -> None:
 
 
 def key_paths(tree: object) -> set[tuple[str, ...]]:
-    """Where there is a key, whatever its value. Keys that are ids of products stand for one another, as do items."""
+    """The paths of all keys. Keys that are product ids are replaced by "#", indexes by "[]"."""
     found: set[tuple[str, ...]] = set()
     waiting: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
     while waiting:
@@ -159,10 +159,10 @@ def key_paths(tree: object) -> set[tuple[str, ...]]:
 @pytest.mark.parametrize(
     "capture", ["search_mustard_page1_20241209build.html", "search_mustard_page2_20241209build.html"]
 )
-def test_the_structure_is_the_real_one(capture: str) -> None:
+def test_the_structure_matches_the_real_pages(capture: str) -> None:
     file = CAPTURES / capture
     if not file.exists():
-        pytest.skip(f"the captures are not on this machine ({file})")
+        pytest.skip(f"the captures are not available ({file})")
     real = key_paths(listing(file.read_bytes()))
     ours = key_paths(listing(site().page(FakeRequest("/search", {"q": "kettle"}))[2]))
     for number in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""``scrapy crawl professional`` from end to end: a real process against the sandbox that it starts."""
+"""``scrapy crawl professional`` end to end: a real process that crawls the sandbox that it starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_one_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["https://www.linkedin.com/company/x", "https://evil.example/in/mara-lindqvist"])
-def test_a_bad_url_is_a_failed_target(tmp_path: Path, url: str) -> None:
+def test_an_invalid_url_gives_a_failed_target(tmp_path: Path, url: str) -> None:
     status, out, failures, log = crawl(tmp_path, "-a", f"url={url}", spider="professional")
     assert (status, out) == (4, []), log
     assert [failure["code"] for failure in failures] == ["INVALID_REQUEST"]

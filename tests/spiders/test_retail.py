@@ -1,4 +1,4 @@
-"""``scrapy crawl`` from end to end: a real process against the sandbox that it starts."""
+"""``scrapy crawl retail`` end to end: a real process that crawls the sandbox that it starts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_one_target(tmp_path: Path) -> None:
         ([], "INVALID_REQUEST"),
     ],
 )
-def test_bad_arguments_are_a_failed_target(tmp_path: Path, arguments: list[str], code: str) -> None:
+def test_invalid_arguments_give_a_failed_target(tmp_path: Path, arguments: list[str], code: str) -> None:
     status, out, failures, log = crawl(tmp_path, *arguments)
     assert (status, out) == (4, []), log
     (failure,) = failures
@@ -40,7 +40,7 @@ def test_bad_arguments_are_a_failed_target(tmp_path: Path, arguments: list[str],
     assert not failure["retryable"]
 
 
-def test_a_missing_targets_file_breaks_the_run(tmp_path: Path) -> None:
+def test_a_missing_targets_file_fails_the_run(tmp_path: Path) -> None:
     status, _, _, log = crawl(tmp_path, "-a", "targets=/nowhere/targets.jsonl")
     assert status == 1
     assert "no such targets file" in log

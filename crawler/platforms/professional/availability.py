@@ -1,4 +1,4 @@
-"""What the platform kept back of a profile, computed from what was found in it (specification 2.6)."""
+"""The fields of a profile that the platform withheld, computed from the fields found (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any
 
 Row = dict[str, Any]
 
-NEVER_SHOWN = ("contact_info", "experience.employment_type")
-"""Kept back from every visitor without an account."""
+MEMBERS_ONLY = ("contact_info", "experience.employment_type")
+"""Withheld from every visitor without an account."""
 
 
 def availability(found: Row, *, masked: bool, source: str) -> Row:
-    """The contract's object.
+    """The contract's ``data_availability`` object.
 
     Args:
         found: the profile's own fields: about, about_truncated, education, experience, headline, skills.
         masked: whether this is the masked variant of the page.
-        source: which witness spoke.
+        source: the part of the page that the fields were read from.
     """
     positions = found["experience"]
     return {
         "about_truncated": found["about_truncated"],
         "authenticated": False,
         "education_found": len(found["education"]),
-        "fields_withheld_by_linkedin": sorted([*NEVER_SHOWN, *(_masked_fields(found) if masked else ())]),
+        "fields_withheld_by_linkedin": sorted([*MEMBERS_ONLY, *(_masked_fields(found) if masked else ())]),
         "note": _note(found, masked=masked),
         "positions_found": len(positions),
         "positions_masked_by_linkedin": sum(row["masked"] for row in positions),
@@ -34,7 +34,7 @@ def availability(found: Row, *, masked: bool, source: str) -> Row:
 
 def _masked_fields(found: Row) -> list[str]:
     positions = found["experience"]
-    held = {
+    withheld = {
         "about": not found["about"] or found["about_truncated"],
         "education": any(row["masked"] for row in found["education"]),
         "experience.company_name": any(not row["company_name"] for row in positions),
@@ -44,7 +44,7 @@ def _masked_fields(found: Row) -> list[str]:
         "headline": not found["headline"],
         "skills": not found["skills"],
     }
-    return [name for name, withheld in held.items() if withheld]
+    return [name for name, is_withheld in withheld.items() if is_withheld]
 
 
 def _note(found: Row, *, masked: bool) -> str:

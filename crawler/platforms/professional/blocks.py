@@ -1,4 +1,4 @@
-"""What the professional network serves in place of a profile, told apart by status, path and markup."""
+"""Responses of the professional network without a profile, recognised by status, path and markup."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from web_poet import HttpResponse
 from crawler.errors import TargetNotFound, UpstreamBlocked
 
 HEADING = "top-card-layout__title"
-"""The class of the heading that each profile page has, and no other page."""
-MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
-"""What a profile page has at least one of; a saved part of one, too. The not-found page has the third as well."""
+"""The class of a heading that all profile pages have, and no other page."""
+PROFILE_MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
+"""A profile page, or a saved part of one, contains at least one. The not-found page contains the third as well."""
 NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
 
-# Each is a wall, whatever its status.
-WALLS = (
+# Each is a block, regardless of the HTTP status.
+BLOCK_PATTERNS = (
     (re.compile(r"auth_wall_[a-z_]+[\"']|<title>\s*(?:Sign Up|LinkedIn Login, Sign in) \| "), "login_wall"),
     (re.compile(r"\"/authwall\?trk=\"\s*\+"), "refused_with_script"),
     (re.compile(r"\bccookie="), "challenge"),
     (re.compile(r"d_homepage-guest-home|<title>\s*LinkedIn: Log In or Sign Up"), "guest_home"),
 )
-WALL_PATHS = {
+BLOCK_PATHS = {
     "authwall": "login_wall",
     "uas": "login_wall",
     "login": "login_wall",
@@ -30,52 +30,52 @@ WALL_PATHS = {
     "checkpoint": "challenge",
 }
 OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse", "jobs", "learning", "404"})
-"""First segments of other kinds of pages, to which a member's name may lead."""
+"""First path segments of other kinds of pages, to which a member's name may redirect."""
 
-REFUSED = 999
-"""The platform's own status: this visitor is not served. It says nothing of the member."""
-REFUSED_FOR = 3_600
-"""Seconds for which whoever got one gets no other: an hour at least, as measured by others; each try prolongs it."""
-_REFUSALS = frozenset({"status_999", "refused_with_script"})
+BLOCKED_STATUS = 999
+"""The platform's own status for a visitor that it blocks. It is unrelated to the member."""
+BLOCK_SECONDS = 3_600
+"""How long such a block lasts at least, as measured by others. Each further request prolongs it."""
+_LASTING_BLOCKS = frozenset({"status_999", "refused_with_script"})
 
 
-def is_wall(body: str) -> bool:
-    """Whether a body is one of the walls."""
-    return any(wall.search(body) for wall, _ in WALLS)
+def is_block(body: str) -> bool:
+    """Whether a body is a login wall, a challenge or another block."""
+    return any(pattern.search(body) for pattern, _ in BLOCK_PATTERNS)
 
 
 def raise_for_blocks(response: HttpResponse) -> None:
-    """Raises for what turns the visitor away.
+    """Raise for login walls, challenges and other blocks.
 
     Raises:
-        UpstreamBlocked: with ``retry_after`` for status 999, which is meant for the visitor and lasts.
+        UpstreamBlocked: with ``retry_after`` for status 999, which blocks the visitor for an hour or more.
     """
-    reason = _wall(response)
+    reason = _block_reason(response)
     if reason is not None:
         raise UpstreamBlocked(
-            "The platform does not serve this visitor; it says nothing of the member.",
+            "The platform blocked this visitor before it served the profile. The member may exist.",
             upstream_status=response.status,
             reason=reason,
-            retry_after=REFUSED_FOR if reason in _REFUSALS else None,
+            retry_after=BLOCK_SECONDS if reason in _LASTING_BLOCKS else None,
         )
 
 
-def _wall(response: HttpResponse) -> str | None:
-    if response.status == REFUSED:
+def _block_reason(response: HttpResponse) -> str | None:
+    if response.status == BLOCKED_STATUS:
         return "status_999"
     first = _first_segment(response)
-    if first in WALL_PATHS:
-        return WALL_PATHS[first]
+    if first in BLOCK_PATHS:
+        return BLOCK_PATHS[first]
     if HEADING in response.text:
-        return None  # members may write of anything
-    return next((reason for wall, reason in WALLS if wall.search(response.text)), None)
+        return None  # a profile: members' texts may contain any of the patterns
+    return next((reason for pattern, reason in BLOCK_PATTERNS if pattern.search(response.text)), None)
 
 
 def raise_for_not_found(response: HttpResponse) -> None:
-    """Raises for the platform's own not-found page, whose status is not known. Private profiles have it, too.
+    """Raise for the platform's own not-found page, which may have any status. Private profiles return it too.
 
     Raises:
-        TargetNotFound: always the same for missing and private.
+        TargetNotFound: the same error for missing and private profiles.
     """
     if HEADING not in response.text and any(mark in response.text for mark in NOT_FOUND_MARKS):
         raise TargetNotFound(
@@ -84,7 +84,7 @@ def raise_for_not_found(response: HttpResponse) -> None:
 
 
 def raise_for_other_pages(response: HttpResponse) -> None:
-    """Raises for a page without a profile that the member's name led to.
+    """Raise for a page without a profile to which the member's name redirected.
 
     Raises:
         UpstreamBlocked: the platform's home page.
@@ -92,9 +92,11 @@ def raise_for_other_pages(response: HttpResponse) -> None:
     """
     status = response.status
     if urlsplit(str(response.url)).path == "/":
-        raise UpstreamBlocked("The platform shows its home page instead.", upstream_status=status, reason="guest_home")
+        raise UpstreamBlocked(
+            "The platform returned its home page instead of the profile.", upstream_status=status, reason="guest_home"
+        )
     if _first_segment(response) in OTHER_PAGES:
-        raise TargetNotFound("The page is no member's profile.", upstream_status=status, reason="wrong_page_kind")
+        raise TargetNotFound("The page is not a member's profile.", upstream_status=status, reason="wrong_page_kind")
 
 
 def _first_segment(response: HttpResponse) -> str:

@@ -33,11 +33,11 @@ _CODES = {
 }
 
 EDITIONS = {"uk": "GB"}
-"""Editions whose host is not named by the code."""
+"""Country editions whose subdomain differs from the country code."""
 
 
 def country_of_location(location: str) -> str:
-    """The code of the country that a location ends in; "" where it ends in something else.
+    """The code of the country at the end of a location, "" if it does not end in a country.
 
     >>> country_of_location("Redmond, Washington, United States"), country_of_location("San Francisco Bay Area")
     ('US', '')
@@ -46,7 +46,7 @@ def country_of_location(location: str) -> str:
 
 
 def country_of_host(host: str) -> str:
-    """The code of a country edition's host; "" for the site itself.
+    """The country code of an edition's host, "" for the main site.
 
     >>> country_of_host("uk.linkedin.com"), country_of_host("se.linkedin.com"), country_of_host("www.linkedin.com")
     ('GB', 'SE', '')

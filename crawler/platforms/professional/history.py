@@ -1,7 +1,7 @@
-"""Positions and schools of a profile: in full, masked, or from linked data. One dict a row (specification 2.6).
+"""Positions and schools of a profile: in full, masked, or from linked data. One dict per row (specification 2.6).
 
-The platform masks on its server: asterisks in place of letters, as many as there were. What is masked stays empty here.
-Neither logos nor the lengths of words are used to find out what was there.
+The platform masks on its server: it replaces each letter by an asterisk. Masked texts stay empty here. Neither logos
+nor the lengths of words are used to reconstruct them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from parsel import Selector
 
 from crawler.platforms.professional.markup import (
-    NOT_TOLD,
+    NO_SUBTITLE,
     Card,
     DateRange,
     clean_url,
@@ -30,34 +30,34 @@ EDUCATION = 'section[data-section="educationsDetails"]'
 MASKED_BLOCK = "section.experience-education"
 EMPLOYER_PAGES = ("company", "school", "showcase")
 SECOND_LINE = "h4 + p, h4 p, p.blur"
-"""A masked row's second line: a paragraph in a heading, which parsers put behind it."""
+"""A masked row's second line: a paragraph in a heading, which parsers move behind the heading."""
 
-STRAY = "undefined"
-"""What the platform's own script writes where a school's subject is missing."""
+STRAY_WORD = "undefined"
+"""The platform's own script writes this word for a missing school subject."""
 _MASK = re.compile(r"\*{3,}")
-_NO_WORD = re.compile(rf"{STRAY}|\W|_")
+_NO_WORD = re.compile(rf"{STRAY_WORD}|\W|_")
 _YEAR = re.compile(r"\b(1[89]|20)\d{2}\b")
 
 Row = dict[str, Any]
 
 
 def is_masked(value: str, *, in_block: bool = False) -> bool:
-    """Whether a text was masked: nothing but asterisks, beside which a stray "undefined" may stand.
+    """Whether a text is masked: only asterisks, and possibly a stray "undefined".
 
-    In the block that is there to be masked a run of them is enough, and the stray word alone.
+    In the masked block (``in_block``) a run of asterisks is enough, and so is the stray word alone.
 
     >>> is_masked("******** *** ***"), is_masked("*** ****** undefined"), is_masked("*** Founder ***")
     (True, True, False)
     >>> is_masked("*** Founder ***", in_block=True), is_masked("undefined", in_block=True), is_masked("undefined")
     (True, True, False)
     """
-    if in_block and (value == STRAY or _MASK.search(value)):
+    if in_block and (value == STRAY_WORD or _MASK.search(value)):
         return True
     return "*" in value and not _NO_WORD.sub("", value)
 
 
 def experience(page: Selector, top_card: Row) -> list[Row]:
-    """The positions of the page, in its order, in full or masked. ``top_card``: the company in the profile's head."""
+    """The positions, in page order, in full or masked. ``top_card``: the company in the profile's head."""
     rows = []
     for node in page.css(f"{EXPERIENCE} li.experience-item, {EXPERIENCE} li.experience-group-position"):
         row = _position(node)
@@ -67,7 +67,7 @@ def experience(page: Selector, top_card: Row) -> list[Row]:
 
 
 def education(page: Selector) -> list[Row]:
-    """The schools of the page, in its order, in full or masked."""
+    """The schools, in page order, in full or masked."""
     rows = [_school(node, in_block=False) for node in page.css(f"{EDUCATION} li.education__list-item")]
     rows += [_school(node, in_block=True) for node in _masked_rows(page) if _is_school(node, page)]
     return [row for row in rows if row["masked"] or row["school_name"]]
@@ -104,9 +104,9 @@ def _position(node: Selector) -> Row:
 
 def _school(node: Selector, *, in_block: bool) -> Row:
     card, dates = Card(node), DateRange(node)
-    told = [line(each) for each in node.css("h4 > span")] or [line(node, SECOND_LINE) if in_block else card.subtitle]
-    hidden = [is_masked(each, in_block=in_block) for each in told]
-    clear = ["" if masked or each == NOT_TOLD else each for each, masked in zip(told, hidden, strict=True)]
+    texts = [line(each) for each in node.css("h4 > span")] or [line(node, SECOND_LINE) if in_block else card.subtitle]
+    hidden = [is_masked(each, in_block=in_block) for each in texts]
+    clear = ["" if masked or each == NO_SUBTITLE else each for each, masked in zip(texts, hidden, strict=True)]
     degree, field, grade = (*clear, "", "", "")[:3]
     masked_name = is_masked(card.title, in_block=in_block)
     return {
@@ -125,9 +125,9 @@ def _school(node: Selector, *, in_block: bool) -> Row:
 
 
 def _activities(node: Selector) -> list[str]:
-    """The paragraphs before the text, of clubs and societies."""
+    """The paragraphs before the text: clubs and societies."""
     found = node.css("div.control-transition").xpath(".//p[not(ancestor::*[contains(@class, 'show-more-less-text')])]")
-    return [told for told in map(line, found) if told]
+    return [paragraph for paragraph in map(line, found) if paragraph]
 
 
 def _year(times: list[str]) -> int | None:
@@ -135,8 +135,8 @@ def _year(times: list[str]) -> int | None:
     return count(found[0]) if found else None
 
 
-def _experience_row(*, title: str, company: str, source: str, url: str, in_block: bool = False, **told: Any) -> Row:
-    """A position with all of its keys; whatever of it is masked is empty."""
+def _experience_row(*, title: str, company: str, source: str, url: str, in_block: bool = False, **fields: Any) -> Row:
+    """A position with all of its keys; masked ones are empty."""
     masked_title, masked_company = is_masked(title, in_block=in_block), is_masked(company, in_block=in_block)
     return {
         "company_image": None,
@@ -146,7 +146,7 @@ def _experience_row(*, title: str, company: str, source: str, url: str, in_block
         "duration": "",
         "location": "",
         "description": "",
-        **told,
+        **fields,
         **({"company_image": None} if masked_company else {}),
         "company_name": "" if masked_company else company,
         "company_name_source": "masked" if masked_company else source,
@@ -167,7 +167,7 @@ def _masked_rows(page: Selector) -> list[Selector]:
 
 
 def _is_school(node: Selector, page: Selector) -> bool:
-    """Whether a row is a school: it shows years, or names the school of the profile's head in clear text."""
+    """Whether a row is a school: it shows years, or its name is the school in the profile's head."""
     name = line(node, "h3")
     if not is_masked(name, in_block=True):
         head = page.css("section.top-card-layout")
@@ -191,14 +191,14 @@ def _masked_position(node: Selector, top_card: Row) -> Row:
     )
 
 
-# From the linked data, where the page itself has neither
+# From the linked data, if the page itself has neither
 
 
 def linked_experience(person: Row) -> list[Row]:
     """The positions of the page's linked data: present ones with their titles, past ones without."""
     present, past = _flat(person.get("worksFor")), _flat(person.get("alumniOf"))
     titles = nonempty_strings(person.get("jobTitle"))
-    if len(titles) != len(present):  # which title is whose is not told, but that all are masked is
+    if len(titles) != len(present):  # titles cannot be matched to employers; keep only whether all are masked
         titles = titles[:1] * len(present) if titles and all(map(is_masked, titles)) else [""] * len(present)
     rows = [_linked_position(node, plain(title)) for node, title in zip(present, titles, strict=True)]
     return rows + [_linked_position(node, "") for node in past if node.get("@type") == "Organization"]
@@ -249,7 +249,7 @@ def _role(node: Row) -> Row:
 
 
 def _flat(value: Any) -> list[Row]:
-    """The objects of a list; of a list in a list, as one tool saves it, too."""
+    """The dicts of a list, also of a list within a list, which one tool writes."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return dicts([value] if isinstance(value, dict) else value)

@@ -1,4 +1,4 @@
-"""The profile page's markup as values: texts, links and images of an element, and the cards that its lists are of."""
+"""Values from the profile page's markup: texts, links and images of an element, and the cards of its lists."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin
 PLACEHOLDER_HOST = "static.licdn.com"
-"""The host of the platform's own pictures: ghosts, default covers, icons. Members' pictures are elsewhere."""
+"""The host of the platform's own pictures: placeholders, default covers, icons. Members' pictures have other hosts."""
 TRACKING = "trk="
 REDIRECT_PATH = "/redir/redirect"
-NOT_TOLD = "-"
-"""What the platform puts where a card has no second line."""
+NO_SUBTITLE = "-"
+"""The platform's placeholder for a missing second line of a card."""
 
-# What is written into a page's texts and is none of them: buttons, scripts, and the windows that ask to sign in.
+# Text nodes that are not content: buttons, scripts, and the sign-in windows.
 _FURNITURE = "ancestor::button or ancestor::script or ancestor::style or ancestor::code or ancestor::svg"
 _SIGN_IN = "ancestor::*[contains(@class, 'modal--sign-in') or contains(@class, 'modal--contextual-sign-in')]"
 _TEXTS = f".//text()[not({_FURNITURE}) and not({_SIGN_IN})]"
@@ -34,39 +34,39 @@ Node = Selector | SelectorList[Selector]
 
 
 def collapsed(value: str) -> str:
-    """Text on one line, without the white space that markup is written with."""
+    """Text on one line, with collapsed white space."""
     return " ".join(value.split())
 
 
 def line(node: Node, css: str = "") -> str:
-    """The text of the first element, on one line; "" where there is none."""
+    """The text of the first element, on one line; "" without an element."""
     found = node.css(css)[:1] if css else node
     return collapsed("".join(found.xpath(_TEXTS).getall()))
 
 
 def lines(node: Node) -> str:
-    """The text of an element whose line breaks are ``<br>``; others are only how the page was written."""
+    """The text of an element whose line breaks are ``<br>``. Other line breaks are only source formatting."""
     pieces = node.xpath(f"{_TEXTS} | .//br").getall()
     return _trimmed("".join(piece if _BREAK.match(piece) else re.sub(r"\s+", " ", piece) for piece in pieces))
 
 
 def paragraphs(node: Node) -> str:
-    """The text of an element that shows its line breaks as they are in the source."""
+    """The text of an element that is displayed with the line breaks of its source."""
     return _trimmed("".join(node.xpath(f"{_TEXTS} | .//br").getall()))
 
 
 def _trimmed(value: str) -> str:
-    """Text with its lines trimmed. A break may also be spelt out, where the platform escaped it."""
+    """Text with trimmed lines. Some breaks are escaped by the platform, and occur as literal ``<br>``."""
     return "\n".join(map(collapsed, _BREAK.sub("\n", value).split("\n"))).strip("\n")
 
 
 def plain(value: object) -> str:
-    """Text of the linked data, which has markup in it."""
+    """Text of the linked data, which contains markup."""
     return html.unescape(_trimmed(text(value)))
 
 
 def clean_url(value: object) -> str:
-    """An absolute URL without the platform's tracking, and where its redirect leads instead of the redirect.
+    """An absolute URL without the platform's tracking. A redirect is replaced by its destination.
 
     >>> clean_url("https://www.linkedin.com/redir/redirect?url=https%3A%2F%2Fa.example%2F%3Fx%3D1&urlhash=y&trk=z")
     'https://a.example/?x=1'
@@ -82,17 +82,17 @@ def clean_url(value: object) -> str:
 
 
 def clean_url_of(value: str) -> str:
-    """A URL that must be absolute by itself."""
+    """A URL that is already absolute, "" for any other."""
     return absolute_url("", value)
 
 
 def link(node: Node, css: str) -> str:
-    """The clean URL of the first link, "" where there is none."""
+    """The clean URL of the first link, "" without a link."""
     return clean_url(node.css(css).attrib.get("href"))
 
 
 def picture(value: object) -> str | None:
-    """The URL of a picture that is not the platform's own; its query is a signature. None for anything else.
+    """The URL of a picture, with its signed query. None for the platform's own pictures and anything else.
 
     >>> picture("https://static.licdn.com/aero-v1/sc/h/ghost") is None
     True
@@ -102,16 +102,16 @@ def picture(value: object) -> str | None:
 
 
 def image(node: Node, css: str = "img") -> str | None:
-    """The first such picture of an element, None where it has none.
+    """The first such picture of an element, None without one.
 
-    Pages that a browser has shown have the URL in ``src``, others where it is loaded from later.
+    Pages saved by a browser have the URL in ``src``, others in the attribute for lazy loading.
     """
     urls = (picture(each.attrib.get("data-delayed-url") or each.attrib.get("src")) for each in node.css(css))
     return next(filter(None, urls), None)
 
 
 def last_segment(url: str, *kinds: str) -> str:
-    """The decoded segment after one of these kinds in a URL's path: ``/company/<segment>``; "" where there is none.
+    """The decoded segment after one of these kinds in a URL's path: ``/company/<segment>``; "" if absent.
 
     >>> last_segment("https://se.linkedin.com/in/j%C3%B6rg/sv", "in")
     'jörg'
@@ -124,7 +124,7 @@ def last_segment(url: str, *kinds: str) -> str:
 
 
 class DateRange:
-    """A ``.date-range``: its own text, its two ends, and how long that is."""
+    """A ``.date-range``: its own text, its two ends, and its duration."""
 
     def __init__(self, node: Node) -> None:
         found = node.css(".date-range")[:1]
@@ -134,12 +134,12 @@ class DateRange:
 
     @property
     def start(self) -> str:
-        """The first date, "" where there is none."""
+        """The first date, "" if absent."""
         return self.times[0] if self.times else ""
 
     @property
     def end(self) -> str:
-        """The second date; the page's word for today where there is one date and a dash; "" else."""
+        """The second date; the page's word for today after one date and a dash; otherwise ""."""
         if len(self.times) > 1:
             return self.times[1]
         _, dash, after = self.text.partition("-") if self.times else ("", "", "")
@@ -147,7 +147,7 @@ class DateRange:
 
 
 class Card:
-    """An entry of most of the page's lists: a title, a line below it, dates, a text, and the people who took part."""
+    """An entry of most lists of the page: a title, a line below it, dates, a text, and the people who took part."""
 
     def __init__(self, node: Selector) -> None:
         self.node = node
@@ -159,7 +159,7 @@ class Card:
 
     @property
     def title_url(self) -> str:
-        """Where the heading leads."""
+        """The URL that the heading links to."""
         return link(self.node, "h3 a")
 
     @cached_property
@@ -168,17 +168,17 @@ class Card:
         found = self.node.css("h4")[:1].xpath(
             f"{_TEXTS}[not(ancestor::time) and not(ancestor::*[contains(@class, 'date-range')])]"
         )
-        told = collapsed("".join(found.getall()))
-        return "" if told == NOT_TOLD else told
+        subtitle = collapsed("".join(found.getall()))
+        return "" if subtitle == NO_SUBTITLE else subtitle
 
     @property
     def subtitle_url(self) -> str:
-        """Where that line leads."""
+        """The URL that the subtitle links to."""
         return link(self.node, "h4 a")
 
     @property
     def date_range(self) -> str:
-        """From when to when."""
+        """The dates, as the page shows them."""
         return DateRange(self.node).text
 
     @property
@@ -188,14 +188,14 @@ class Card:
 
     @property
     def description(self) -> str:
-        """The text, whole where the page has it cut and whole."""
+        """The text; the full version if the page contains both a cut and a full one."""
         whole = self.node.css(".show-more-less-text__text--more")[:1]
         return lines(whole or self.node.css(".show-more-less-text__text--less, .show-more-less-text")[:1])
 
     @cached_property
     def paragraphs(self) -> list[str]:
         """The paragraphs that are neither dates nor the text."""
-        return [told for told in (line(each) for each in self.node.xpath(_OWN_PARAGRAPHS)) if told]
+        return [text for text in (line(each) for each in self.node.xpath(_OWN_PARAGRAPHS)) if text]
 
     @property
     def contributors(self) -> list[str]:
@@ -208,19 +208,19 @@ class Card:
 
 
 def cards(page: Selector, section: str) -> list[Card]:
-    """The cards of a section that have a title. Cards hold lists of their own, of people: only outer rows are cards."""
+    """The cards of a section that have a title. Cards contain lists of people: only the outer rows are cards."""
     found = page.css(f'section[data-section="{section}"]').xpath(".//li[not(ancestor::li)]")
     return [card for card in map(Card, found) if card.title]
 
 
 def person_card(node: Selector) -> dict[str, Any]:
-    """What a small card says of another member; ``line`` is the text under the name."""
-    told = [line(each) for each in node.css(".base-aside-card__metadata > div")]
+    """The fields of a small card about another member; ``line`` is the text under the name."""
+    details = [line(each) for each in node.css(".base-aside-card__metadata > div")]
     return {
         "name": line(node, ".base-aside-card__title, h3"),
         "line": lines(node.css(".base-aside-card__subtitle, h4")[:1]).replace("\n", " "),
-        "followers": next((each for each in told if "follower" in each), ""),
-        "location": next((each for each in told if "follower" not in each), ""),
+        "followers": next((each for each in details if "follower" in each), ""),
+        "location": next((each for each in details if "follower" not in each), ""),
         "link": link(node, "a.base-card__full-link, a"),
         "image": image(node),
     }

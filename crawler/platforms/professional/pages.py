@@ -1,4 +1,4 @@
-"""Professional network: a member's profile page, in full or masked, and what is served in its place."""
+"""Professional network: a member's profile page, in full or masked."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from web_poet import field
 
 from crawler.errors import ExtractionFailed
 from crawler.platforms.page import PlatformPage, missing
-from crawler.platforms.professional import blocks as gate
-from crawler.platforms.professional import history, sections
+from crawler.platforms.professional import blocks, history, sections
 from crawler.platforms.professional.availability import availability
 from crawler.platforms.professional.country import country_of_host, country_of_location
 from crawler.platforms.professional.markup import (
@@ -31,13 +30,13 @@ from crawler.platforms.professional.markup import (
 from crawler.reading.json import dicts, dig, linked_data
 from crawler.reading.values import count, text
 
-NAME = f"h1.{gate.HEADING}"
+NAME = f"h1.{blocks.HEADING}"
 CANONICAL = 'link[rel="canonical"]'
 
-NO_PLACE = ":not(.not-first-middot):not(:has(a))"
-"""Neither the counts, in whatever language, nor the link to what only members see."""
-COUNTED = ("follower", "connection")
-"""What is beside the place in the head, which may be missing."""
+NOT_COUNT_OR_LINK = ":not(.not-first-middot):not(:has(a))"
+"""Excludes the counts, in any language, and the link to data for members only."""
+COUNT_WORDS = ("follower", "connection")
+"""Words of the counts beside the location, which may be missing."""
 
 _ELLIPSIS = ("…", "...")
 
@@ -46,29 +45,29 @@ Row = dict[str, Any]
 
 @attrs.define(slots=False)
 class ProfilePage(PlatformPage):
-    """A member's profile. ``page_params``: ``slug``, the name asked for.
+    """A member's profile. ``page_params``: ``slug``, the requested name.
 
-    The page's own sections are the first witness. Its linked data, which is not on every page, is the second: it tells
-    the country, and speaks where a saved page has nothing else.
+    The page's own sections are the primary source. Its linked data, which not every page has, is the secondary one: it
+    contains the country, and replaces lists that a saved page lacks.
     """
 
     source: ClassVar[str] = "profile"
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return any(mark in body for mark in (*gate.MARKS, *gate.NOT_FOUND_MARKS)) or gate.is_wall(body)
+        return any(mark in body for mark in (*blocks.PROFILE_MARKS, *blocks.NOT_FOUND_MARKS)) or blocks.is_block(body)
 
     def validate_input(self) -> None:
-        """Decides whether this is a member's profile.
+        """Check that this is a member's profile.
 
         Raises:
             UpstreamBlocked: status 999, a login wall, a challenge, the guest home page.
-            TargetNotFound: no such public profile, or a page of another kind.
-            ExtractionFailed: no profile, the data of two members, or lists of which no row is understood.
+            TargetNotFound: the profile does not exist or is private, or the page is of another kind.
+            ExtractionFailed: the page lacks a profile, has the data of two members, or a list without a readable row.
         """
-        gate.raise_for_blocks(self.response)
+        blocks.raise_for_blocks(self.response)
         self.raise_for_failures()
-        gate.raise_for_not_found(self.response)
+        blocks.raise_for_not_found(self.response)
         self._raise_for_pages_without_profile()
         self._raise_for_other_members()
         self._raise_if_unrecognised()
@@ -153,15 +152,15 @@ class ProfilePage(PlatformPage):
 
     @field
     def contact_info(self) -> dict[str, str]:
-        return {}  # its button opens a window that asks to sign in
+        return {}  # its button opens the sign-in window
 
     @field
     def country(self) -> str:
-        told = plain(dig(self._person, "address", "addressCountry"))
-        if re.fullmatch(r"[A-Z]{2}", told):
-            return told
+        country = plain(dig(self._person, "address", "addressCountry"))
+        if re.fullmatch(r"[A-Z]{2}", country):
+            return country
         host = urlsplit(self._profile_url).netloc
-        return country_of_location(told) or country_of_host(host) or country_of_location(self._location)
+        return country_of_location(country) or country_of_host(host) or country_of_location(self._location)
 
     @field
     def current_company(self) -> Row:
@@ -202,9 +201,9 @@ class ProfilePage(PlatformPage):
 
     @field
     def followers(self) -> str:
-        told = self._count_text("follower") or line(self._page, 'section[data-section="posts"] > h3')
+        shown = self._count_text("follower") or line(self._page, 'section[data-section="posts"] > h3')
         exact = self._linked_followers
-        return told if "follower" in told else f"{exact} followers" if exact else ""
+        return shown if "follower" in shown else f"{exact} followers" if exact else ""
 
     @field
     def headline(self) -> str:
@@ -246,16 +245,16 @@ class ProfilePage(PlatformPage):
     def websites(self) -> list[Row]:
         return sections.websites(self._page)
 
-    # The two witnesses
+    # The two sources
 
     @property
-    def _is_data_alone(self) -> bool:
+    def _is_linked_data_only(self) -> bool:
         """Whether the linked data was saved without its page."""
         return bool(self.response.text.lstrip().startswith(("{", "[")))
 
     @cached_property
     def _page(self) -> Selector:
-        return Selector("" if self._is_data_alone else self.response.text, type="html")
+        return Selector("" if self._is_linked_data_only else self.response.text, type="html")
 
     @cached_property
     def _head(self) -> Selector:
@@ -265,24 +264,24 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _nodes(self) -> list[Row]:
-        """The page's linked data, [] where it has none or it is broken."""
-        if self._is_data_alone:
+        """The page's linked data, [] if it is missing or broken."""
+        if self._is_linked_data_only:
             return linked_data([self.response.text])
         return linked_data(self._page.css('script[type="application/ld+json"]::text').getall())
 
     @cached_property
     def _person(self) -> Row:
-        """The member in the linked data, {} where it has none."""
+        """The member in the linked data, {} if missing."""
         return next((node for node in self._nodes if node.get("@type") == "Person" and text(node.get("name"))), {})
 
     def _typed(self, kind: str) -> list[Row]:
         return [node for node in self._nodes if node.get("@type") == kind]
 
-    # Parts that several fields need
+    # Parts that several fields use
 
     @cached_property
     def _lists(self) -> dict[str, list[Any]]:
-        """Every list of the profile, by its field."""
+        """Every list of the profile, by field name."""
         page, person = self._page, self._person
         linked: dict[str, list[Any]] = {
             "articles": sections.linked_articles(self._typed("Article")),
@@ -308,34 +307,34 @@ class ProfilePage(PlatformPage):
             "skills": sections.skills(page),
             "volunteer_experience": sections.volunteer_experience(page),
         }
-        # The second witness is heard where the first has no such list, not where its list is not understood.
-        heard = {name for name in linked if not shown[name] and not page.css(sections.SEEN[name])}
-        return shown | {name: linked[name] for name in heard}
+        # Linked data replaces a list that the page does not have, not a list that cannot be read.
+        absent = {name for name in linked if not shown[name] and not page.css(sections.ROW_SELECTORS[name])}
+        return shown | {name: linked[name] for name in absent}
 
     @property
     def _linked_followers(self) -> int | None:
-        """The exact number, of one statistic or of the one among several that counts followers."""
-        told = self._person.get("interactionStatistic")
-        several = (each for each in dicts(told) if "FollowAction" in str(each.get("interactionType")))
-        return count(dig(next(several, told), "userInteractionCount"))
+        """The exact number of followers, from a single statistic or from a list of several."""
+        statistics = self._person.get("interactionStatistic")
+        several = (each for each in dicts(statistics) if "FollowAction" in str(each.get("interactionType")))
+        return count(dig(next(several, statistics), "userInteractionCount"))
 
     @cached_property
     def _name(self) -> str:
-        # The heading is in a button, which other texts are taken without.
+        # The heading is in a button, whose text ``line`` would skip.
         return collapsed("".join(self._page.css(NAME)[:1].xpath(".//text()").getall())) or plain(
             self._person.get("name")
         )
 
     @cached_property
     def _headline(self) -> str:
-        told = line(self._head, "h2.top-card-layout__headline")
-        return "" if history.is_masked(told) else told
+        headline = line(self._head, "h2.top-card-layout__headline")
+        return "" if history.is_masked(headline) else headline
 
     @cached_property
     def _location(self) -> str:
-        told = (line(each) for each in self._head.css(f".profile-info-subheader > span{NO_PLACE}"))
-        places = (each for each in told if each and not any(word in each for word in COUNTED))
-        return next(places, "") or plain(dig(self._person, "address", "addressLocality"))
+        spans = (line(each) for each in self._head.css(f".profile-info-subheader > span{NOT_COUNT_OR_LINK}"))
+        locations = (each for each in spans if each and not any(word in each for word in COUNT_WORDS))
+        return next(locations, "") or plain(dig(self._person, "address", "addressLocality"))
 
     @cached_property
     def _profile_url(self) -> str:
@@ -344,16 +343,16 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _about(self) -> tuple[str, bool]:
-        """The text, and whether it is cut: by the masked variant, in the linked data, and always in the description."""
+        """The text, and whether it is cut: sometimes on masked pages and in linked data, always in the description."""
         found = self._page.css('section[data-section="summary"] .core-section-container__content p')
-        told = "\n".join(filter(None, map(lines, found)))
-        if told:
-            return told, self._masked and told.endswith(_ELLIPSIS)
-        told = plain(self._person.get("description"))
-        if told:
-            return told, told.endswith(_ELLIPSIS)
-        told = sections.described(self._meta("og:description"), self._headline) if self._page.css(NAME) else ""
-        return told, bool(told)
+        about = "\n".join(filter(None, map(lines, found)))
+        if about:
+            return about, self._masked and about.endswith(_ELLIPSIS)
+        about = plain(self._person.get("description"))
+        if about:
+            return about, about.endswith(_ELLIPSIS)
+        about = sections.described(self._meta("og:description"), self._headline) if self._page.css(NAME) else ""
+        return about, bool(about)
 
     @cached_property
     def _masked(self) -> bool:
@@ -366,37 +365,40 @@ class ProfilePage(PlatformPage):
         return {"logo": image(found), "name": line(found, ".top-card-link__description"), "url": link(found, "a")}
 
     def _count_text(self, word: str) -> str:
-        return next((told for told in map(line, self._head.css(".profile-info-subheader span")) if word in told), "")
+        return next((text for text in map(line, self._head.css(".profile-info-subheader span")) if word in text), "")
 
     def _meta(self, name: str) -> str:
         found = self._page.css(f'meta[property="{name}"], meta[name="{name}"]').attrib.get("content")
         return collapsed(text(found))
 
-    # The gate
+    # Validation
 
     def _raise_for_pages_without_profile(self) -> None:
         if self._name and self._profile_url:
             return
-        gate.raise_for_other_pages(self.response)
+        blocks.raise_for_other_pages(self.response)
         raise missing("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
-        """The page must name one member only. It may be another name than asked for: members change theirs."""
-        told = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
-        names = {last_segment(clean_url(url), "in").casefold() for url in told} - {""}
+        """The page must name a single member. It may differ from the requested name: members change their names."""
+        urls = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
+        names = {last_segment(clean_url(url), "in").casefold() for url in urls} - {""}
         if len(names) > 1:
             raise ExtractionFailed(
-                f"The page is of several members: {', '.join(sorted(names))}.",
-                details=[{"loc": [CANONICAL], "msg": "Input should name the page's one member", "type": "value_error"}],
+                f"The page names several members: {', '.join(sorted(names))}.",
+                details=[{"loc": [CANONICAL], "msg": "Input should name a single member", "type": "value_error"}],
                 reason="wrong_echo",
             )
 
     def _raise_if_unrecognised(self) -> None:
-        """Rows that are seen and of which none is understood are a failure, and so is a page of unknown sections."""
-        unread = [css for name, css in sections.SEEN.items() if not self._lists[name] and self._page.css(css)]
+        """Raise for lists without a readable row, and for pages whose sections are all unknown."""
+        unrecognised = [
+            css for name, css in sections.ROW_SELECTORS.items() if not self._lists[name] and self._page.css(css)
+        ]
         if self._page.css("section.core-section-container:not(.bottom-cta-banner)") and not self._page.css(
             f"section.core-section-container[data-section], {history.MASKED_BLOCK}"
         ):
-            unread.append("section.core-section-container[data-section]")
-        if unread:
-            raise missing("Lists of the profile are not understood.", *([css] for css in unread), reason="blind")
+            unrecognised.append("section.core-section-container[data-section]")
+        if unrecognised:
+            selectors = [[css] for css in unrecognised]
+            raise missing("No row of these lists could be read: the layout changed.", *selectors, reason="blind")

@@ -1,4 +1,4 @@
-"""Professional network: params to the request of a profile page, which is rendered whole: no other call is needed."""
+"""Professional network: the request of a profile page. The page is rendered completely on the server."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from crawler.platforms.professional import PLATFORM
 
 
 def profile_request(origin: str, *, slug: str) -> Request:
-    """The request of a member's page. The page object finds the name asked for in ``page_params``."""
+    """The request of a member's page. ``page_params`` passes the requested name to the page object."""
     return Request(f"{origin}/in/{quote(slug, safe='')}", meta={"page_params": {"slug": slug}})
 
 
 def edition_origins(origin: str) -> set[str]:
-    """The origins of the site's country editions, to which it may send a visitor on: two letters in place of "www".
+    """The origins of the country editions, to which the site may redirect: two letters in place of "www".
 
-    None for an origin that is not the public site.
+    Empty for an origin other than the public site.
     """
     if origin != PLATFORM.origin:
         return set()

@@ -1,4 +1,4 @@
-"""Professional network: what its scraper takes, and the member profile that it gives (specification 2.6)."""
+"""Professional network: the scraper's params, and the member profile that it returns (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -32,19 +32,21 @@ from crawler.platforms.professional.schema_rows import (
 )
 
 DOMAIN = PLATFORM.domain
-# The site, and its editions by country: "uk.", "se.". No other host of the domain has profiles.
+# The site and its country editions ("uk.", "se."). Other hosts of the domain do not serve profiles.
 HOST = re.compile(rf"(?:(?:www|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
 # A language may follow the name: "/de", "/en-us", "/zh_CN".
 PROFILE_PATH = re.compile(r"/in/(?P<slug>[^/]+)(?:/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?)?/?")
 SLUG = re.compile(r"(?!\.{1,2}$)[^\s/\\?#%&=<>\"|*]{1,150}")
-"""A member's name in URLs, decoded: letters of any script and hyphens mostly; never what could change a URL."""
+"""A member's name in URLs, decoded: mostly letters of any script and hyphens, never a URL's special characters."""
 
-_EXPECTED = f"expected a member's profile: https://www.{DOMAIN}/in/<name> (no company, school, post or directory page)"
+_EXPECTED = (
+    f"expected a member's profile: https://www.{DOMAIN}/in/<name> (not a company, school, post or directory page)"
+)
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 
 
 def slug_of_url(url: str) -> str:
-    """The member's name in a profile's URL, decoded. All else of the URL is thrown away.
+    """The member's name in a profile's URL, decoded. The rest of the URL is discarded.
 
     >>> slug_of_url("https://uk.linkedin.com/in/jos%C3%A9-mar%C3%ADa-1a2b/es?trk=x")
     'josé-maría-1a2b'
@@ -63,7 +65,7 @@ def slug_of_url(url: str) -> str:
 
 
 def _decoded(segment: str) -> str | None:
-    """A path segment without its percent signs, None for what is no member's name."""
+    """A path segment, percent-decoded; None if it is not a member's name."""
     try:
         slug = unquote_to_bytes(segment).decode()
     except UnicodeDecodeError:
@@ -75,8 +77,8 @@ class ProfileParams(Params):
     """A member, by the URL of the profile."""
 
     url: str = Field(max_length=2_000)
-    """URL of a member's public profile, of the site or of one of its country editions; the scheme may be left out.
-    Only the name after ``/in/`` counts."""
+    """URL of a member's public profile, of the site or of one of its country editions; the scheme is optional.
+    Only the name after ``/in/`` is used."""
 
     @field_validator("url")
     @classmethod
@@ -91,26 +93,26 @@ class ProfileParams(Params):
 
 
 class DataAvailability(Model):
-    """What the platform showed of the profile, and what it kept back. Computed from what was found."""
+    """The fields that the platform showed and withheld, computed from the fields found."""
 
     about_truncated: bool
-    """As the profile's own field."""
+    """Same as the profile's own field."""
     authenticated: bool
     """Always false: pages are read as a visitor without an account."""
     education_found: int
-    """Rows of ``education``, masked ones too."""
+    """Rows of ``education``, including masked ones."""
     fields_withheld_by_linkedin: list[str]
-    """Names of the fields that the platform kept back from this page, whole or in part."""
+    """Names of the fields that the platform withheld from this page, entirely or in part."""
     note: str
-    """One English sentence on which variant of the page was served."""
+    """An English sentence about the variant of the page that was served."""
     positions_found: int
-    """Rows of ``experience``, masked ones too."""
+    """Rows of ``experience``, including masked ones."""
     positions_masked_by_linkedin: int
-    """How many of them have a masked title or company."""
+    """Number of positions with a masked title or company."""
     positions_with_job_title: int
-    """How many of them have a readable title."""
+    """Number of positions with a readable title."""
     source: str
-    """"public_profile_page"; "json_ld" where nothing but the page's linked data was there."""
+    """The source: "public_profile_page", or "json_ld" if only the page's linked data was available."""
 
 
 class Profile(Model):
@@ -119,21 +121,21 @@ class Profile(Model):
     entity: ClassVar[Entity] = Entity("profiles", key=("public_identifier",), history=("connections", "followers"))
 
     about: str
-    """What the member says of themselves, with its line breaks; "" where the page has none."""
+    """The member's own text, with line breaks; "" if the page has none."""
     about_truncated: bool
-    """Whether the platform cut it."""
+    """Whether the platform cut the text."""
     activity: list[Activity]
-    """What the member did lately, in the page's order: in one of two layouts, which tell different things."""
+    """Recent activity, in page order. The page has one of two layouts, which contain different data."""
     activity_count: int
-    """How many rows that is. The platform shows no total."""
+    """Number of rows of ``activity``. The platform does not show a total."""
     articles: list[Article]
-    """Articles, in the page's order."""
+    """Articles, in page order."""
     awards: list[Award]
     """Honours."""
     certifications: list[Certification]
     """Licences and certificates."""
     courses: list[Course]
-    """Courses taken; not those that the member teaches."""
+    """Courses taken, not courses taught."""
     languages: list[Language]
     """Languages."""
     organizations: list[Organization]
@@ -147,55 +149,54 @@ class Profile(Model):
     same_name: list[SameName]
     """Other members of the same name."""
     services: list[str]
-    """Always empty: the public page shows none."""
+    """Always empty: the public page does not show services."""
     skills: list[str]
-    """Skills. Empty in a masked profile, which has no such section."""
+    """Skills. Empty in a masked profile, which lacks this section."""
     volunteer_experience: list[VolunteerExperience]
     """Unpaid work."""
     background_cover_image_url: str
-    """URL of the picture behind the head, "" where it is the platform's own."""
+    """URL of the cover image, "" for the platform's default."""
     connections: str
-    """In the platform's words ("500+ connections"), "" where not shown."""
+    """The platform's text ("500+ connections"), "" if not shown."""
     contact_info: dict[str, str]
     """Always empty: shown to members only."""
     country: str
-    """ISO 3166 code: of the linked data, of the profile's country edition, or of the country that the location ends
-    in; "" where none of them tells."""
+    """ISO 3166 code from the linked data, the profile's country edition, or the country at the end of the location;
+    "" if unknown."""
     current_company: Affiliation
     """The company in the profile's head."""
     current_school: Affiliation
     """The school in the profile's head."""
     data_availability: DataAvailability
-    """What was shown and what was kept back."""
+    """The fields that the platform showed and withheld."""
     education: list[Education]
-    """Schools, in the page's order. A masked row counts as one only when it shows years."""
+    """Schools, in page order. A masked row counts as a school only if it shows years."""
     experience: list[Experience]
-    """Positions, in the page's order."""
+    """Positions, in page order."""
     first_name: str = Field(alias="firstName")
     """First name."""
     last_name: str = Field(alias="lastName")
-    """Last name, "" where there is only one."""
+    """Last name, "" for members with a single name."""
     full_name: str = Field(alias="fullName", min_length=1)
-    """The name as it is shown. Never empty."""
+    """The displayed name. Never empty."""
     followers: str
-    """In the platform's words ("41M followers"); the exact number with the word "followers" where only the linked data
-    tells it; "" where neither does."""
+    """The platform's text ("41M followers"); the exact number and the word "followers" if only the linked data has it;
+    "" if unknown."""
     headline: str
-    """The line under the name, "" where the page has none (masked)."""
+    """The line under the name, "" if absent (masked)."""
     location: str
-    """Where, in the platform's words; "" where not shown."""
+    """The member's location as text, "" if not shown."""
     people_also_viewed: list[RelatedProfile]
     """Other profiles that the page links to."""
     profile_photo: str
-    """URL of the photo, "" where there is none."""
+    """URL of the photo, "" if absent."""
     profile_url: str = Field(min_length=1)
-    """URL of the profile as the page names itself: another name than asked for where the member changed it. Never
-    empty."""
+    """Canonical URL of the profile. Its name differs from the requested one if the member changed it. Never empty."""
     public_identifier: str = Field(min_length=1)
     """The name at the end of that URL, decoded. Never empty."""
     success: bool
     """Always true: a profile that could not be read is an error."""
     total_experiences: int
-    """How many rows ``experience`` has."""
+    """Number of rows of ``experience``."""
     websites: list[Website]
-    """Websites of the profile's head."""
+    """Websites in the profile's head."""

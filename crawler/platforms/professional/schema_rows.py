@@ -1,4 +1,4 @@
-"""Professional network: the rows of a profile's lists, and the company and school of its head (specification 2.6)."""
+"""Professional network: the rows of a profile's lists, and the company and school in its head (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from crawler.platforms.model import Model
 
 
 class Activity(Model):
-    """Something that the member posted, shared, liked or commented on, as the page lists it."""
+    """A post that the member wrote, shared, liked or commented on."""
 
     action: str
-    """The platform's whole line: "Liked by Jane Doe", "Jane Doe shared this"."""
+    """The platform's full line: "Liked by Jane Doe", "Jane Doe shared this"."""
     author: str
-    """Who wrote the post where the page says so (tabs); in the list layout the member who acted."""
+    """The post's author (tabs layout), or the member who acted (list layout)."""
     author_url: str
-    """URL of that author, "" where there is no link."""
+    """URL of that author, "" without a link."""
     image: str | None
-    """URL of the card's image; null where it has none, or only a placeholder."""
+    """URL of the card's image, null if absent or a placeholder."""
     link: str
     """URL of the post."""
     text: str
-    """The text as the page has it: whole in the tabs layout, cut with "…" in the list layout."""
+    """The text: complete in the tabs layout, cut with "…" in the list layout."""
 
 
 class Article(Model):
     """An article that the member published."""
 
     image: str
-    """URL of its cover, "" where it has none."""
+    """URL of its cover, "" if absent."""
     link: str
     """URL of the article."""
     title: str
@@ -41,11 +41,11 @@ class Award(Model):
     title: str
     """Its name."""
     issuer: str
-    """Who gave it, "" where not told."""
+    """The organization that gave it, "" if not shown."""
     date: str
-    """When, in the platform's words ("Jun 2019"); "" where not told."""
+    """Date as text ("Jun 2019"), "" if not shown."""
     description: str
-    """What the member says of it, "" where nothing."""
+    """The member's description, "" if absent."""
 
 
 class Certification(Model):
@@ -54,13 +54,13 @@ class Certification(Model):
     name: str
     """Its name."""
     issuer: str
-    """Who issued it, "" where not told."""
+    """The issuing organization, "" if not shown."""
     issued: str
-    """When, in the platform's words ("Aug 2022"); "" where not told."""
+    """Date as text ("Aug 2022"), "" if not shown."""
     credential_url: str
-    """Where it can be checked, "" where there is no such link."""
+    """URL that verifies it, "" if absent."""
     url: str
-    """Link of its name, "" where there is none."""
+    """URL that its name links to, "" without a link."""
 
 
 class Course(Model):
@@ -69,7 +69,7 @@ class Course(Model):
     name: str
     """Its name."""
     number: str
-    """Its number, "" where not told."""
+    """Its number, "" if not shown."""
 
 
 class Language(Model):
@@ -78,7 +78,7 @@ class Language(Model):
     name: str
     """The language."""
     proficiency: str
-    """How well, in the platform's words; "" where not told."""
+    """Proficiency as text, "" if not shown."""
 
 
 class Organization(Model):
@@ -87,11 +87,11 @@ class Organization(Model):
     name: str
     """The organization's name."""
     position: str
-    """The member's role in it, "" where not told."""
+    """The member's role in it, "" if not shown."""
     date_range: str
-    """From when to when, in the platform's words; "" where not told."""
+    """Dates as text, "" if not shown."""
     description: str
-    """What the member says of it, "" where nothing."""
+    """The member's description, "" if absent."""
 
 
 class Project(Model):
@@ -100,39 +100,39 @@ class Project(Model):
     title: str
     """Its name."""
     url: str
-    """Its own page, "" where there is none."""
+    """URL of its own page, "" if absent."""
     date_range: str
-    """From when to when, in the platform's words; "" where not told."""
+    """Dates as text, "" if not shown."""
     description: str
-    """What the member says of it, "" where nothing."""
+    """The member's description, "" if absent."""
     contributors: list[str]
-    """Names of the others who took part."""
+    """Names of the other contributors."""
 
 
 class Publication(Model):
-    """Something published outside the platform."""
+    """A publication outside the platform."""
 
     title: str
     """Its title."""
     publisher: str
-    """Who published it, "" where not told."""
+    """The publisher, "" if not shown."""
     date: str
-    """When, in the platform's words; "" where not told."""
+    """Date as text, "" if not shown."""
     url: str
-    """Where it is, "" where there is no link."""
+    """URL of the publication, "" without a link."""
     description: str
-    """What the member says of it, "" where nothing."""
+    """The member's description, "" if absent."""
     contributors: list[str]
     """Names of the other authors."""
 
 
 class Recommendation(Model):
-    """What somebody says of the member. The page shows some of them only."""
+    """A recommendation of the member. The page shows only some of them."""
 
     name: str
-    """Who recommends."""
+    """The name of the person who recommends."""
     url: str
-    """URL of that person's profile, "" where there is none."""
+    """URL of that person's profile, "" if absent."""
     text: str
     """The recommendation, without the quotation marks around it."""
 
@@ -143,117 +143,117 @@ class SameName(Model):
     name: str
     """The name."""
     headline: str
-    """That member's headline, "" where not shown."""
+    """That member's headline, "" if not shown."""
     location: str
-    """Where that member is, "" where not shown."""
+    """That member's location, "" if not shown."""
     link: str
     """URL of that member's profile."""
     image: str | None
-    """URL of the photo, null where there is none."""
+    """URL of the photo, null if absent."""
 
 
 class VolunteerExperience(Model):
     """Unpaid work."""
 
     role: str
-    """What the member did."""
+    """The member's role."""
     organization: str
-    """For whom, "" where not told."""
+    """The organization's name, "" if not shown."""
     organization_url: str
-    """URL of the organization's page, "" where it has none."""
+    """URL of the organization's page, "" if absent."""
     cause: str
-    """Which cause, in the platform's words; "" where not told."""
+    """The cause as text, "" if not shown."""
     date_range: str
-    """From when to when, in the platform's words; "" where not told."""
+    """Dates as text, "" if not shown."""
     description: str
-    """What the member says of it, "" where nothing."""
+    """The member's description, "" if absent."""
 
 
 class Affiliation(Model):
-    """A company or a school of the profile's head."""
+    """A company or a school in the profile's head."""
 
     logo: str | None
-    """URL of its logo, null where it has none or only a placeholder."""
+    """URL of its logo, null if absent or a placeholder."""
     name: str
-    """Its name, "" where the head shows none."""
+    """Its name, "" if not shown."""
     url: str
-    """URL of its page, "" where it has none."""
+    """URL of its page, "" if absent."""
 
 
 class Education(Model):
     """A school."""
 
     date_range: str
-    """From when to when, in the platform's words ("1973 - 1975"); "" where not told."""
+    """Dates as text ("1973 - 1975"), "" if not shown."""
     degree: str
-    """The degree, "" where not told or masked."""
+    """The degree, "" if not shown or masked."""
     description: str
-    """Activities, societies and whatever else the member says; "" where nothing."""
+    """Activities, societies and the member's description; "" if absent."""
     field_of_study: str
-    """The subject, "" where not told or masked."""
+    """The subject, "" if not shown or masked."""
     grade: str
-    """The grade, "" where not told."""
+    """The grade, "" if not shown."""
     end_date: int | None
-    """Last year, null where not told."""
+    """Last year, null if not shown."""
     start_date: int | None
-    """First year, null where not told."""
+    """First year, null if not shown."""
     masked: bool
-    """Whether the platform replaced name or degree by asterisks. What it masks stays empty here."""
+    """Whether the platform replaced the name or degree by asterisks. Masked fields are empty here."""
     school_image: str | None
-    """URL of the logo; null where there is none, and where the name is masked: a logo would give it away."""
+    """URL of the logo; null if absent, or if the name is masked: a logo would reveal it."""
     school_name: str
-    """The school's name, "" where masked."""
+    """The school's name, "" if masked."""
     school_url: str
-    """URL of the school's page, "" where there is none or it is masked."""
+    """URL of the school's page, "" if absent or masked."""
 
 
 class Experience(Model):
-    """A position. Several positions at one company are a row each."""
+    """A position. Several positions at one company are separate rows."""
 
     company_image: str | None
-    """URL of the logo; null where there is none, and where the name is masked: a logo would give it away."""
+    """URL of the logo; null if absent, or if the name is masked: a logo would reveal it."""
     company_name: str
-    """The employer's name, "" where masked."""
+    """The employer's name, "" if masked."""
     company_name_source: Literal["page", "json_ld", "top_card", "masked"]
-    """Where the name is from: the row itself; the page's linked data; a masked row that names the company of the
-    profile's head, from which URL and logo are; or nowhere, since it is masked."""
+    """The source of the name: the row itself ("page"), the linked data ("json_ld"), or a masked row whose company is
+    the one in the profile's head, with its URL and logo ("top_card"). "masked" if the name is masked."""
     company_slug: str
-    """The employer's name in URLs, "" where there is no page."""
+    """The employer's name in URLs, "" without a page."""
     company_url: str
-    """URL of the employer's page, "" where there is none or it is masked."""
+    """URL of the employer's page, "" if absent or masked."""
     date_range: str
-    """From when to when, in the platform's words ("Jul 2020 - Present"); "" where not told."""
+    """Dates as text ("Jul 2020 - Present"), "" if not shown."""
     description: str
-    """What the member says of it, "" where nothing."""
+    """The member's description, "" if absent."""
     duration: str
-    """How long, in the platform's words ("6 years 1 month"); "" where not told."""
+    """Duration as text ("6 years 1 month"), "" if not shown."""
     employment_type: str
     """Always "": not shown to visitors without an account."""
     end_date: str
-    """Last month or year ("Jun 2020"), "Present", or "" where not told."""
+    """Last month or year ("Jun 2020"), "Present", or "" if not shown."""
     job_title: str
-    """The title, "" where masked."""
+    """The title, "" if masked."""
     location: str
-    """Where, "" where not told."""
+    """Location as text, "" if not shown."""
     start_date: str
-    """First month or year ("Jul 2020"), "" where not told."""
+    """First month or year ("Jul 2020"), "" if not shown."""
     masked: bool
-    """Whether the platform replaced title or company by asterisks. What it masks stays empty here."""
+    """Whether the platform replaced the title or company by asterisks. Masked fields are empty here."""
 
 
 class RelatedProfile(Model):
     """A row of "people also viewed"."""
 
     followers: str
-    """In the platform's words ("17K followers"), "" where not shown."""
+    """The platform's text ("17K followers"), "" if not shown."""
     location: str
-    """Where, "" where not shown."""
+    """Location as text, "" if not shown."""
     name: str
     """The name."""
     summary: str
-    """The line under the name, "" where there is none."""
+    """The line under the name, "" if absent."""
     image: str | None
-    """URL of the photo, null where there is none."""
+    """URL of the photo, null if absent."""
     link: str
     """URL of the profile."""
 
@@ -262,6 +262,6 @@ class Website(Model):
     """A website that the member links to."""
 
     label: str
-    """What it is, in the platform's words ("Blog", "Company Website")."""
+    """The platform's label ("Blog", "Company Website")."""
     url: str
     """Its own URL, not the platform's redirect."""

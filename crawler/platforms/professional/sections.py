@@ -1,4 +1,4 @@
-"""The profile page's lists beside positions and schools: one function a list, one dict a row (specification 2.6)."""
+"""The lists of a profile page except positions and schools: one function per list, one dict per row (spec. 2.6)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from crawler.reading.json import dig
 
 Rows = list[dict[str, Any]]
 
-_DONE = re.compile(r" (?:shared|reposted|liked|reacted on|commented on) this$")
+_ACTION = re.compile(r" (?:shared|reposted|liked|reacted on|commented on) this$")
 _QUOTES = "“”\"' \n"
 _CUT = "…"
 
-# Lists whose rows are seen by other means than by the readers below: what is there and not understood is a failure.
-SEEN = {
+# Broad selectors of each list's rows. A list that matches and yields no row below is a failure.
+ROW_SELECTORS = {
     "activity": 'section[data-section="posts"] li a[href*="/posts/"]',
     "articles": 'section[data-section="articles"] li',
     "awards": 'section[data-section="honors-and-awards"] li',
@@ -47,14 +47,14 @@ SEEN = {
 }
 
 
-# What follows the text about the member in a page's description.
+# The parts of a page's description after the text about the member.
 _DESCRIPTION_END = re.compile(
     r"(?:^| · )(?:(?:Experience|Education|Location): |[^·]{0,40}\b(?:connections?|followers?) on |View ).*$", re.DOTALL
 )
 
 
 def described(description: str, headline: str) -> str:
-    """The text about the member in a page's description, where it stands between the headline and other things.
+    """The text about the member in a page's description, between the headline and other parts.
 
     >>> described("CEO · I write. · Experience: A · 8 connections on LinkedIn. View Jo’s profile on LinkedIn.", "CEO")
     'I write.'
@@ -62,11 +62,11 @@ def described(description: str, headline: str) -> str:
     return _DESCRIPTION_END.sub("", description.removeprefix(headline).removeprefix(" · "))
 
 
-# What the member did lately: two layouts, of which a page has one
+# Recent activity: a page has one of two layouts
 
 
 def activity(page: Selector, linked: Rows) -> Rows:
-    """The cards of both layouts, in the page's order; those in tabs without the comments, which name no author."""
+    """The cards of both layouts, in page order. Comments in tabs are skipped: they lack an author."""
     whole = {clean_url(node.get("url")): plain(node.get("text")) for node in linked}
     rows = []
     for node in page.css('section[data-section="posts"] li'):
@@ -94,16 +94,18 @@ def _list_card(node: Selector) -> dict[str, Any]:
 
 
 def _tab_card(node: Selector) -> dict[str, Any]:
-    # A card has two to five such links: to the author, to the post (twice in a reaction), to what the post shows.
+    # A card has two to five such links: to the author, to the post (twice in a reaction), to the shared content.
     links = [
         (collapsed("".join(each.css("span ::text, span::text").getall())), each)
         for each in node.css("a.base-card__full-link")
     ]
-    done = [(said, each) for said, each in links if _DONE.search(said)]
-    said, post = next(iter(done or [each for each in links if "/posts/" in each[1].attrib.get("href", "")]), ("", None))
+    actions = [(label, each) for label, each in links if _ACTION.search(label)]
+    action, post = next(
+        iter(actions or [each for each in links if "/posts/" in each[1].attrib.get("href", "")]), ("", None)
+    )
     author = node.css(".profile-activity-original-author")[:1] or node.css(".profile-activity-root-author")[:1]
     return {
-        "action": said,
+        "action": action,
         "author": line(author, ".base-main-card__title"),
         "author_url": link(author, "a.base-card__full-link"),
         "image": image(node, ".profile-activity-content-card img") or image(node, "img.object-contain"),
@@ -113,7 +115,7 @@ def _tab_card(node: Selector) -> dict[str, Any]:
 
 
 def _uncut(shown: str, whole: str) -> str:
-    """The whole text from the linked data where the page shows its beginning only."""
+    """The full text from the linked data if the page shows only its beginning."""
     cut = shown.endswith(_CUT) and " ".join(whole.split()).startswith(shown.removesuffix(_CUT).rstrip())
     return whole if cut else shown
 
@@ -135,7 +137,7 @@ def articles(page: Selector) -> Rows:
 
 
 def linked_articles(nodes: Rows) -> Rows:
-    """Those of the linked data."""
+    """The articles in the linked data."""
     rows = [
         {
             "image": picture(dig(node, "image", "url")) or "",
@@ -155,7 +157,7 @@ def skills(page: Selector) -> list[str]:
 
 
 def recommendations(page: Selector) -> Rows:
-    """What others say of the member, without the quotation marks."""
+    """Recommendations by others, without the quotation marks."""
     rows = [
         {
             "name": line(node, "h3"),
@@ -168,7 +170,7 @@ def recommendations(page: Selector) -> Rows:
 
 
 def people_also_viewed(page: Selector) -> Rows:
-    """Other members that the page links to. Its heading changes, its class does not."""
+    """Other members that the page links to. The section's class is stable, its heading is not."""
     rows = []
     for node in page.css("section.browsemap li .base-aside-card"):
         person = person_card(node)
@@ -179,7 +181,7 @@ def people_also_viewed(page: Selector) -> Rows:
 
 
 def same_name(page: Selector) -> Rows:
-    """Other members of the same name, told by what their links are marked with."""
+    """Other members of the same name, recognised by a mark in their links."""
     rows = []
     mark = "descendant::a[contains(@href, 'public_profile_samename')]"
     for node in page.xpath(f"//li[{mark}][not(descendant::li[{mark}])]"):
@@ -192,7 +194,7 @@ def same_name(page: Selector) -> Rows:
 
 
 def websites(page: Selector) -> Rows:
-    """The websites of the profile's head: one is a link, several are a list in a window."""
+    """The websites in the profile's head: a link for a single one, otherwise a list in a window."""
     section = page.css('[data-section="websites"]')
     several = section.css(".websites-list__row")
     if several:
@@ -215,7 +217,7 @@ def awards(page: Selector) -> Rows:
 
 
 def linked_awards(person: dict[str, Any]) -> Rows:
-    """Those of the linked data: their titles only."""
+    """The honours in the linked data: only their titles."""
     return [
         {"title": plain(title), "issuer": "", "date": "", "description": ""}
         for title in _list(person.get("awards"))
@@ -240,7 +242,7 @@ def certifications(page: Selector) -> Rows:
 
 
 def courses(page: Selector) -> Rows:
-    """Courses taken. Those that the member teaches are a section of another name."""
+    """Courses taken. Courses taught are in another section."""
     return [{"name": card.title, "number": card.subtitle} for card in cards(page, "courses")]
 
 
@@ -250,7 +252,7 @@ def languages(page: Selector) -> Rows:
 
 
 def linked_languages(person: dict[str, Any]) -> Rows:
-    """Those of the linked data: their names only."""
+    """The languages in the linked data: only their names."""
     return [
         {"name": plain(dig(node, "name")), "proficiency": ""}
         for node in _list(person.get("knowsLanguage"))

@@ -1,14 +1,14 @@
-"""Collecting a whole category although a listing serves only its first 500 or so products (specification, section 8).
+"""Exhaustive crawl of a category, although a listing serves only about 500 products (specification, section 8).
 
-A *sweep* cuts the category into *slices* that fit. Stage by stage, until as many distinct products are found as the
-platform reports:
+It splits the category into *slices* that fit under this ceiling. The stages run until as many distinct products are
+found as the platform reports:
 
-1. by price, halved at the median of the prices seen until a slice fits; one price that too many products share
-   is cut by the sub-categories that the platform names, and where it names none read in every sort order;
-2. what no price filter returns: the whole category in every sort order;
-3. and by the sub-categories, down to those that fit.
+1. By price: a slice is halved at the median of its prices until it fits. A single price that too many products share
+   is split by the sub-categories on the page; without sub-categories it is read in every sort order.
+2. Products that no price filter returns: the whole category in every sort order.
+3. By sub-category, down to the ones that fit.
 
-Products are told apart by item id; each is handed out once.
+Products are identified by item id, and each is returned once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from crawler.platforms.retail.schema import DEFAULT_SORT, SORTS
 
 logger = structlog.get_logger(__name__)
 
-SHOWN = 3
-"""Slices that a line of progress names."""
+MAX_SLICES_SHOWN = 3
+"""Open slices listed in a progress line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of a category: a listing with filters. Prices in cents, both ends included; None is open."""
+    """A part of a category: a listing with filters. Prices are in cents and inclusive; None is an open end."""
 
     cat_id: str
     low: int | None = None
@@ -39,7 +39,7 @@ class Slice:
 
     @property
     def base(self) -> Slice:
-        """The same part, whatever the order in which it is read."""
+        """The same part in the default sort order."""
         return replace(self, sort=DEFAULT_SORT)
 
     def __str__(self) -> str:
@@ -54,18 +54,18 @@ def _money(cents: int | None) -> str:
 
 @dataclass
 class ExhaustiveCrawl:
-    """The state of one category's collection. ``Slice`` in, further slices out; it does no I/O."""
+    """The state of one category's crawl. It takes finished slices, and returns further ones. It does no I/O."""
 
     cat_id: str
     ceiling: int
-    """Reported results up to which a slice is paged through."""
+    """Maximum number of reported results of a slice that is paged through."""
     total: int | None = None
-    """What the platform reports for the whole category."""
+    """Number of products that the platform reports for the whole category."""
     requests: int = 0
     done: int = 0
     found: set[str] = field(default_factory=set)
     oversized: dict[Slice, int] = field(default_factory=dict)
-    """Slices that could not be made to fit, with what the platform reports for them."""
+    """Slices that cannot be split further, with the platform's reported number of products."""
     failed: list[Slice] = field(default_factory=list)
     _open: set[Slice] = field(default_factory=set)
     _seen_in: dict[Slice, set[str]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class ExhaustiveCrawl:
     _subcategories: Sequence[str] = ()
 
     def begin(self) -> Slice:
-        """The first slice: the whole category, which tells the total."""
+        """The first slice: the whole category, whose page contains the total."""
         whole = Slice(self.cat_id)
         self._open.add(whole)
         return whole
@@ -85,11 +85,11 @@ class ExhaustiveCrawl:
 
     @property
     def finished(self) -> bool:
-        """Whether no slice is out any more."""
+        """Whether no slices are in progress."""
         return not self._open
 
     def take(self, part: Slice, products: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The products of a page that were not handed out before, each once."""
+        """The products of a page that were not returned before, each once."""
         self.requests += 1
         if part.base in self.oversized:
             self._seen_in.setdefault(part.base, set()).update(p["item_id"] for p in products)
@@ -101,7 +101,7 @@ class ExhaustiveCrawl:
         return fresh
 
     def fits(self, part: Slice, total: int) -> bool:
-        """Whether to page through the slice, given what its first page reports."""
+        """Whether to page through the slice, given the total on its first page."""
         if self.total is None:
             self.total = total
         return total <= self.ceiling or part.base in self.oversized
@@ -114,7 +114,7 @@ class ExhaustiveCrawl:
         bounds: tuple[float, float] | None,
         children: Sequence[str],
     ) -> list[Slice]:
-        """Cuts a slice that does not fit, and closes it. ``prices`` are those seen on its first page."""
+        """Split a slice that does not fit, and close it. ``prices`` are the prices on its first page."""
         if part == Slice(self.cat_id):
             self._subcategories = children
         unfiltered = part.low is None and part.high is None and part != Slice(self.cat_id)
@@ -128,16 +128,16 @@ class ExhaustiveCrawl:
         return self._replace(part, parts)
 
     def close(self, part: Slice) -> list[Slice]:
-        """Closes a slice that is read to its end; what the next stage adds, if that was the last one."""
+        """Close a slice that was read to its end. The last slice of a stage returns the slices of the next one."""
         return self._replace(part, [])
 
     def fail(self, part: Slice) -> list[Slice]:
-        """Closes a slice whose page could not be had."""
+        """Close a slice whose page failed."""
         self.failed.append(part)
         return self._replace(part, [])
 
     def missing(self) -> dict[Slice, int]:
-        """Slices over the ceiling of which products are still missing, with how many."""
+        """Slices over the ceiling with missing products, and the number of these."""
         whole = Slice(self.cat_id)
         missing = {
             part: total - len(self.found if part == whole else self._seen_in.get(part, ()))
@@ -166,11 +166,11 @@ class ExhaustiveCrawl:
 
     def __str__(self) -> str:
         found = f"{len(self.found):,} of {self.total or 0:,} products"
-        parts = ", ".join(str(part) for part in sorted(self._open, key=str)[:SHOWN])
+        parts = ", ".join(str(part) for part in sorted(self._open, key=str)[:MAX_SLICES_SHOWN])
         return f"category {self.cat_id}: {found}, {self.done:,} slices done, {len(self._open):,} open: {parts}"
 
     def log_progress(self) -> None:
-        """The progress line."""
+        """Log the progress."""
         logger.info(
             "exhaustive_progress",
             category=self.cat_id,
@@ -182,7 +182,7 @@ class ExhaustiveCrawl:
         )
 
     def log_end(self) -> None:
-        """The closing line."""
+        """Log the result."""
         logger.info(
             "exhaustive_done",
             category=self.cat_id,
@@ -196,7 +196,7 @@ class ExhaustiveCrawl:
 
 
 def _halves(part: Slice, prices: Sequence[float], bounds: tuple[float, float] | None) -> list[Slice]:
-    """Two slices at the median of the prices seen, else in the middle: always smaller than the one cut."""
+    """Two slices, split at the median of the prices, else in the middle: each is smaller than the original."""
     low, high = part.low or 0, part.high
     seen = sorted(
         cents for cents in (round(price * 100) for price in prices) if low <= cents and (high is None or cents <= high)

@@ -1,4 +1,4 @@
-"""Retail: a page of a category or of search results, as rendered by the server or as its in-page calls return it."""
+"""Retail: a page of a category or of search results, rendered by the server or returned by an in-page call."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from crawler.reading.values import absolute_url, count, number, text
 ORIGIN = PLATFORM.origin
 DATA_SCRIPT = "__NEXT_DATA__"
 
-# Normal pages contain the vendor's name and its script; only a challenge contains one of these.
+# Normal pages contain the bot-protection vendor's name and script; only a challenge contains one of these.
 CHALLENGE_MARKS = ("px-captcha", "Robot or human", "blockScript")
 CHALLENGE_REDIRECT = re.compile(rb'"redirectUrl"\s*:\s*"/blocked')
 
-# Keys of data that was saved without its page: a data block, an in-page call's body, a list of rows.
+# Keys of data saved without its page: a data block, the body of an in-page call, a list of rows.
 SAVED_MARKS = ('"searchResult"', '"initialData"', '"usItemId"')
 
-# Where the listing is: the rendered page, the in-page call, a saved part of either.
+# Paths of the listing: in the rendered page, in an in-page call, in a saved part of either.
 LISTING_PATHS = (
     ("props", "pageProps", "initialData", "searchResult"),
     ("data", "search", "searchResult"),
@@ -37,18 +37,18 @@ LISTING_PATHS = (
 )
 LISTING_ROUTES = ("/browse", "/search")
 
-EVERYWHERE = "0"
+ROOT_CATEGORY = "0"
 """The category id of a search: the root."""
 PRODUCT = "Product"
 ROW_KEYS = frozenset({"usItemId", "name"})
-"""What a row must have to be a product."""
+"""The keys that a row must have to be a product."""
 
 Path = list[str | int]
 
 
 @attrs.define(slots=False)
 class ListingPage(PlatformPage):
-    """One page of a listing. ``page_params``: ``cat_id`` or ``query``, ``page`` and ``sort`` as asked."""
+    """One page of a listing. ``page_params``: ``cat_id`` or ``query``, ``page`` and ``sort`` of the request."""
 
     source: ClassVar[str] = "listing"
 
@@ -57,13 +57,13 @@ class ListingPage(PlatformPage):
         return any(mark in body for mark in (DATA_SCRIPT, *SAVED_MARKS, *CHALLENGE_MARKS))
 
     def validate_input(self) -> None:
-        """Decides whether this is the listing that was asked for.
+        """Check that this is the requested listing.
 
         Raises:
-            TargetNotFound: no such category, or a page that is no listing.
+            TargetNotFound: the category does not exist, or the page is not a listing.
             UpstreamBlocked: a challenge.
-            UpstreamError: the platform reports an error of its own in the data.
-            ExtractionFailed: no data, another listing's data, or rows of which none is understood.
+            UpstreamError: the data contains an error of the platform.
+            ExtractionFailed: the data is missing or of another listing, or a product row cannot be read.
         """
         self._raise_for_challenges()
         self.raise_for_failures()
@@ -156,18 +156,18 @@ class ListingPage(PlatformPage):
         canonical = text(dig(self.seo, "metaCanon")) or text(dig(self.listing, "pageMetadata", "canonical"))
         return absolute_url(ORIGIN, canonical, query=False) or f"{ORIGIN}/browse/{self.cat_id}"
 
-    # For crawls that go on from here
+    # For follow-up requests
 
     @property
     def subcategories(self) -> list[tuple[str, str]]:
-        """Id and name of each deeper category that the page's department filter offers."""
+        """Id and name of each sub-category in the page's department filter."""
         values = dicts(dig(self._filter("cat_id"), "values"))
         found = [(text(value.get("id")), text(value.get("name"))) for value in values]
         return [(cat_id, name) for cat_id, name in found if cat_id and cat_id != self.cat_id]
 
     @property
     def price_bounds(self) -> tuple[float, float] | None:
-        """The ends of the page's price filter in dollars (the upper one may be open), None where it has none."""
+        """The ends of the page's price filter in dollars (the upper one may be open), None without a price filter."""
         low, high = number(self._filter("price").get("min")), number(self._filter("price").get("max"))
         return None if low is None or high is None else (low, high)
 
@@ -190,33 +190,33 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _initial(self) -> Any:
-        """The page's data, of which the listing is a part."""
+        """The page's data, which contains the listing."""
         return dig(self._payload, "props", "pageProps", "initialData") or self._payload
 
     @cached_property
     def listing(self) -> dict[str, Any]:
-        """The listing's object, {} where the page has none."""
-        if any("usItemId" in row for row in dicts(self._payload)):  # rows alone, as tools save them
+        """The listing's object, {} if the page has none."""
+        if any("usItemId" in row for row in dicts(self._payload)):  # a bare list of rows, as saved by tools
             return {"itemStacks": [{"items": self._payload}]}
         found = (dig(self._payload, *path) for path in LISTING_PATHS)
         return next((each for each in found if isinstance(each, dict)), {})
 
     @cached_property
     def echo(self) -> dict[str, Any]:
-        """The request as the platform understood it."""
+        """The request's params, as echoed by the platform."""
         properties = dig(self.listing, "paginationV2", "pageProperties")
         return properties if isinstance(properties, dict) else {}
 
     @cached_property
     def seo(self) -> Any:
-        """Title, heading and canonical URL of a category; beside or one level below the listing."""
+        """Title, heading and canonical URL of a category, which are beside or one level below the listing."""
         beside = self._initial.values() if isinstance(self._initial, dict) else ()
         found = (dig(each, "seoBrowseMetaData") for each in (self._initial, *beside))
         return next((each for each in found if each), None)
 
     @cached_property
     def _grids(self) -> list[tuple[int, dict[str, Any]]]:
-        """The listing's own stacks of rows, by their index: carousels between them repeat products or show others."""
+        """The listing's own stacks of rows, with their indexes. Carousels between them repeat or advertise products."""
         stacks = self.listing.get("itemStacks")
         return [
             (index, stack)
@@ -226,15 +226,15 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _rows(self) -> list[tuple[Path, dict[str, Any], bool]]:
-        """Every row of the grids, with its place below ``itemStacks``, and whether it is a product.
+        """Every row of the grids, with its path below ``itemStacks``, and whether it is a product.
 
-        In-page calls name the list ``itemsV2``.
+        In in-page calls the key of the rows is ``itemsV2``.
         """
         return [
-            ([index, key, place], row, _is_product(row))
+            ([index, key, number], row, _is_product(row))
             for index, stack in self._grids
             for key in ("items" if stack.get("items") else "itemsV2",)
-            for place, row in enumerate(stack[key] if isinstance(stack.get(key), list) else [])
+            for number, row in enumerate(stack[key] if isinstance(stack.get(key), list) else [])
             if isinstance(row, dict)
         ]
 
@@ -243,25 +243,25 @@ class ListingPage(PlatformPage):
         return [product(row) for _, row, is_product in self._rows if is_product]
 
     def _element(self, name: bytes) -> str:
-        """The text of an element that a page has once, by a search: parsing the page costs more than all else."""
+        """The text of an element that a page has once. Uses a search, because parsing is far more expensive."""
         found = re.search(rb"<%b\b[^>]*>([^<]*)</%b>" % (name, name), self.response.body)
         return html.unescape(found.group(1).decode(errors="replace")).strip() if found else ""
 
-    # The gate
+    # Validation
 
     def _raise_for_challenges(self) -> None:
         body: bytes = self.response.body
-        walled = urlsplit(str(self.response.url)).path == "/blocked" or CHALLENGE_REDIRECT.search(body, 0, 2_000)
-        if not walled and (
+        challenged = urlsplit(str(self.response.url)).path == "/blocked" or CHALLENGE_REDIRECT.search(body, 0, 2_000)
+        if not challenged and (
             b'id="%b"' % DATA_SCRIPT.encode() in body or not any(mark.encode() in body for mark in CHALLENGE_MARKS)
         ):
             return
         raise UpstreamBlocked(
-            "The platform asks whether a human is there.", upstream_status=self.response.status, reason="challenge"
+            "The platform returned a CAPTCHA challenge.", upstream_status=self.response.status, reason="challenge"
         )
 
     def _raise_for_other_pages(self) -> None:
-        """A page without a listing is of another kind, unless it says itself that it is a listing's page."""
+        """Raise for a page without a listing: it is of another kind, unless its route is a listing's."""
         status, route = self.response.status, text(dig(self._payload, "page"))
         if route == "/404":
             raise TargetNotFound("The platform has no such category.", upstream_status=status, reason="not_found")
@@ -270,51 +270,55 @@ class ListingPage(PlatformPage):
         initial = dig(self._payload, "props", "pageProps", "initialData")
         if not isinstance(initial, dict) or (route.startswith(LISTING_ROUTES) and "searchResult" not in initial):
             raise missing("The page's data has no listing.", LISTING_PATHS[0], reason="no_listing")
-        raise TargetNotFound("The page is no listing.", upstream_status=status, reason="wrong_page_kind")
+        raise TargetNotFound("The page is not a listing.", upstream_status=status, reason="wrong_page_kind")
 
     def _raise_for_reported_errors(self) -> None:
         errors = dicts(dig(self.listing, "errorResponse", "errors"))
         if errors or dig(self.listing, "errorResponse", "errorCodes"):
             kind = text(dig(errors, 0, "errorType")) or "unknown"
-            raise UpstreamError(f"The platform reports an error in its data: {kind}.", reason="reported_error")
+            raise UpstreamError(f"The page's data contains an error of the platform: {kind}.", reason="reported_error")
 
     def _raise_for_other_listings(self) -> None:
-        """The echo must be what was asked for, where it says anything: never another category's rows."""
+        """Raise if an echoed param differs from the request: another category's rows are never returned."""
         for name in ("cat_id", "query", "page", "sort"):
-            asked, told = self.page_params.get(name), self.echo.get(name)
-            # A search for a department's name is led to its category, which echoes no words.
-            if asked is not None and told not in (None, "") and _comparable(asked) != _comparable(told):
+            requested, echoed = self.page_params.get(name), self.echo.get(name)
+            # A search for a department's name redirects to its category, which does not echo the words.
+            if requested is not None and echoed not in (None, "") and _comparable(requested) != _comparable(echoed):
                 path: Path = [*LISTING_PATHS[0], "paginationV2", "pageProperties", name]
-                message = f"The page is another one than asked for: {name} is {told!r}, asked was {asked!r}."
-                raise wrong_echo(message, path, str(asked))
+                message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
+                raise wrong_echo(message, path, str(requested))
 
     def _raise_if_unrecognised(self) -> None:
-        """Rows that are seen and not understood are a failure: neither an empty page nor one with fewer products."""
+        """Raise for product rows that cannot be read: they must not result in a page with fewer products."""
         path: Path = [*LISTING_PATHS[0], "itemStacks"]
         if not isinstance(self.listing.get("itemStacks"), list):
-            raise missing("The listing has no rows to read.", path, reason="no_rows")
+            raise missing("The listing does not contain its list of rows.", path, reason="no_rows")
         for index, stack in self._grids:
             if not isinstance(stack.get("items"), list) and not isinstance(stack.get("itemsV2"), list):
-                raise missing("A part of the listing has no rows to read.", [*path, index, "items"], reason="no_rows")
-        unread = [
-            [*path, *place, next((key for key in sorted(ROW_KEYS) if not text(row.get(key))), "__typename")]
-            for place, row, is_product in self._rows
+                raise missing(
+                    "A part of the listing does not contain its list of rows.",
+                    [*path, index, "items"],
+                    reason="no_rows",
+                )
+        unrecognised = [
+            [*path, *row_path, next((key for key in sorted(ROW_KEYS) if not text(row.get(key))), "__typename")]
+            for row_path, row, is_product in self._rows
             if not is_product
             if row.get("__typename") == PRODUCT or (not self._products and ROW_KEYS & row.keys())
         ]
-        if unread:
-            raise missing("Rows that are products are not understood.", *unread[:10], reason="blind")
+        if unrecognised:
+            raise missing("Product rows could not be read: the layout changed.", *unrecognised[:10], reason="blind")
 
 
 @attrs.define(slots=False)
 class SearchPage(ListingPage):
-    """One page of search results: a listing that says what was searched for."""
+    """One page of search results: a listing with its query."""
 
     source: ClassVar[str] = "search"
 
     @field
     def cat_id(self) -> str:
-        return text(self.echo.get("cat_id")) or EVERYWHERE
+        return text(self.echo.get("cat_id")) or ROOT_CATEGORY
 
     @field
     def query(self) -> str:
@@ -327,20 +331,20 @@ class SearchPage(ListingPage):
 
 def _is_grid(stack: dict[str, Any]) -> bool:
     layout = stack.get("layoutEnum") or dig(stack, "meta", "layoutEnum")
-    return layout in (None, "GRID") and dig(stack, "meta", "subType") != "SECONDARY_STACK"  # of any type
+    return layout in (None, "GRID") and dig(stack, "meta", "subType") != "SECONDARY_STACK"  # the type varies
 
 
 def _is_product(row: dict[str, Any]) -> bool:
-    """Whether a row is a product: placeholders of many kinds stand between them. Cut-down data names no kind."""
+    """Whether a row is a product and not one of many kinds of placeholders. Reduced data omits the kind."""
     return row.get("__typename") in (None, PRODUCT) and bool(text(row.get("usItemId")) and text(row.get("name")))
 
 
 def _comparable(value: object) -> str:
-    """A param as it is compared with its echo: 2 and "2" are the same page, "Red  Shoes" and "red shoes" one search."""
+    """A param in a form to compare with its echo: 2 equals "2", and "Red  Shoes" equals "red shoes"."""
     return " ".join(str(value).split()).casefold()
 
 
 def _id_in(url: object) -> str:
-    """The category id that a URL ends in, "" where it ends in something else."""
+    """The category id at the end of a URL, "" if it does not end in one."""
     last = text(url).partition("?")[0].rstrip("/").rpartition("/")[2]
     return last if re.fullmatch(CATEGORY_ID, last) else ""

@@ -13,7 +13,7 @@ HIGHEST_RATING = 5
 
 
 def product(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as the contract has it. Optional keys are left out where the row states nothing for them."""
+    """A row as the contract's object. Optional keys are omitted if the row has no value for them."""
     status = text(dig(row, "availabilityStatusV2", "value"))
     flags = _badge_objects(row, "flags")
     found = {
@@ -46,7 +46,7 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rating(row: dict[str, Any]) -> dict[str, Any]:
-    """Average and number of reviews; ``row["rating"]`` fills in 0 for both. A 0 beside no average is a placeholder."""
+    """Average and number of reviews. A 0 without an average is a placeholder, as both are in ``row["rating"]``."""
     average, reviews = number(row.get("averageRating")), count(row.get("numberOfReviews"))
     if average is None or not 0 < average <= HIGHEST_RATING:
         return {"average": None, "review_count": reviews or None}
@@ -54,8 +54,8 @@ def _rating(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_sponsored(row: dict[str, Any]) -> bool:
-    told = flag(row.get("isSponsoredFlag"))
-    return bool(row.get("sponsoredProduct")) if told is None else told
+    sponsored = flag(row.get("isSponsoredFlag"))
+    return bool(row.get("sponsoredProduct")) if sponsored is None else sponsored
 
 
 def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
-    """Texts of flags, then of tags; an icon's text is cut where its picture goes on, so its key stands for it."""
+    """Texts of flags, then of tags. An icon continues its text, which is incomplete, so its key is used instead."""
     tags = [
         text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
     ]
@@ -85,17 +85,17 @@ def _image(row: dict[str, Any]) -> str:
 
 
 def _variant_count(row: dict[str, Any]) -> int | None:
-    """How many variants are listed. A row that says it has variants and lists none does not tell."""
-    told = count(row.get("variantCount"))
-    if told is not None:
-        return told
+    """Number of listed variants, None if the row has variants but does not list them."""
+    stated = count(row.get("variantCount"))
+    if stated is not None:
+        return stated
     listed = len(dicts(row.get("variantList"))) or sum(
         len(dicts(criterion.get("variantList"))) for criterion in dicts(row.get("variantCriteria"))
     )
     return None if not listed and row.get("type") == "VARIANT" else listed
 
 
-# Prices: three layouts, all in use. A price that is "" or 0 is not stated.
+# Prices: three layouts, all in use. "" and 0 mean that a price is missing.
 
 
 def _price(row: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _price(row: dict[str, Any]) -> dict[str, Any]:
     minimum = current if low is None else low
     assert minimum is not None
     price = {
-        "currency": currency or "USD",  # the flat layout names none, and the shop sells in dollars only
+        "currency": currency or "USD",  # the flat layout lacks it, and the shop sells in dollars only
         "current_price": current,
         "is_price_range": (high is not None and high > minimum) or current is None or minimum < current,
         "min_price": minimum,
@@ -119,7 +119,7 @@ _Found = tuple[float | None, float | None, float | None, str]
 
 
 def _lines(info: Any) -> _Found | None:
-    """Since July 2026: a list of typed lines, and all older fields "" or 0."""
+    """The layout since July 2026: a list of typed lines. All older fields are "" or 0."""
     values: dict[tuple[str, str], float | None] = {}
     for line in dicts(dig(info, "priceDetails", "priceLines")):
         for each in dicts(line.get("values")):
@@ -133,7 +133,7 @@ def _lines(info: Any) -> _Found | None:
 
 
 def _nested(row: dict[str, Any], info: Any) -> _Found | None:
-    """In-page calls: objects with a number and its text."""
+    """The layout of in-page calls: objects with a number and its text."""
     current = amount(dig(info, "currentPrice", "price"))
     low, high = amount(dig(info, "priceRange", "minPrice")), amount(dig(info, "priceRange", "maxPrice"))
     if current is None and low is None:
@@ -142,7 +142,7 @@ def _nested(row: dict[str, Any], info: Any) -> _Found | None:
 
 
 def _flat(info: Any) -> _Found | None:
-    """Until mid 2026: texts. ``itemPrice`` is the struck-through price; the row's own ``price`` may be cut."""
+    """The layout until mid-2026: texts. ``itemPrice`` is the struck-through price, ``row["price"]`` may be cut."""
     current = amount(dig(info, "linePrice")) or amount(dig(info, "linePriceDisplay"))
     ends = amounts(dig(info, "priceRangeString") if isinstance(dig(info, "priceRangeString"), str) else "")
     if current is None and not ends:

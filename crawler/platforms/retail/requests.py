@@ -1,4 +1,4 @@
-"""Retail: params to the request of a listing page. Pages are rendered with their data; no other call is needed."""
+"""Retail: the request of a listing page. The page contains its data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
 ) -> Request:
     """The request of one page of a category (``cat_id``) or of a search (``query``).
 
-    What is the platform's default is not sent. The page object finds what was asked for in ``page_params``.
+    Default values are not sent. ``page_params`` passes the params to the page object.
     """
     arguments: dict[str, str] = {} if query is None else {"q": query}
     if page != 1:
@@ -33,6 +33,6 @@ def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
     if max_price is not None:
         arguments["max_price"] = f"{max_price:.2f}"
     path = f"/browse/{cat_id}" if query is None else "/search"
-    asked = {"cat_id": cat_id, "query": query, "page": page, "sort": sort}
+    page_params = {"cat_id": cat_id, "query": query, "page": page, "sort": sort}
     url = f"{origin}{path}?{urlencode(arguments)}" if arguments else f"{origin}{path}"
-    return Request(url, meta={"page_params": asked})
+    return Request(url, meta={"page_params": page_params})

@@ -1,4 +1,4 @@
-"""Retail: what its scrapers take, and the listing that they give (specification 2.7)."""
+"""Retail: the scrapers' params, and the listings that they return (specification 2.7)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from crawler.platforms.retail import PLATFORM
 
 CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"
 HOSTS = frozenset({f"www.{PLATFORM.domain}", PLATFORM.domain})
-# Names before the id do not matter, unless a server could read another path out of them: dots, slashes, backslashes.
+# Names before the id are ignored, unless a server could resolve them to another path: dots, slashes, backslashes.
 _NAME = r"(?!\.{1,2}/)(?:[^/\\%]|%(?!2[eEfF]|5[cC]|00)[0-9a-fA-F]{2})+/"
 CATEGORY_PATH = re.compile(rf"/(?:browse/(?:{_NAME})*|cp/(?:{_NAME})?)(?P<id>{CATEGORY_ID[1:-1]})/?")
 
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
-"""The platform's words for the order of a listing, its own default first."""
+"""The platform's names of the sort orders, its default first."""
 DEFAULT_SORT: Sort = SORTS[0]
 Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
 
 def category_of_url(url: str) -> str:
-    """The category id of a category page's URL: its last path segment. All else of the URL is thrown away.
+    """The category id of a category page's URL: its last path segment. The rest of the URL is discarded.
 
     >>> category_of_url("https://www.walmart.com/browse/food/condiments/976759_976783?povid=x")
     '976759_976783'
@@ -42,33 +42,33 @@ def category_of_url(url: str) -> str:
 
 
 class _ListingParams(Params):
-    """What both scrapers take."""
+    """The params of both scrapers."""
 
     page: int = Field(default=1, ge=1, le=10_000)
-    """Page of the listing, from 1. A page past the end is empty, and no error."""
+    """Page of the listing, from 1. A page past the end is empty, not an error."""
     sort: Sort = DEFAULT_SORT
-    """Order of the products, as the platform names it."""
+    """Sort order of the products."""
     min_price: Amount = None
-    """Lowest price in dollars, inclusive. Products without a price are left out by the platform."""
+    """Lowest price in dollars, inclusive. The platform then omits products without a price."""
     max_price: Amount = None
     """Highest price in dollars, inclusive."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.min_price is not None and self.max_price is not None and self.min_price > self.max_price:
-            raise ValueError("min_price must not be above max_price")
+            raise ValueError(f"min_price must not be above max_price: {self.min_price:g} > {self.max_price:g}")
         return self
 
 
 class CategoryParams(_ListingParams):
-    """A category, by its id or by the URL of its page: exactly one of them."""
+    """A category, by exactly one of its id and the URL of its page."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["cat_id"]}, {"required": ["url"]}]})
 
     cat_id: str | None = Field(default=None, pattern=CATEGORY_ID)
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
     url: str | None = Field(default=None, max_length=2_000, json_schema_extra={"format": "uri"})
-    """URL of a category page. Only the id at its end counts; it gives the same listing as that id."""
+    """URL of a category page. Only the id at its end is used."""
 
     @field_validator("url")
     @classmethod
@@ -79,12 +79,12 @@ class CategoryParams(_ListingParams):
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         if (self.cat_id is None) == (self.url is None):
-            raise ValueError("give exactly one of cat_id and url")
+            raise ValueError(f"give exactly one of cat_id and url, not {'neither' if self.url is None else 'both'}")
         return self
 
     @property
     def category(self) -> str:
-        """The category's id, however it was given."""
+        """The category's id, from ``cat_id`` or ``url``."""
         return self.cat_id or category_of_url(self.url or "")
 
 
@@ -92,14 +92,14 @@ class SearchParams(_ListingParams):
     """A search by words."""
 
     query: str = Field(min_length=1, max_length=200, pattern=r"\S")
-    """What to search for."""
+    """Words to search for."""
 
 
 class Breadcrumb(Model):
     """A level above the category."""
 
     id: str
-    """Category id, "" where the platform gives none."""
+    """Category id, "" if absent."""
     name: str
     """Name of the level."""
     url: str
@@ -110,48 +110,48 @@ class Availability(Model):
     """Whether the product can be bought."""
 
     display: str
-    """The platform's text ("In stock"), "" where it gives none."""
+    """The platform's text ("In stock"), "" if absent."""
     in_stock: bool | None
-    """True where the status is IN_STOCK, null where it is UNKNOWN or absent."""
+    """Whether the status is IN_STOCK; null if it is UNKNOWN or absent."""
     status: str
-    """IN_STOCK, OUT_OF_STOCK or UNKNOWN; "" where absent."""
+    """IN_STOCK, OUT_OF_STOCK or UNKNOWN; "" if absent."""
 
 
 class Price(Model):
-    """The price, as far as the listing states it. Never 0 for a price that is not stated."""
+    """The price in the listing. A missing price is null, never 0."""
 
     currency: str
-    """ISO 4217 code, "" where there is no price."""
+    """ISO 4217 code, "" without a price."""
     current_price: float | None
-    """What it costs now; null where the page states no price (the offer is gone)."""
+    """The current price, null if the page does not show one (the offer is gone)."""
     is_price_range: bool
-    """True where variants cost differently: a higher maximum, options from a lower price, or only a lowest one."""
+    """Whether prices of variants differ: a higher maximum, options from a lower price, or only a lowest price."""
     min_price: float | None
-    """The lowest price of a range, else the current price; null where no price is stated."""
+    """The lowest price of a range, else the current price; null without a price."""
     max_price: float = Field(default=0.0)
-    """The highest price of a range. Optional: only where the platform states it."""
+    """The highest price of a range. Optional: absent if the platform does not show it."""
 
 
 class Rating(Model):
-    """What buyers think."""
+    """The buyers' rating."""
 
     average: float | None
-    """1 to 5; null where nobody has rated it, although the platform fills in 0."""
+    """1 to 5; null for an unrated product, for which the platform has 0."""
     review_count: int | None
-    """Number of reviews; null where the platform gives none."""
+    """Number of reviews, null if absent."""
 
 
 class Seller(Model):
-    """Who sells it."""
+    """The seller of the product."""
 
     id: str
-    """The seller's id, "" where there is no offer."""
+    """The seller's id, "" without an offer."""
     name: str
-    """The seller's name, "" where there is no offer."""
+    """The seller's name, "" without an offer."""
 
 
 class Product(Model):
-    """A row of the listing, as served: sponsored repeats are rows too."""
+    """A row of the listing. Sponsored repeats of a product are separate rows."""
 
     entity: ClassVar[Entity] = Entity(
         "products",
@@ -162,19 +162,19 @@ class Product(Model):
 
     availability: Availability
     badges: list[str] = Field(default_factory=list)
-    """Texts of the row's flags and tags; the key of a tag that is an icon. Optional: absent where it has none."""
+    """Texts of the row's flags and tags; the key of a tag that is an icon. Optional: absent if empty."""
     category_path: str
-    """Ids of the levels, the broadest first, joined by "/"; joined by "_" they are a category id. "" where not told."""
+    """Ids of the levels, the broadest first, joined by "/"; joined by "_" they are a category id. "" if absent."""
     condition: int | None
-    """The platform's code: 1 new, 4 and 5 restored, 11 pre-owned; null where the row has none."""
+    """The platform's code: 1 new, 4 and 5 restored, 11 pre-owned; null if absent."""
     flag: str = ""
-    """The row's main label ("Best seller"). Optional: absent where it has none."""
+    """The row's main label ("Best seller"). Optional: absent if the row has no label."""
     fulfillment_type: str
-    """STORE, FC or MARKETPLACE; "" where there is no offer."""
+    """STORE, FC or MARKETPLACE; "" without an offer."""
     image: str
     """URL of the product's image."""
     is_preowned: bool | None
-    """Pre-owned or restored; null where the row does not tell."""
+    """Whether the product is pre-owned or restored, null if unknown."""
     is_sponsored: bool
     """Whether the row is an advertisement."""
     item_id: str = Field(min_length=1)
@@ -182,18 +182,18 @@ class Product(Model):
     name: str = Field(min_length=1)
     """The product's name. Never empty."""
     offer_id: str
-    """Id of the offer that is shown, "" where there is none."""
+    """Id of the displayed offer, "" without an offer."""
     price: Price
     product_id: str
     """The platform's own id of the product."""
     rating: Rating
     seller: Seller
     short_description: str
-    """As served, often with HTML list items; "" where there is none."""
+    """Description, often with HTML list items; "" if absent."""
     url: str
     """Absolute URL of the product's page, without tracking."""
     variant_count: int | None
-    """How many variants the row lists; null where it says it has variants but lists none."""
+    """Number of variants in the row, null if it has variants but does not list them."""
 
 
 class Listing(Model):
@@ -206,33 +206,33 @@ class Listing(Model):
     cat_id: str = Field(min_length=1)
     """The category's id. Never empty."""
     category_id: str
-    """The same."""
+    """Same as ``cat_id``."""
     category_name: str
-    """The category's name, "" where the page does not tell."""
+    """The category's name, "" if absent."""
     has_more: bool
-    """Whether a further page can hold products."""
+    """Whether the next page may contain products."""
     heading: str
     """The page's heading."""
     max_page: int | None
-    """The last page that the platform names; it serves fewer (specification, section 8)."""
+    """The last page according to the platform, which serves fewer (specification, section 8)."""
     page: int = Field(ge=1)
-    """This page."""
+    """Number of this page."""
     products: list[Product]
-    """The rows of the page, in its order. Empty past the end."""
+    """The rows of the page, in page order. Empty past the end."""
     returned: int
-    """How many rows there are."""
+    """Number of rows."""
     sort: str
-    """The order that the platform says it used."""
+    """The sort order according to the platform."""
     title: str
     """The page's title."""
     total_results: int | None
-    """How many products the platform reports; null where it does not."""
+    """Number of products that the platform reports, null if absent."""
     url: str
     """The listing's own URL, with the bare id."""
 
 
 class SearchListing(Listing):
-    """A page of search results: what makes no sense for it is empty, and ``cat_id`` is "0", as the platform says."""
+    """A page of search results. Category fields are empty, and ``cat_id`` is the platform's "0"."""
 
     query: str
-    """What was searched for."""
+    """The words searched for."""

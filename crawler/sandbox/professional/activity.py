@@ -1,4 +1,4 @@
-"""The simulated profile pages' articles, and what members did lately, in both of its layouts."""
+"""The articles of the simulated profile pages, and recent activity in both of its layouts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from crawler.sandbox.professional.words import Row
 if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
 
-SHOWN = 150
-"""Letters of a text that the list layout shows."""
+MAX_SHOWN_CHARACTERS = 150
+"""Length at which the list layout cuts a text."""
 REACTIONS = ("LIKE", "PRAISE", "EMPATHY", "APPRECIATION", "INTEREST", "ENTERTAINMENT", "MAYBE")
 
 
 def cut(text: str) -> str:
-    """A text as the list layout shows it."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN].rstrip()}…"
+    """A text, cut as in the list layout."""
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS].rstrip()}…"
 
 
 def articles(markup: Markup, member: Member) -> str:
-    """The articles: all are on the page, though it shows three at first."""
+    """The articles. All are in the page, which initially shows three."""
     rows = "".join(f"<li>{_article(markup, row)}</li>" for row in member.rows["articles"])
     return markup.section("articles", f"Articles by {member.first}", rows and show_more(rows, 3))
 
@@ -40,14 +40,14 @@ def _article(markup: Markup, row: Row) -> str:
 
 
 def first(markup: Markup, member: Member) -> str:
-    """The first of the sections, with the followers: tabs, or the first three of the list."""
+    """The first activity section, with the followers: the tabs, or the first three rows of the list."""
     if member.layout == "tabs":
         return _wrapped(markup, "Activity", _tabs(markup, member))
     return _wrapped(markup, "Activity", _list(markup, member.rows["activity"][:3]))
 
 
 def more(markup: Markup, member: Member) -> str:
-    """The second one, which only the list layout has."""
+    """The second activity section, which only the list layout has."""
     rows = member.rows["activity"][3:] if member.layout == "list" else []
     return _wrapped(markup, f"More activity by {member.first}", _list(markup, rows))
 
@@ -67,7 +67,7 @@ def _list(markup: Markup, rows: list[Row]) -> str:
 
 
 def _list_card(markup: Markup, row: Row) -> str:
-    done = row["action"].removesuffix(row["author"])
+    action = row["action"].removesuffix(row["author"])
     kind = "" if row["image"] else " main-activity-card__img--ghost"
     play = '<icon class="base-main-card__play-button"></icon>' if row["image"] else ""
     return (
@@ -75,7 +75,7 @@ def _list_card(markup: Markup, row: Row) -> str:
         '<div class="base-main-card__media relative w-[228px]">'
         f"{markup.picture(row['image'], f'main-activity-card__img{kind} h-full')}{play}</div>"
         f'<div class="base-main-card__info self-center ml-1"><h3 class="{MAIN_TITLE} base-main-card__title--link">\n'
-        f'  {escape(cut(row["text"]))}\n</h3><h4 class="base-main-card__subtitle">\n  {done}'
+        f'  {escape(cut(row["text"]))}\n</h3><h4 class="base-main-card__subtitle">\n  {action}'
         f'<a href="{tracked(row["author_url"])}">{escape(row["author"])}</a>\n</h4></div></div>'
     )
 
@@ -111,7 +111,7 @@ def _slide(markup: Markup, row: Row) -> str:
     author, post = _author(markup, row), _post(markup, row)
     if row["action"].endswith("shared this"):
         inner = f'<div class="px-2">{author}</div><div class="{CARD}">{post}</div>'
-    else:  # somebody else's post in a frame, with a link to it above it and another one in it
+    else:  # another member's post in a frame, with a link above it and another one inside
         inner = (
             f'<div class="px-2"><a class="face-pile" href="#">{markup.picture(None, "face-pile__image")}</a></div>'
             f'<div class="{CARD}">{markup.full_link(row["link"], row["action"])}<div class="profile-activity-card">'
@@ -167,7 +167,7 @@ def _counts(markup: Markup) -> str:
 
 
 def _actions(markup: Markup, url: str) -> str:
-    """What may be done with a post: most of a card's weight."""
+    """The reaction and share buttons of a post: most of a card's size."""
     if markup.light:
         return ""
     target = quote(url, safe="")

@@ -1,18 +1,18 @@
-"""The exact record of a simulated member, from what the network knows of them: the specification's section 2.6."""
+"""The expected record of a simulated member (specification 2.6)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from crawler.sandbox.professional.activity import cut
-from crawler.sandbox.professional.words import Place, Row, followers_text
+from crawler.sandbox.professional.words import Institution, Row, followers_text
 
 if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member, Position, Study
 
 COUNTRIES = {"United States": "US", "United Kingdom": "GB", "Sweden": "SE", "India": "IN", "Brazil": "BR"}
 COUNTRIES |= {"Netherlands": "NL", "Israel": "IL", "Spain": "ES", "United Arab Emirates": "AE"}
-NOWHERE = Place("company", "", "", None)
+NO_INSTITUTION = Institution("company", "", "", None)
 
 LISTS = (
     *(
@@ -46,8 +46,8 @@ def record(member: Member) -> dict[str, Any]:
         "connections": member.connections if member.counted else "",
         "contact_info": {},
         "country": _country(member),
-        "current_company": (member.employer or NOWHERE).head,
-        "current_school": (member.studies[0].at if member.studies else NOWHERE).head,
+        "current_company": (member.employer or NO_INSTITUTION).head,
+        "current_school": (member.studies[0].at if member.studies else NO_INSTITUTION).head,
         "data_availability": {
             "about_truncated": truncated,
             "authenticated": False,
@@ -80,14 +80,14 @@ def _about(member: Member) -> tuple[str, bool]:
         return "", False
     if not member.masked:
         return member.about, False
-    # The description of a page is one line; linked data keeps the breaks.
+    # The page's description is a single line; linked data keeps the line breaks.
     return member.cut_about if member.linked else " ".join(member.cut_about.split()), True
 
 
 def _country(member: Member) -> str:
     edition = {"www": "", "uk": "GB"}.get(member.edition, member.edition.upper())
-    told = member.country if member.linked else edition
-    return told or COUNTRIES.get(member.location.rpartition(", ")[2], "")
+    country = member.country if member.linked else edition
+    return country or COUNTRIES.get(member.location.rpartition(", ")[2], "")
 
 
 def _followers(member: Member) -> str:
@@ -105,7 +105,7 @@ def _in_page_order(member: Member) -> list[Row]:
 
 
 def _activity(member: Member, row: Row) -> Row:
-    """A row as it can be known: the list layout cuts texts, which only the linked data of own posts has whole."""
+    """A row as readable from the page: the list layout cuts texts; only linked data has own posts in full."""
     whole = member.layout == "tabs" or (member.linked and row["action"].startswith("Posted"))
     return row if whole else {**row, "text": cut(row["text"])}
 
@@ -125,7 +125,7 @@ def _experience(member: Member) -> list[Row]:
         "company_slug": at.slug if at == member.employer else "",
         "company_url": at.url if at == member.employer else "",
     }
-    # Masked, a school without years looks like a position, and counts as one.
+    # A masked school without years looks like a position, and counts as one.
     others = len(member.positions) - 1 + sum(not study.start for study in member.studies)
     return [first] + [_hidden() for _ in range(others)]
 

@@ -1,4 +1,4 @@
-"""What the simulated professional network can do wrong, by the name in a profile's URL."""
+"""The faults of the simulated professional network, by the name in a profile's URL."""
 
 from __future__ import annotations
 
@@ -18,41 +18,39 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import Answer, HonestAnswer
 
 FAULTS = COMMON | {
-    "not-found": Fault(
-        "TARGET_NOT_FOUND", "200 with the network's own not-found page: missing or private, it is the same"
-    ),
-    "not-found-404": Fault("TARGET_NOT_FOUND", "the same as 404"),
+    "not-found": Fault("TARGET_NOT_FOUND", "200 with the not-found page, the same for missing and private profiles"),
+    "not-found-404": Fault("TARGET_NOT_FOUND", "the not-found page with status 404"),
     "company": Fault("TARGET_NOT_FOUND", "a redirect to a company's page"),
     "directory": Fault("TARGET_NOT_FOUND", "a redirect to a list of members"),
-    "login-wall": Fault("UPSTREAM_BLOCKED", "a redirect to the page that asks to join"),
-    "login-wall-page": Fault("UPSTREAM_BLOCKED", "the same page in place of the profile"),
-    "login": Fault("UPSTREAM_BLOCKED", "a redirect to the login"),
+    "login-wall": Fault("UPSTREAM_BLOCKED", "a redirect to the login wall"),
+    "login-wall-page": Fault("UPSTREAM_BLOCKED", "the login wall in place of the profile"),
+    "login": Fault("UPSTREAM_BLOCKED", "a redirect to the login page"),
     "checkpoint": Fault("UPSTREAM_BLOCKED", "a redirect to a challenge"),
-    "challenge": Fault("UPSTREAM_BLOCKED", "200 with a script and nothing to see"),
+    "challenge": Fault("UPSTREAM_BLOCKED", "200 with a challenge script and an empty page"),
     "guest-home": Fault("UPSTREAM_BLOCKED", "the home page in place of the profile"),
     "home": Fault("UPSTREAM_BLOCKED", "a redirect to the home page"),
-    "status-999": Fault("UPSTREAM_BLOCKED", "status 999, meant for the visitor: it opens the circuit breaker"),
-    "status-999-empty": Fault("UPSTREAM_BLOCKED", "the same without a body"),
-    "script-200": Fault("UPSTREAM_BLOCKED", "the script of status 999 with status 200"),
+    "status-999": Fault("UPSTREAM_BLOCKED", "status 999, which blocks the visitor and opens the circuit breaker"),
+    "status-999-empty": Fault("UPSTREAM_BLOCKED", "status 999 without a body"),
+    "script-200": Fault("UPSTREAM_BLOCKED", "the script of status 999, but with status 200"),
     "wrong-member": Fault("EXTRACTION_FAILED", "a page that names two members"),
-    "wrong-member-once": Fault("OK", "the same, the first time"),
+    "wrong-member-once": Fault("OK", "a page that names two members, for the first request only"),
     "no-profile": Fault("EXTRACTION_FAILED", "a page of the network without a profile"),
     "nameless": Fault("EXTRACTION_FAILED", "a profile without a name"),
-    "no-address": Fault("EXTRACTION_FAILED", "a profile that does not say whose it is"),
-    "blind": Fault("EXTRACTION_FAILED", "positions whose classes have new names"),
-    "blind-sections": Fault("EXTRACTION_FAILED", "sections without their names"),
+    "no-address": Fault("EXTRACTION_FAILED", "a profile without its URL"),
+    "blind": Fault("EXTRACTION_FAILED", "positions with renamed classes"),
+    "blind-sections": Fault("EXTRACTION_FAILED", "sections without their ``data-section`` names"),
     "no-linked-data": Fault("OK", "a page without linked data"),
     "broken-linked-data": Fault("OK", "linked data that ends in the middle"),
     "deep-linked-data": Fault("OK", "linked data of ten thousand nested lists"),
 }
-"""By name: the profile of that name does it."""
+"""Faults by name. The profile of that name has the fault."""
 
 WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data")
 _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
 
 
 def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
-    """The answer of a fault of the network's own."""
+    """The response of one of the network's own faults."""
     if name in _REDIRECTS:
         return 302, {"Location": _REDIRECTS[name].format(back=quote(PUBLIC + path, safe=""))}, b""
     if name in _ANSWERS:
@@ -62,15 +60,15 @@ def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
 
 
 def expected_after_fault(name: str, member: Member) -> Member:
-    """The member as the page of a fault that does no harm tells of them."""
+    """The member as readable from the page of a harmless fault."""
     return replace(member, linked=False) if name in WITHOUT_LINKED_DATA else member
 
 
-# Answers that are no profile
+# Responses that are not a profile
 
 
 def not_found() -> bytes:
-    """The page for members who do not exist, or do not want to be seen."""
+    """The page for missing and private profiles."""
     head = page_key("public_profile_v3_desktop", "Profile Not Found").replace("<title>\n", "<title>")
     head += '<link rel="canonical" href="/public-profile/in/somebody/">'
     return document(
@@ -81,7 +79,7 @@ def not_found() -> bytes:
 
 
 def login_wall() -> bytes:
-    """The page that asks to join."""
+    """The login wall."""
     head = page_key("auth_wall_desktop_profile", "Sign Up")
     return document(head, '<main><h1 class="join-form__title">Join LinkedIn</h1><form action="/signup"></form></main>')
 
@@ -137,7 +135,7 @@ _ANSWERS: dict[str, Callable[[], Answer]] = {
     "no-profile": lambda: (200, {}, document(page_key("public_profile_v3_desktop", "Profile"), "<main></main>")),
 }
 
-# Profiles that say something else
+# Profiles with wrong data
 
 
 def _wrong_member(page: str) -> str:
@@ -149,8 +147,8 @@ def _nameless(page: str) -> str:
 
 
 def _no_address(page: str) -> str:
-    gone = re.sub(r'<link rel="canonical"[^>]*>|<meta property="og:url"[^>]*>', "", page)
-    return _LINKED.sub("{}", gone)
+    without_urls = re.sub(r'<link rel="canonical"[^>]*>|<meta property="og:url"[^>]*>', "", page)
+    return _LINKED.sub("{}", without_urls)
 
 
 _OTHER = '<link rel="canonical" href="https://www.linkedin.com/in/somebody-else">'

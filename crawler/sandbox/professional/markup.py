@@ -1,4 +1,4 @@
-"""Small parts that the simulated network's pages are made of: pictures, cards, the window that asks to sign in."""
+"""Building blocks of the simulated network's pages: pictures, cards, the sign-in window."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LABELS = (
 
 
 class Markup:
-    """Writes elements. ``rendered``: as a browser leaves them, with pictures loaded. ``light``: without the weight."""
+    """Writes elements. ``rendered``: as saved by a browser, with pictures loaded. ``light``: without the bulk."""
 
     def __init__(self, *, rendered: bool, light: bool) -> None:
         self.rendered = rendered
         self.light = light
 
     def picture(self, url: str | None, classes: str = "hue-web-entity__image w-6 h-6") -> str:
-        """A picture, or the ghost in place of one."""
+        """A picture, or its placeholder."""
         source = escape(url or GHOST)
         if self.rendered:
             return f'<img class="inline-block relative {classes} lazy-loaded" aria-busy="false" src="{source}" alt>'
@@ -43,7 +43,7 @@ class Markup:
         )
 
     def more_text(self, text: str) -> str:
-        """A text that is cut until it is opened, where it is long."""
+        """A text, cut behind a "show more" button if it is long."""
         if not text:
             return ""
         whole = lines(text)
@@ -57,7 +57,7 @@ class Markup:
         )
 
     def sign_in(self, name: str, slug: str, trk: str, photo: str | None) -> str:
-        """The window that asks to sign in: it has the member's name and photo, and is on the page many times."""
+        """The sign-in window. It contains the member's name and photo, and occurs many times in a page."""
         if self.light:
             return (
                 '<div class="contextual-sign-in-modal"><div class="modal modal--contextual-sign-in"><h2>'
@@ -83,12 +83,12 @@ class Markup:
         )
 
     def logo(self, url: str | None, page: str = "") -> str:
-        """The logo of a card, with a link to a page where there is one."""
+        """The logo of a card, with a link if the company or school has a page."""
         shown = self.picture(url, "hue-web-entity__image w-6 h-6 profile-section-card__image")
         return f'<a class="profile-section-card__image-link" href="{tracked(page)}">{shown}</a>' if page else shown
 
     def card(self, heading: str, subtitle: str, body: str, logo: str = "", classes: str = "") -> str:
-        """A row of most lists. All is markup."""
+        """A row of most lists. All arguments are markup."""
         return (
             f'<li class="profile-section-card relative flex w-full list-none py-1.5 pr-2 pl-1 {classes}">\n<!---->'
             f'{logo or self.logo(None)}\n  <div class="pl-0.5 grow break-words">\n    <h3 class="[&amp;&gt;*]:mb-0 '
@@ -99,7 +99,7 @@ class Markup:
 
 
 def show_more(rows: str, shown: int) -> str:
-    """A list of which some rows are shown at first; all are on the page."""
+    """A list that initially shows some of its rows. All are in the page."""
     icon = '<icon class="show-more-less-button-icon"></icon>'
     return (
         f'<div class="show-more-less"><ul data-max-num-to-show="{shown}" class="show-more-less__list '
@@ -111,7 +111,7 @@ def show_more(rows: str, shown: int) -> str:
 
 
 def heading(title: str, href: str = "") -> str:
-    """The text of a card's heading, linked where there is a link (escaped already)."""
+    """The text of a card's heading, linked if a link is given (already escaped)."""
     shown = f"\n          {escape(title)}\n        "
     return f'<a class="link-styled" data-tracking-will-navigate href="{href}">{shown}</a>' if href else shown
 
@@ -122,12 +122,12 @@ def lines(text: str) -> str:
 
 
 def tracked(url: str) -> str:
-    """A link of the platform's own, with its tracking."""
+    """A link within the platform, with its tracking."""
     return escape(f"{url}?trk=public_profile_link")
 
 
 def redirected(url: str) -> str:
-    """A link to somebody else's page, as it leaves the platform; "" without one."""
+    """A link to an external page through the platform's redirect, "" without a link."""
     if not url:
         return ""
     target = quote(url, safe="").replace(".", "%2E")
@@ -137,7 +137,7 @@ def redirected(url: str) -> str:
 
 
 def date_range(text: str, duration: str = "") -> str:
-    """Two dates, or one and "Present", and how long that is."""
+    """Two dates, or one and "Present", and the duration."""
     if not text:
         return ""
     start, dash, end = text.partition(" - ")

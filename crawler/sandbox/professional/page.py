@@ -1,4 +1,4 @@
-"""The simulated network's profile pages, whole: built and weighing like the real ones."""
+"""The complete profile pages of the simulated network, with the structure and size of the real ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawler.sandbox.professional.words import PUBLIC, followers_text
 
 if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
-    from crawler.sandbox.professional.words import Place, Row
+    from crawler.sandbox.professional.words import Institution, Row
 
 MODALS = ("follow", "nav", "browse", "activity", "experience", "bottom", "base", "upsell", "report")
 DEFAULT_COVER = f"{STATIC}/5q92mjc5c51bjlwaj3rs9aa82"
@@ -66,7 +66,7 @@ def page_key(key: str, title: str) -> str:
 def _head(member: Member) -> str:
     employer = member.employer
     title = f"{member.name} - {member.headline or (employer.name if employer else '')}"
-    told = {
+    properties = {
         "og:title": f"{title} | LinkedIn",
         "og:description": _described(member),
         "og:type": "profile",
@@ -80,7 +80,7 @@ def _head(member: Member) -> str:
     return (
         page_key("public_profile_v3_desktop", title)
         + f'<link rel="canonical" href="{member.url}">\n'
-        + "".join(f'<meta property="{key}" content="{escape(value)}">\n' for key, value in told.items() if value)
+        + "".join(f'<meta property="{key}" content="{escape(value)}">\n' for key, value in properties.items() if value)
         + script
     )
 
@@ -96,9 +96,9 @@ def _described(member: Member) -> str:
         f"Location: {member.location.partition(',')[0]}" if member.location else "",
         f"{member.connections} on LinkedIn." if member.counted else "",
     ]
-    said = " · ".join(part for part in parts if part)
+    description = " · ".join(part for part in parts if part)
     viewed = f"View {member.first}’s profile on LinkedIn, a professional community of 1 billion members."
-    return f"{said}{' ' if member.counted else ' · '}{viewed}"
+    return f"{description}{' ' if member.counted else ' · '}{viewed}"
 
 
 # The head of the profile
@@ -152,7 +152,7 @@ def _chips(markup: Markup, member: Member) -> str:
     )
 
 
-def _chip(markup: Markup, kind: str, place: Place | None) -> str:
+def _chip(markup: Markup, kind: str, place: Institution | None) -> str:
     if place is None:
         return ""
     shown = f'{markup.picture(place.logo)}<span class="top-card-link__description">\n  {escape(place.name)}\n</span>'
@@ -179,7 +179,7 @@ def _websites(markup: Markup, rows: list[Row]) -> str:
     return (rows and f'<div data-section="websites">{window}</div>') or ""
 
 
-# What is around it
+# Around the profile
 
 
 def _instructor_courses(markup: Markup, member: Member) -> str:

@@ -1,6 +1,6 @@
-"""The members of the simulated professional network: invented, seeded, and of all the kinds that real ones are.
+"""The members of the simulated professional network: invented, seeded, and of all real kinds.
 
-Rows of a profile's lists are kept under the contract's own keys; what the pages do to them is the pages' business.
+Rows of a profile's lists have the contract's keys; the pages convert them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from crawler.sandbox.professional.lists import Lists
-from crawler.sandbox.professional.words import CITIES, FIRST, LAST, PUBLIC, Place, Row
+from crawler.sandbox.professional.words import CITIES, FIRST, LAST, PUBLIC, Institution, Row
 
 SPECIAL: dict[str, Row] = {
-    # The same in every world, whatever the seed. The first one answers for the faults, too.
+    # The same for every seed. The pages of faults are made from the first one.
     "mara-lindqvist": {"first": "Mara", "last": "Lindqvist", "layout": "tabs", "whole": True, "linked": True},
     "tomas-okafor-4a0756": {"first": "Tomas", "last": "Okafor", "masked": True, "layout": "list"},
     "masked-linked": {"first": "Ines", "last": "van der Berg", "masked": True, "linked": True, "about": True},
@@ -31,7 +31,7 @@ SPECIAL: dict[str, Row] = {
     "counts-hidden": {"first": "Hal", "last": "Quiet", "counted": False, "linked": True},
 }
 RENAMED = {"mara-before": "mara-lindqvist"}
-"""Names that members had before: their pages name the new one."""
+"""Former names of members. Their pages have the new name."""
 
 COUNTRIES = {
     "us": "United States",
@@ -64,28 +64,28 @@ NOW = 2026 * 12 + 6
 
 @dataclass(frozen=True)
 class Position:
-    """A position; those of one employer in a row are shown as a group."""
+    """A position. Consecutive positions at one employer are shown as a group."""
 
-    at: Place
+    at: Institution
     title: str
     start: str
     end: str
-    """"Present" while it lasts; "" with ``start`` where no dates are told."""
+    """The last month or year, or "Present"; "" without dates, as ``start``."""
     duration: str
     location: str
     description: str
 
     @property
     def date_range(self) -> str:
-        """As the page writes it."""
+        """The dates as on the page."""
         return f"{self.start} - {self.end}" if self.start else ""
 
 
 @dataclass(frozen=True)
 class Study:
-    """A school that a member went to. No degree, no field, no grade: ""."""
+    """A school that a member attended. A missing degree, field or grade is ""."""
 
-    at: Place
+    at: Institution
     degree: str
     field: str
     grade: str
@@ -95,13 +95,13 @@ class Study:
 
     @property
     def date_range(self) -> str:
-        """As the page writes it."""
+        """The dates as on the page."""
         return " - ".join(str(year) for year in (self.start, self.end) if year)
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member, with what is shown of them and how."""
+    """A member, and the variant of the member's page."""
 
     slug: str
     first: str
@@ -110,9 +110,9 @@ class Member:
     about: str
     location: str
     country: str
-    """Code of the country, which the linked data tells."""
+    """The country code, which only linked data contains."""
     edition: str
-    """The country edition that the page names as its own: "www" or two letters."""
+    """The country edition in the page's canonical URL: "www" or two letters."""
     photo: str | None
     cover: str | None
     followers: int
@@ -120,44 +120,44 @@ class Member:
     positions: tuple[Position, ...]
     studies: tuple[Study, ...]
     rows: dict[str, list[Row]] = field(repr=False)
-    """The other lists, by their field."""
+    """The other lists by field name."""
     skills: tuple[str, ...]
     masked: bool
     linked: bool
     """Whether the page has linked data."""
     layout: str
-    """How activity is shown: "tabs" or "list"."""
+    """The layout of activity: "tabs" or "list"."""
     rendered: bool
-    """Whether the page is as a browser leaves it: with pictures loaded."""
+    """Whether the page is as saved by a browser, with pictures loaded."""
     counted: bool
     """Whether followers and connections are shown."""
 
     @property
     def name(self) -> str:
-        """The name as it is shown."""
+        """The displayed name."""
         return f"{self.first} {self.last}".strip()
 
     @property
     def url(self) -> str:
-        """The profile's URL, as its page names it."""
+        """The canonical URL of the profile."""
         return f"https://{self.edition}.linkedin.com/in/{quote(self.slug)}"
 
     @property
     def cut_about(self) -> str:
-        """The beginning of the text about the member: all that a masked page has of it."""
+        """The beginning of the text about the member, as on a masked page."""
         return f"{self.about[: len(self.about) * 2 // 3].rstrip()}…" if self.about else ""
 
     @property
-    def employer(self) -> Place | None:
-        """The company of the profile's head: the first that has not ended."""
+    def employer(self) -> Institution | None:
+        """The company in the profile's head: the employer of the first present position."""
         return next((p.at for p in self.positions if p.end == "Present"), None)
 
 
-class Maker(Lists):
-    """Makes one world's members."""
+class MemberFactory(Lists):
+    """Creates the members of one seed."""
 
     def members(self, number: int) -> list[Member]:
-        """All special members, and this many more."""
+        """All special members, and a number of random ones."""
         made = [self.member(slug, {"masked": False, **traits}) for slug, traits in SPECIAL.items()]
         for index in range(number):
             first, last = self.random.choice(FIRST), self.random.choice(LAST)
@@ -166,7 +166,7 @@ class Maker(Lists):
         return made
 
     def member(self, slug: str, traits: Row) -> Member:
-        """A member of these traits; the rest is chance."""
+        """A member with these traits; the rest is random."""
         chance = self.random.random
         traits.setdefault("layout", self.random.choice(("tabs", "list")))
         masked, thin = traits.get("masked", chance() < 0.3), traits.get("thin", False)
@@ -214,7 +214,7 @@ class Maker(Lists):
     # Positions and schools
 
     def positions(self, traits: Row, *, masked: bool) -> tuple[Position, ...]:
-        """The newest first; some at the same employer in a row."""
+        """Positions, newest first; some are consecutive at the same employer."""
         number = traits.get("positions", self.random.randint(1 if masked or traits.get("whole") else 0, 9))
         made: list[Position] = []
         ended = NOW
@@ -228,8 +228,8 @@ class Maker(Lists):
                 ended -= self.random.randint(3, 30)
         return tuple(made)
 
-    def position(self, at: Place, ended: int, *, lasting: bool) -> Position:
-        """A position that lasts until now or ended in a month."""
+    def position(self, at: Institution, ended: int, *, lasting: bool) -> Position:
+        """A position that is present or ended in the given month."""
         months = self.random.randint(1, 90)
         dated = self.random.random() < 0.9
         end = NOW if lasting else ended
@@ -255,7 +255,7 @@ class Maker(Lists):
         degree = self.random.choice(("", "MBA", "Bachelor’s Degree"))
         subject = self.random.choice(("", "Electrical & Other Engineering")) if degree else ""
         return Study(
-            at=self.place("school", f"University of {self.phrase(1).title()}"),
+            at=self.institution("school", f"University of {self.phrase(1).title()}"),
             degree=degree,
             field=subject,
             grade="A*" if subject and self.random.random() < 0.5 else "",

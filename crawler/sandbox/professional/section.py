@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def masked(text: str) -> str:
-    """Asterisks in place of letters, as the platform masks on its server: the words keep their lengths."""
+    """A text with asterisks in place of letters, as masked by the platform. Words keep their lengths."""
     return re.sub(r"\w", "*", text)
 
 
 def summary(markup: Markup, member: Member) -> str:
-    """The text about the member; a masked page has none."""
+    """The text about the member, "" on a masked page."""
     shown = "" if member.masked or not member.about else f"<p>{lines(member.about)}</p>"
     return markup.section("summary", "About", shown, kind="pp-section summary")
 
@@ -89,7 +89,7 @@ def _study(markup: Markup, study: Study) -> str:
     return markup.card(title, shown or "-", dates + description, markup.logo(at.logo, at.url), "education__list-item")
 
 
-# The masked block: positions, then schools, in one list without a mark
+# The masked block: one list of positions, then schools, without a mark between them
 
 
 def _masked_block(markup: Markup, member: Member) -> str:
@@ -119,7 +119,7 @@ def _masked_block(markup: Markup, member: Member) -> str:
 
 
 def cards(markup: Markup, member: Member) -> str:
-    """The sections below schools, each where the member has something of it."""
+    """The sections below schools, without empty ones."""
     rows, made = member.rows, []
     for name, field, title, write in _SECTIONS:
         content = "".join(write(markup, row) for row in rows[field])
@@ -167,7 +167,7 @@ def _certification(markup: Markup, row: Row) -> str:
 
 
 def _plain(title: str, subtitle: str) -> str:
-    # No saved page has these sections; what is known of them is an entry with a heading and a line below it.
+    # Saved pages lack these sections. Known is only that an entry has a heading and a line below it.
     second = escape(subtitle) or "-"
     return f'<li class="profile-section-card"><div><h3>\n{escape(title)}\n</h3><h4>{second}</h4></div></li>'
 

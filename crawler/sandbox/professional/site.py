@@ -1,4 +1,4 @@
-"""A simulated professional network: invented members, their pages in every variant, every way of failing."""
+"""The simulated professional network: invented members, their pages in every variant, and faults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crawler.sandbox.professional import faults as professional_faults
 from crawler.sandbox.professional import page as professional_page
 from crawler.sandbox.professional.expected import record
 from crawler.sandbox.professional.faults import FAULTS
-from crawler.sandbox.professional.people import RENAMED, Maker
+from crawler.sandbox.professional.people import RENAMED, MemberFactory
 
 if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
@@ -19,23 +19,25 @@ if TYPE_CHECKING:
 
 __all__ = ["FAULTS", "Site"]
 
-MEMBERS = 20
-"""Members by chance, beside the special ones."""
+RANDOM_MEMBERS = 20
+"""Number of random members, in addition to the special ones."""
 _IN = re.compile(r"/in/([^/?#]+)")
 
 
 class Site:
-    """The network. The same seed has the same members everywhere. ``light`` serves pages without their weight."""
+    """The network. The same seed gives the same members on every machine. ``light`` serves pages without the bulk."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         self.light = light
-        self.members: dict[str, Member] = {member.slug: member for member in Maker(seed).members(MEMBERS)}
+        self.members: dict[str, Member] = {
+            member.slug: member for member in MemberFactory(seed).members(RANDOM_MEMBERS)
+        }
 
     def member(self, slug: str) -> Member:
-        """The member of a name, of a former name, or behind a fault.
+        """The member of a name, of a former name, or of a fault's page.
 
         Raises:
-            KeyError: nobody.
+            KeyError: the name is unknown.
         """
         if slug in FAULTS:
             return professional_faults.expected_after_fault(slug, self.members["mara-lindqvist"])
@@ -43,29 +45,29 @@ class Site:
 
     # The site
 
-    def fault(self, ask: FakeRequest) -> str | None:
-        """A profile of a fault's name."""
-        slug = _slug(ask.path)
+    def fault(self, request: FakeRequest) -> str | None:
+        """The fault of the profile with its name."""
+        slug = _slug(request.path)
         return slug if slug in FAULTS else None
 
-    def page(self, ask: FakeRequest) -> Answer:
-        """A profile, the page behind a redirect, or the not-found page."""
-        first = ask.path.lstrip("/").partition("/")[0]
-        if ask.path == "/robots.txt":
+    def page(self, request: FakeRequest) -> Answer:
+        """A profile, the target of a redirect, or the not-found page."""
+        first = request.path.lstrip("/").partition("/")[0]
+        if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /\n"
         if first in {"authwall", "uas", "checkpoint"}:
             return 200, {}, professional_faults.login_wall()
-        if ask.path == "/":
+        if request.path == "/":
             return 200, {}, professional_faults.guest_home()
         if first in {"company", "pub"}:
             head = professional_page.page_key("organization_guest", "Somebody Ltd")
             return 200, {}, professional_page.document(head, "<main><h1>Somebody Ltd</h1></main>")
         try:
-            return 200, {}, self.profile_page(self.member(_slug(ask.path)))
+            return 200, {}, self.profile_page(self.member(_slug(request.path)))
         except KeyError:
             return 404, {}, professional_faults.not_found()
 
-    @lru_cache(maxsize=64)  # noqa: B019  # worlds live as long as their process; what is asked again costs no time
+    @lru_cache(maxsize=64)  # noqa: B019  # a site lives as long as its process; the cache makes repeated requests free
     def _rendered(self, slug: str) -> bytes:
         return professional_page.profile(self.members[slug], light=self.light)
 
@@ -73,12 +75,12 @@ class Site:
         """A member's page."""
         return self._rendered(member.slug)
 
-    def damaged(self, name: str, ask: FakeRequest) -> Answer:
-        """The network's own faults."""
-        return professional_faults.damaged(name, ask.path, lambda: self.page(ask))
+    def damaged(self, name: str, request: FakeRequest) -> Answer:
+        """The response of one of the network's own faults."""
+        return professional_faults.damaged(name, request.path, lambda: self.page(request))
 
     def catalogue(self) -> dict[str, Any]:
-        """What there is to ask for."""
+        """The members and the faults."""
         return {
             "members": {
                 member.slug: {"name": member.name, "masked": member.masked, "positions": len(member.positions)}
@@ -92,12 +94,12 @@ class Site:
         """The exact record of a target.
 
         Raises:
-            KeyError: no such member.
+            KeyError: the member is unknown.
         """
         return record(self.member(_slug(str(params["url"]))))
 
 
 def _slug(path: str) -> str:
-    """The name in a profile's path or URL, "" where there is none."""
+    """The name in a profile's path or URL, "" if absent."""
     found = _IN.search(path)
     return unquote(found[1]) if found else ""

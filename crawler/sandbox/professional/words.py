@@ -1,4 +1,4 @@
-"""What the simulated professional network invents: words, pictures, places, other people."""
+"""Random content of the simulated professional network: words, pictures, institutions, other people."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ENDS = (".", " & more!", " <3", " 🚀", "’s.", " · and so on.")
 
 
 @dataclass(frozen=True)
-class Place:
-    """A company or a school. ``slug`` "" where it has no page of its own."""
+class Institution:
+    """A company or a school. ``slug`` is "" without a page."""
 
     kind: str
     name: str
@@ -33,62 +33,64 @@ class Place:
 
     @property
     def url(self) -> str:
-        """Its page; schools' pages end in a slash."""
+        """URL of its page. URLs of schools end in a slash."""
         return f"{PUBLIC}/{self.kind}/{self.slug}{'/' * (self.kind == 'school')}" if self.slug else ""
 
     @property
     def head(self) -> Row:
-        """As the head of a profile names it."""
+        """The object in the head of a profile."""
         return {"logo": self.logo, "name": self.name, "url": self.url}
 
 
 class Words:
-    """Chance, in words. The same seed gives the same everywhere."""
+    """Random content. The same seed gives the same content on every machine."""
 
     def __init__(self, seed: int) -> None:
-        self.random = Random(f"professional {seed}")  # noqa: S311  # a world is to be the same everywhere
+        self.random = Random(f"professional {seed}")  # noqa: S311  # invented data, the same on every machine
 
     def phrase(self, words: int) -> str:
         """Some words."""
         return " ".join(self.random.choices(WORDS, k=words))
 
     def text(self, sentences: int, *, breaks: bool = False) -> str:
-        """Sentences with what must be escaped, and maybe with line breaks."""
+        """Sentences with characters that must be escaped, and possibly with line breaks."""
         made = [
             self.phrase(self.random.randint(4, 14)).capitalize() + self.random.choice(ENDS) for _ in range(sentences)
         ]
         return self.random.choice((" ", "\n", "\n\n") if breaks else (" ",)).join(made)
 
     def maybe(self, value: str) -> str:
-        """A text, or nothing."""
+        """The text, or "" at random."""
         return value if self.random.random() < 0.7 else ""
 
     def outside(self) -> str:
-        """A URL of somebody else's."""
+        """An external URL."""
         host, path = self.random.choices(WORDS, k=2)
         return f"https://{host}.example/{path}?a=1&b={self.random.randint(1, 99)}"
 
     def picture(self, kind: str) -> str:
-        """The URL of a picture, signed."""
+        """The signed URL of a picture."""
         mark = "".join(self.random.choices("ABCDEFabcdef0123456789-_", k=22))
         number = self.random.randint(10**12, 2 * 10**12)
         return f"{MEDIA}/D5603AQ{mark}/{kind}/0/{number}?e=2147483647&v=beta&t={mark}{mark}"
 
     def maybe_picture(self, kind: str = "profile-displayphoto-shrink_400_400") -> str | None:
-        """The same, or none."""
+        """The signed URL of a picture, or None at random."""
         return self.picture(kind) if self.random.random() < 0.8 else None
 
-    def company(self) -> Place:
+    def company(self) -> Institution:
         """An employer."""
         kind = self.random.choice(("company", "company", "company", "school", "showcase"))
-        return self.place(kind, f"{self.phrase(1).title()} {self.random.choice(('& Co.', 'Labs', 'Foundation', '21'))}")
+        return self.institution(
+            kind, f"{self.phrase(1).title()} {self.random.choice(('& Co.', 'Labs', 'Foundation', '21'))}"
+        )
 
-    def place(self, kind: str, name: str) -> Place:
-        """A company or a school; some have no page, some no logo."""
+    def institution(self, kind: str, name: str) -> Institution:
+        """A company or a school. Some lack a page, some a logo."""
         slug = "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
         paged = self.random.random() < 0.85
         logo = self.picture("company-logo_100_100") if paged and self.random.random() < 0.9 else None
-        return Place(kind, name, slug if paged else "", logo)
+        return Institution(kind, name, slug if paged else "", logo)
 
     def somebody(self) -> tuple[str, str]:
         """A name and the profile's URL."""
@@ -97,7 +99,7 @@ class Words:
 
 
 def followers_text(number: int) -> str:
-    """The rounded count that pages show."""
+    """The rounded count as on pages."""
     for size, unit in ((1_000_000, "M"), (1_000, "K")):
         if number >= size:
             return f"{number // size}{unit} followers"

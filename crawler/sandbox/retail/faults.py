@@ -1,4 +1,4 @@
-"""What the simulated shop can do wrong, and what is still true of a listing to which it was done."""
+"""The faults of the simulated shop, and the expected records of listings with harmless faults."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import Answer, HonestAnswer
 
 FAULTS = COMMON | {
-    "challenge": Fault("UPSTREAM_BLOCKED", "200 with a page that asks whether a human is there"),
-    "challenge-412": Fault("UPSTREAM_BLOCKED", "the same as 412"),
-    "challenge-redirect": Fault("UPSTREAM_BLOCKED", "a redirect to the page that asks"),
-    "challenge-json": Fault("UPSTREAM_BLOCKED", "the challenge of the in-page calls"),
-    "teapot": Fault("UPSTREAM_BLOCKED", "418"),
+    "challenge": Fault("UPSTREAM_BLOCKED", "200 with a CAPTCHA challenge"),
+    "challenge-412": Fault("UPSTREAM_BLOCKED", "the challenge with status 412"),
+    "challenge-redirect": Fault("UPSTREAM_BLOCKED", "a redirect to the challenge"),
+    "challenge-json": Fault("UPSTREAM_BLOCKED", "the challenge of the in-page calls, as JSON"),
+    "teapot": Fault("UPSTREAM_BLOCKED", "status 418"),
     "soft-gone": Fault("TARGET_NOT_FOUND", "200 with the shop's own not-found page"),
     "home": Fault("TARGET_NOT_FOUND", "a redirect to the home page"),
     "no-listing": Fault("TARGET_NOT_FOUND", "the listing is null"),
     "editorial": Fault("TARGET_NOT_FOUND", "a page of articles"),
     "product-page": Fault("TARGET_NOT_FOUND", "a page of one product"),
-    "reported-error": Fault("UPSTREAM_ERROR", "200 whose data reports an error"),
-    "wrong-category": Fault("EXTRACTION_FAILED", "another category's listing"),
-    "wrong-category-once": Fault("OK", "the same, the first time"),
+    "reported-error": Fault("UPSTREAM_ERROR", "200 with an error in the data"),
+    "wrong-category": Fault("EXTRACTION_FAILED", "the listing of another category"),
+    "wrong-category-once": Fault("OK", "the listing of another category for the first request only"),
     "wrong-page": Fault("EXTRACTION_FAILED", "another page of the listing"),
-    "no-data": Fault("EXTRACTION_FAILED", "no data block, and no word why"),
-    "broken-json": Fault("EXTRACTION_FAILED", "the data block ends in the middle"),
+    "no-data": Fault("EXTRACTION_FAILED", "a page without a data block"),
+    "broken-json": Fault("EXTRACTION_FAILED", "a data block that ends in the middle"),
     "deep-json": Fault("EXTRACTION_FAILED", "a data block of ten thousand nested lists"),
-    "blind": Fault("EXTRACTION_FAILED", "product rows whose keys have new names"),
-    "missing-name": Fault("EXTRACTION_FAILED", "some rows without a name"),
-    "no-prices": Fault("OK", "rows of which none states a price"),
+    "blind": Fault("EXTRACTION_FAILED", "product rows with renamed keys"),
+    "missing-name": Fault("EXTRACTION_FAILED", "some product rows without a name"),
+    "no-prices": Fault("OK", "rows without prices"),
 }
-"""What the shop can do wrong, by target name. A search is for the name; categories have the ids of ``Site.faults``."""
+"""Faults by name. A search for the name selects a fault; so does its category in ``Site.faults``."""
 
-NAMELESS = 7
-"""Every so many rows one has no name."""
+NAMELESS_STEP = 7
+"""Each seventh row lacks its name."""
 
 
 def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
-    """The answer of a fault of the shop's own."""
+    """The response of one of the shop's own faults."""
     if name in _ANSWERS:
         return _ANSWERS[name](path)
     title, block = parts(honest()[2])
@@ -57,14 +57,14 @@ def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
 
 
 def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, Any]:
-    """The record of a listing, after a fault that leaves some of it."""
+    """The record of a listing with a harmless fault."""
     if name != "no-prices":
         return record
-    nothing = {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
-    return {**record, "products": [{**product, "price": nothing} for product in record["products"]]}
+    no_price = {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
+    return {**record, "products": [{**product, "price": no_price} for product in record["products"]]}
 
 
-# Answers that are no listing
+# Responses that are not a listing
 
 
 def _challenge_json(path: str) -> Answer:
@@ -98,7 +98,7 @@ _BLOCKS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-# Listings that say something else
+# Listings with wrong data
 
 
 def _reported_error(initial: dict[str, Any]) -> None:
@@ -121,7 +121,7 @@ def _blind(initial: dict[str, Any]) -> None:
 
 
 def _missing_name(initial: dict[str, Any]) -> None:
-    for copies in _products(initial)[::NAMELESS]:
+    for copies in _products(initial)[::NAMELESS_STEP]:
         for row in copies:
             row["name"] = None
 
@@ -138,13 +138,13 @@ def _echo(initial: dict[str, Any]) -> dict[str, Any]:
 
 
 def _products(initial: dict[str, Any]) -> list[tuple[dict[str, Any], ...]]:
-    """The products of the listing's own grids: the row of each, and its copy in the carousel that shows the first."""
+    """The products in the listing's grids: the row of each, and the copies of the first ones in the carousel."""
     grid: list[dict[str, Any]] = []
     carousel: list[dict[str, Any]] = []
     for stack in initial["searchResult"]["itemStacks"]:
         rows = grid if stack["layoutEnum"] == "GRID" else carousel
         rows += [row for row in stack["items"] or stack["itemsV2"] if row["__typename"] == "Product"]
-    return [(row, *carousel[place : place + 1]) for place, row in enumerate(grid)]
+    return [(row, *carousel[index : index + 1]) for index, row in enumerate(grid)]
 
 
 _DAMAGES: dict[str, Callable[[dict[str, Any]], None]] = {

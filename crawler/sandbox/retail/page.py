@@ -1,4 +1,4 @@
-"""The simulated shop's pages: the structure and weight of the real ones, with invented content."""
+"""The simulated shop's pages: the structure and size of the real ones, with invented content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 from crawler.sandbox.retail.row import row_of
 
 if TYPE_CHECKING:
-    from crawler.sandbox.retail.world import Category, Shop, View
+    from crawler.sandbox.retail.shop import Category, Shop, View
 
 PUBLIC = "https://www.walmart.com"
 _WORDS = [
@@ -48,7 +48,7 @@ def listing(shop: Shop, view: View) -> bytes:
 
 
 def document(title: str, data: Any, *, light: bool = False) -> bytes:
-    """A whole page around its data block."""
+    """A complete page around its data block."""
     escaped = title.replace("&", "&amp;").replace("<", "&lt;")
     block = data if isinstance(data, bytes) else orjson.dumps(data)
     head = f'<!DOCTYPE html><html lang="en-US"><head><meta charset="utf-8"/><title>{escaped}</title>'.encode()
@@ -59,26 +59,26 @@ def document(title: str, data: Any, *, light: bool = False) -> bytes:
 
 
 def parts(body: bytes) -> tuple[str, bytes]:
-    """The title and the data block of a page that ``document`` made."""
+    """The title and the data block of a page made by ``document``."""
     title = body[body.index(b"<title>") + len(b"<title>") : body.index(b"</title>")].decode()
     start = body.index(b">", body.index(b'<script id="__NEXT_DATA__"')) + 1
     return title.replace("&lt;", "<").replace("&amp;", "&"), body[start : body.rindex(b"</script>", 0, -len(_END))]
 
 
 def other(page: str, initial: dict[str, Any]) -> bytes:
-    """A page of another kind: data, and no listing."""
+    """A page of another kind: its data does not contain a listing."""
     return document(
         "Walmart.com", {"props": {"pageProps": {"initialData": initial}}, "page": page, "query": {}}, light=True
     )
 
 
 def not_found() -> bytes:
-    """The shop's own page for what it does not have."""
+    """The shop's own not-found page."""
     return other("/404", {"contentLayout": {"modules": []}})
 
 
 def challenge() -> bytes:
-    """The page that asks whether a human is there."""
+    """The page with the CAPTCHA challenge."""
     filler = b"<!-- " + b" ".join(f"{random.Random(n).getrandbits(64):x}".encode() for n in range(800)) + b" -->"  # noqa: S311
     return (
         b"<!DOCTYPE html><html><head><title>Robot or human?</title></head><body>"
@@ -161,7 +161,7 @@ def _facet_value(shop: Shop, category: Category) -> dict[str, Any]:
 
 
 def _listing(shop: Shop, view: View) -> dict[str, Any]:
-    """The listing's object. The layout of its prices changes from page to page, as the real one's does."""
+    """The listing's object. Its price layout differs between pages, as on the real platform."""
     category = view.category
     name = category.name if category else view.query
     title = _heading(view)
@@ -304,12 +304,12 @@ def _stack(
     }
 
 
-# What a page weighs: styles, drawings, texts of the interface, addresses of services
+# The bulk of a page: styles, drawings, interface texts, service URLs
 
 
 @cache
 def _styles() -> bytes:
-    rng = random.Random(7)  # noqa: S311  # an invented stylesheet, no secret
+    rng = random.Random(7)  # noqa: S311  # an invented stylesheet, not a secret
     rules = [
         f".{rng.choice(_WORDS)}-{n:x}{{margin:{rng.randint(0, 40)}px {rng.randint(0, 40)}px;"
         f"color:#{rng.getrandbits(24):06x};font:{rng.randint(10, 30)}px/{rng.randint(12, 36)}px Bogle,sans-serif;"
@@ -321,14 +321,14 @@ def _styles() -> bytes:
 
 @cache
 def _svg() -> bytes:
-    rng = random.Random(8)  # noqa: S311  # invented drawings, no secret
+    rng = random.Random(8)  # noqa: S311  # invented drawings, not a secret
     paths = [" ".join(f"L{rng.uniform(0, 24):.2f} {rng.uniform(0, 24):.2f}" for _ in range(20)) for _ in range(60)]
     return "".join(f'<svg viewBox="0 0 24 24"><path d="M0 0 {path}Z"/></svg>' for path in paths).encode()
 
 
 @cache
 def _runtime() -> dict[str, Any]:
-    rng = random.Random(9)  # noqa: S311  # invented texts, no secret
+    rng = random.Random(9)  # noqa: S311  # invented texts, not a secret
     messages = {
         f"{rng.choice(_WORDS)}.{rng.choice(_WORDS)}.{n}": " ".join(
             rng.choices(_WORDS, k=rng.randint(3, 14))

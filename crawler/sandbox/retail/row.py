@@ -1,11 +1,11 @@
-"""A row of the simulated shop's listings, with all keys of the real ones and in each of the three price layouts."""
+"""A row of the simulated shop's listings, with all real keys, in each of the three price layouts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crawler.sandbox.retail.world import Product
+    from crawler.sandbox.retail.shop import Product
 
 
 def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
         "imageName": f"{product.product_id}.jpeg",
         "isOutOfStock": product.status == "OUT_OF_STOCK",
         "price": 0 if layout == "A" or price is None else price / 100,
-        # The rendered page fills in zeros where nobody has rated the product: a trap.
+        # Real pages have zeros here for an unrated product: a trap for readers.
         "rating": {"averageRating": product.stars or 0, "numberOfReviews": product.reviews or 0},
         "salesUnit": "EACH",
         "variantList": [{"name": f"Option {n}"} for n in range(product.variants or 0)],
@@ -231,7 +231,7 @@ _EMPTY_TEXTS = [
 
 
 def no_prices() -> dict[str, Any]:
-    """The price object of a row that states no price."""
+    """The price object of a row without a price."""
     nothing = {"savingsAmt": 0, "minPrice": 0, "finalCostByWeight": False, "isB2BPrice": False}
     return {**dict.fromkeys(_EMPTY_TEXTS, ""), **nothing, "subscriptionDualPrice": None, "subscriptionPercentage": None}
 

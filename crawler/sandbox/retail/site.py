@@ -1,4 +1,4 @@
-"""The simulated shop: the listings that it serves, and their truth."""
+"""The simulated shop: the listings that it serves, and their expected records."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from crawler.sandbox.retail import faults as retail_faults
 from crawler.sandbox.retail import page as retail_page
 from crawler.sandbox.retail.faults import FAULTS
 from crawler.sandbox.retail.page import PUBLIC
-from crawler.sandbox.retail.world import FAULTS_DEPARTMENT, Shop
+from crawler.sandbox.retail.shop import FAULTS_DEPARTMENT, Shop
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import Answer, FakeRequest
-    from crawler.sandbox.retail.world import Row
+    from crawler.sandbox.retail.shop import Row
 
 __all__ = ["FAULTS", "Site"]
 
@@ -28,25 +28,25 @@ class Site(Shop):
 
     # The site
 
-    def fault(self, ask: FakeRequest) -> str | None:
-        """A search for a fault's name, or a category of the department of faults."""
-        name = self.faults.get(ask.path.rpartition("/")[2]) or ask.args.get("q")
+    def fault(self, request: FakeRequest) -> str | None:
+        """The fault of a search for its name, or of its category in the department of faults."""
+        name = self.faults.get(request.path.rpartition("/")[2]) or request.args.get("q")
         return name if name in FAULTS else None
 
-    def page(self, ask: FakeRequest) -> Answer:
+    def page(self, request: FakeRequest) -> Answer:
         """A listing page, the home page, the page behind redirects to it, or 404."""
-        if ask.path == "/robots.txt":
+        if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
-        if ask.path == "/blocked":
+        if request.path == "/blocked":
             return 200, {}, retail_page.challenge()
-        if ask.path == "/":
+        if request.path == "/":
             return 200, {}, retail_page.other("/", {"contentLayout": {"modules": []}})
         try:
-            return 200, {}, self._listing_page(ask.path, tuple(ask.args.items()))
+            return 200, {}, self._listing_page(request.path, tuple(request.args.items()))
         except (KeyError, ValueError):
             return 404, {}, retail_page.not_found()
 
-    @lru_cache(maxsize=64)  # noqa: B019  # worlds live as long as their process; what is asked again costs no time
+    @lru_cache(maxsize=64)  # noqa: B019  # a site lives as long as its process; the cache makes repeated requests free
     def _listing_page(self, path: str, query: tuple[tuple[str, str], ...]) -> bytes:
         kind, _, rest = path.lstrip("/").partition("/")
         args = dict(query)
@@ -56,12 +56,12 @@ class Site(Shop):
             return retail_page.listing(self, self.view(args | {"cat_id": rest.rpartition("/")[2]}))
         raise KeyError(path)
 
-    def damaged(self, name: str, ask: FakeRequest) -> Answer:
-        """The shop's own faults."""
-        return retail_faults.damaged(name, ask.path, lambda: self.page(ask))
+    def damaged(self, name: str, request: FakeRequest) -> Answer:
+        """The response of one of the shop's own faults."""
+        return retail_faults.damaged(name, request.path, lambda: self.page(request))
 
     def catalogue(self) -> dict[str, Any]:
-        """What there is to ask for."""
+        """The categories and the faults."""
         return {
             "big_category": self.big_category,
             "categories": {
@@ -76,8 +76,8 @@ class Site(Shop):
         """The exact record of a target.
 
         Raises:
-            KeyError: no such category or sort order, or neither a category nor words to search for.
-            ValueError: no such page.
+            KeyError: the category or sort order is unknown, or category and query are both missing.
+            ValueError: the page number is invalid.
         """
         view = self.view(params)
         category = view.category
@@ -108,7 +108,7 @@ class Site(Shop):
 
 
 def _record(row: Row) -> dict[str, Any]:
-    """The contract's product object, from what the shop knows."""
+    """The contract's product object of a row."""
     p = row.product
     badges = ([p.flag] if p.flag else []) + (["SAVE_WITH_W_PLUS"] if p.icon else [])
     low = p.cents if p.low is None else p.low

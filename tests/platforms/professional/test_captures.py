@@ -1,4 +1,4 @@
-"""Recorded pages of the professional network, read with the values that the notes give. They are not ours to ship."""
+"""Recorded pages of the professional network and the values in the notes. They may not be redistributed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.schema import Profile
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "professional"
-pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not here")
+pytestmark = pytest.mark.skipif(
+    not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not available"
+)
 
 TABS = "profile_full_williamhgates_20260727.html"
 LIST = "profile_full_satyanadella_20260727.html"
@@ -29,12 +31,12 @@ SITE = "https://www.linkedin.com"
 ALWAYS_WITHHELD = ["contact_info", "experience.employment_type"]
 
 
-def read(name: str | bytes, **asked: Any) -> dict[str, Any]:
+def read(name: str | bytes, **params: Any) -> dict[str, Any]:
     """A capture's validated data."""
     body = name if isinstance(name, bytes) else (CAPTURES / name).read_bytes()
     assert ProfilePage.recognise(body.decode())
     response = HttpResponse(SITE, body, headers={"Content-Type": "text/html; charset=utf-8"})
-    data = asyncio.run(ProfilePage(response=response, page_params=PageParams(asked)).to_item())
+    data = asyncio.run(ProfilePage(response=response, page_params=PageParams(params)).to_item())
     assert validated(Profile, data) == data
     return data
 
@@ -91,7 +93,7 @@ def test_counts(name: str, counts: dict[str, int]) -> None:
     assert data["activity_count"] == counts.get("activity", 0)
 
 
-def test_the_head() -> None:
+def test_fields_of_the_profile_head() -> None:
     data = read(TABS)
     assert (data["fullName"], data["firstName"], data["lastName"]) == ("Bill Gates", "Bill", "Gates")
     assert data["headline"] == "Chair, Gates Foundation and Founder, Breakthrough Energy"
@@ -106,7 +108,7 @@ def test_the_head() -> None:
 
 
 @pytest.mark.parametrize(("name", "length"), [(TABS, 136), (LIST, 157), (GROUPED, 1732)])
-def test_the_about_text_is_whole(name: str, length: int) -> None:
+def test_the_about_text_is_complete(name: str, length: int) -> None:
     data = read(name)
     assert (len(data["about"]), data["about_truncated"]) == (length, False)
     assert data["data_availability"]["fields_withheld_by_linkedin"] == ALWAYS_WITHHELD
@@ -137,7 +139,7 @@ def test_positions_in_groups() -> None:
     assert all(row["job_title"] and row["company_name"] and row["date_range"] and row["duration"] for row in rows)
     at_group = [row for row in rows if row["company_name"] == "LinkedIn"]
     assert len({row["job_title"] for row in at_group}) == len(at_group) == 2
-    assert "17 years 11 months" not in {row["duration"] for row in rows}, "a group's total is no position"
+    assert "17 years 11 months" not in {row["duration"] for row in rows}, "a group's total is not a position"
 
 
 def test_schools() -> None:
@@ -182,8 +184,8 @@ def test_masked_stays_masked() -> None:
     assert (first["company_slug"], first["company_url"]) == ("microsoft", f"{SITE}/company/microsoft")
     for row in others:
         assert (row["company_name_source"], row["masked"]) == ("masked", True)
-        told = {key: value for key, value in row.items() if key not in {"company_name_source", "masked"}}
-        assert not any(told.values())
+        rest = {key: value for key, value in row.items() if key not in {"company_name_source", "masked"}}
+        assert not any(rest.values())
     (school,) = data["education"]
     assert (school["school_name"], school["school_url"], school["school_image"], school["masked"]) == (
         *("", "", None),
@@ -193,7 +195,7 @@ def test_masked_stays_masked() -> None:
     assert "*" not in str({key: data[key] for key in ("experience", "education", "headline", "about")})
 
 
-def test_what_a_masked_profile_withholds() -> None:
+def test_fields_withheld_by_a_masked_profile() -> None:
     data = read(MASKED)
     assert (data["headline"], data["about"], data["skills"]) == ("", "", [])
     assert (data["lastName"], data["public_identifier"]) == ("van Rossum", "guido-van-rossum-4a0756")
@@ -209,7 +211,7 @@ def test_what_a_masked_profile_withholds() -> None:
     assert "masked" in availability["note"]
 
 
-def test_sections_that_are_clear_though_masked() -> None:
+def test_readable_sections_of_a_masked_profile() -> None:
     data = read(MASKED)
     assert data["volunteer_experience"] == [
         {
@@ -245,7 +247,7 @@ def test_linked_data_beside_a_page() -> None:
     assert all(row["title"] and row["link"] for row in data["articles"])
 
 
-def test_titles_that_are_masked_are_said_to_be_so() -> None:
+def test_masked_titles_are_marked_as_masked() -> None:
     (row,) = read("jsonld_extract_scrapfly_202404.json")["experience"]
     assert (row["company_name"], row["job_title"], row["masked"]) == ("Bill & Melinda Gates Foundation", "", True)
 
@@ -275,7 +277,7 @@ def test_certifications_and_languages() -> None:
         ("guest_homepage_instead_of_profile_202406.html", "UPSTREAM_BLOCKED", "guest_home"),
     ],
 )
-def test_what_is_no_profile(name: str, code: str, reason: str) -> None:
+def test_other_pages_than_profiles_are_refused(name: str, code: str, reason: str) -> None:
     with pytest.raises(ScrapeError) as refused:
         read(name)
     assert (refused.value.code, refused.value.reason) == (code, reason)

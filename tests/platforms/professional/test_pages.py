@@ -1,4 +1,4 @@
-"""The profile page object on the sandbox's pages: equal to the truth, and damaged in every way never an exception."""
+"""The profile page object on the sandbox's pages: the expected records, and typed errors for damaged pages."""
 
 from __future__ import annotations
 
@@ -50,30 +50,30 @@ def page(slug: str = "mara-lindqvist") -> str:
 
 
 def differences(seed: int) -> Iterator[tuple[str, str]]:
-    """The members of a world whose page says something else than what is true, with the field."""
+    """The members whose page differs from the expected record, with the field."""
     network = Site(seed, light=True)
     for slug in network.members:
         status, _, body = network.page(FakeRequest(f"/in/{quote(slug)}"))
-        found, true = read(body, slug=slug, status=status), network.expected_record({"url": f"/in/{quote(slug)}"})
-        yield from ((slug, key) for key in found.keys() | true.keys() if found.get(key) != true.get(key))
+        found, expected = read(body, slug=slug, status=status), network.expected_record({"url": f"/in/{quote(slug)}"})
+        yield from ((slug, key) for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_equals_the_truth_over_seeds(seed: int) -> None:
+def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
     assert list(differences(seed)) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("decade", range(20))
-def test_equals_the_truth_over_200_seeds(decade: int) -> None:
+def test_pages_give_the_expected_records_over_200_seeds(decade: int) -> None:
     for seed in range(100 + 10 * decade, 110 + 10 * decade):
         assert list(differences(seed)) == []
 
 
-def test_pages_in_full_weight_say_the_same() -> None:
-    heavy = Site()
-    for slug in heavy.members:
-        assert read(heavy.page(FakeRequest(f"/in/{quote(slug)}"))[2]) == heavy.expected_record(
+def test_full_size_pages_give_the_same_records() -> None:
+    full = Site()
+    for slug in full.members:
+        assert read(full.page(FakeRequest(f"/in/{quote(slug)}"))[2]) == full.expected_record(
             {"url": f"/in/{quote(slug)}"}
         )
 
@@ -103,7 +103,7 @@ def test_linked_data_is_optional(name: str) -> None:
         ("blind-sections", "blind"),
     ],
 )
-def test_failures_are_told_apart(name: str, reason: str) -> None:
+def test_each_failure_has_its_reason(name: str, reason: str) -> None:
     status, _, body = site().damaged(name, FakeRequest(f"/in/{name}"))
     with pytest.raises(ScrapeError) as refused:
         read(body, status=status)
@@ -112,10 +112,10 @@ def test_failures_are_told_apart(name: str, reason: str) -> None:
     assert ProfilePage.recognise(body.decode()) or status == 999
 
 
-# Damage: whatever becomes of a page, it gives data or a typed error
+# Damage: a damaged page gives data or a typed error
 
 
-def gives_data_or_a_typed_error(body: str) -> None:
+def assert_data_or_typed_error(body: str) -> None:
     try:
         data = read(body)
     except ScrapeError:
@@ -137,12 +137,12 @@ JUNK = st.sampled_from(
 
 @st.composite
 def damaged_pages(draw: st.DrawFn) -> str:
-    """A page of which parts are gone, doubled, replaced, or moved, or that ends early."""
+    """A page with removed, doubled or replaced parts, or that ends early."""
     slug = draw(SLUGS)
     body, spans = page(slug), tags(slug)
-    places = draw(st.lists(st.integers(0, len(spans) - 1), min_size=1, max_size=6))
-    for place in sorted(places, reverse=True):
-        start, end = spans[place]
+    numbers = draw(st.lists(st.integers(0, len(spans) - 1), min_size=1, max_size=6))
+    for number in sorted(numbers, reverse=True):
+        start, end = spans[number]
         kind = draw(st.sampled_from(["gone", "junk", "class", "doubled", "cut"]))
         tag = body[start:end]
         with_junk = {
@@ -158,7 +158,7 @@ def damaged_pages(draw: st.DrawFn) -> str:
 
 @st.composite
 def damaged_linked_data(draw: st.DrawFn) -> str:
-    """A page whose linked data has keys removed, types changed, an end too early or a depth that no parser likes."""
+    """A page with linked data that lacks keys, has other types, is truncated, or is nested too deep to parse."""
     slug = draw(st.sampled_from(["mara-lindqvist", "masked-linked"]))
     data = orjson.loads(LINKED.findall(page(slug))[0])
     values: st.SearchStrategy[Any] = st.sampled_from(
@@ -190,34 +190,34 @@ very_many = settings(max_examples=2_000, suppress_health_check=list(HealthCheck)
 @many
 @given(damaged_pages())
 def test_damaged_pages(body: str) -> None:
-    gives_data_or_a_typed_error(body)
+    assert_data_or_typed_error(body)
 
 
 @many
 @given(damaged_linked_data())
 def test_damaged_linked_data(body: str) -> None:
-    gives_data_or_a_typed_error(body)
+    assert_data_or_typed_error(body)
 
 
 @pytest.mark.soak
 @very_many
 @given(damaged_pages())
 def test_damaged_pages_over_2000_examples(body: str) -> None:
-    gives_data_or_a_typed_error(body)
+    assert_data_or_typed_error(body)
 
 
 @pytest.mark.soak
 @very_many
 @given(damaged_linked_data())
 def test_damaged_linked_data_over_2000_examples(body: str) -> None:
-    gives_data_or_a_typed_error(body)
+    assert_data_or_typed_error(body)
 
 
 @pytest.mark.parametrize("tag", ["div", "ul", "span", "section"])
 def test_a_page_nested_ten_thousand_deep(tag: str) -> None:
     deep = f"<{tag}>" * 10_000
     for slug in ("mara-lindqvist", "masked-linked"):
-        gives_data_or_a_typed_error(page(slug).replace("<section", f"{deep}<section", 1))
+        assert_data_or_typed_error(page(slug).replace("<section", f"{deep}<section", 1))
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_a_page_nested_ten_thousand_deep(tag: str) -> None:
 def test_removing_an_optional_part_changes_only_its_field(gone: str, fields: set[str]) -> None:
     body = re.sub(gone, "", page(), flags=re.DOTALL)
     assert body != page()
-    found, true = read(body), read(page())
-    assert {key for key in true if found[key] != true[key]} == fields
+    damaged, original = read(body), read(page())
+    assert {key for key in original if damaged[key] != original[key]} == fields
 
 
 @pytest.mark.parametrize(
@@ -250,11 +250,11 @@ def test_removing_a_mandatory_part_fails_with_its_path(gone: str) -> None:
     assert refused.value.details[0]["loc"] == ["h1.top-card-layout__title" if "h1" in gone else 'link[rel="canonical"]']
 
 
-# Small pages, each with the one thing that is different from the usual
+# Small pages, each with one unusual part
 
 
 def small(top: str = "", body: str = "", person: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A profile page of almost nothing."""
+    """The data of a minimal profile page."""
     linked = orjson.dumps({"@type": "Person", "name": "Jo Do", **(person or {})}).decode()
     return read(
         '<html><head><link rel="canonical" href="https://www.linkedin.com/in/jo-do">'
@@ -271,7 +271,7 @@ def small(top: str = "", body: str = "", person: dict[str, Any] | None = None) -
         ('<span class="not-first-middot"><span>681 Follower:innen</span><span>500+ Kontakte</span></span>', ""),
     ],
 )
-def test_what_is_no_place(spans: str, location: str) -> None:
+def test_the_location_is_told_apart_from_other_texts(spans: str, location: str) -> None:
     assert small(f'<h3><div class="profile-info-subheader">{spans}</div></h3>')["location"] == location
 
 
@@ -301,7 +301,7 @@ def test_all_paragraphs_of_a_school() -> None:
         ("<title>LinkedIn: Log In or Sign Up</title>", "guest_home"),
     ],
 )
-def test_walls_by_what_else_they_say(head: str, reason: str) -> None:
+def test_blocks_are_recognised_by_head_and_title(head: str, reason: str) -> None:
     assert ProfilePage.recognise(head)
     with pytest.raises(ScrapeError) as refused:
         read(f"<html><head>{head}</head></html>")

@@ -1,4 +1,4 @@
-"""Requests of the professional network: the member's name reaches the URL, and nothing else does."""
+"""Requests of the professional network: the URL contains the member's name and nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_urls(slug: str, path: str) -> None:
     assert request.meta["page_params"] == {"slug": slug}
 
 
-def test_the_public_site_has_editions_by_country() -> None:
+def test_the_public_site_has_country_editions() -> None:
     origins = edition_origins("https://www.linkedin.com")
     assert {"https://se.linkedin.com", "https://uk.linkedin.com"} <= origins
     assert all(len(origin) == len("https://se.linkedin.com") for origin in origins)

@@ -1,4 +1,4 @@
-"""What the professional scraper takes and refuses, and the shape of what it gives."""
+"""The professional scraper's params and data models."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ HOSTILE_URLS = [
 
 
 @pytest.mark.parametrize(("url", "slug"), GOOD_URLS.items())
-def test_a_profile_gives_its_name(url: str, slug: str) -> None:
+def test_profile_urls_give_the_name(url: str, slug: str) -> None:
     assert slug_of_url(url) == ProfileParams(url=url).slug == slug
 
 
 @pytest.mark.parametrize("url", HOSTILE_URLS)
-def test_any_other_url_is_refused_and_told_what_is_accepted(url: str) -> None:
+def test_other_urls_are_refused_with_the_expected_form(url: str) -> None:
     with pytest.raises(ValidationError) as refused:
         ProfileParams(url=url)
     (error,) = refused.value.errors()
@@ -119,7 +119,7 @@ def test_any_other_url_is_refused_and_told_what_is_accepted(url: str) -> None:
 
 
 @given(st.text() | st.text().map(f"{WWW}/in/".__add__) | st.text().map("https://".__add__))
-def test_no_text_is_more_than_refused(url: str) -> None:
+def test_any_text_gives_a_safe_name_or_value_error(url: str) -> None:
     try:
         slug = slug_of_url(url)
     except ValueError:
@@ -132,7 +132,7 @@ def test_no_text_is_more_than_refused(url: str) -> None:
     ("params", "loc"),
     [({}, "url"), ({"url": 1}, "url"), ({"url": None}, "url"), ({"url": f"{WWW}/in/x", "username": "x"}, "username")],
 )
-def test_params_refused(params: dict[str, Any], loc: str) -> None:
+def test_invalid_params_are_refused(params: dict[str, Any], loc: str) -> None:
     with pytest.raises(ValidationError) as refused:
         ProfileParams.model_validate(params)
     assert [error["loc"] for error in refused.value.errors()] == [(loc,)]
@@ -151,7 +151,7 @@ def test_every_field_is_documented(model: type[BaseModel]) -> None:
     assert [name for name, field in model.model_fields.items() if not field.description] == []
 
 
-def test_every_field_must_be_there() -> None:
+def test_every_field_is_required() -> None:
     schema = Profile.model_json_schema(by_alias=True)
     assert set(schema["required"]) == set(schema["properties"])
     assert {"firstName", "lastName", "fullName"} <= set(schema["properties"])

@@ -1,4 +1,4 @@
-"""Which responses are the listing that was asked for, and what is said of the others. The pages are invented."""
+"""Responses that are the requested listing, and the errors of all others. The pages are invented."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def html(initial: Any, *, route: str = "/browse/[...browseParams]", head: str = 
     return f'<html><head>{head}</head><script id="__NEXT_DATA__" type="application/json">{block}</script></html>'
 
 
-def page_of(body: str, *, url: str = URL, search: bool = False, **asked: Any) -> ListingPage:
+def page_of(body: str, *, url: str = URL, search: bool = False, **params: Any) -> ListingPage:
     kind = SearchPage if search else ListingPage
-    return kind(response=HttpResponse(url, body.encode(), encoding="utf-8"), page_params=PageParams(asked))
+    return kind(response=HttpResponse(url, body.encode(), encoding="utf-8"), page_params=PageParams(params))
 
 
 def read(body: str, **how: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ PAGE = html({"searchResult": LISTING})
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "params",
     [
         {},
         {"cat_id": "1_2"},
@@ -75,24 +75,24 @@ PAGE = html({"searchResult": LISTING})
         {"cat_id": "1_2", "page": "2"},
     ],
 )
-def test_the_listing_that_was_asked_for(asked: dict[str, Any]) -> None:
-    data = read(PAGE, **asked)
+def test_the_requested_listing_is_read(params: dict[str, Any]) -> None:
+    data = read(PAGE, **params)
     assert (data["cat_id"], data["page"], data["sort"]) == ("1_2", 2, "new")
     assert (data["returned"], data["max_page"], data["total_results"], data["has_more"]) == (3, 25, 6446, True)
 
 
 @pytest.mark.parametrize(
-    ("asked", "key"),
+    ("params", "key"),
     [({"cat_id": "1"}, "cat_id"), ({"page": 1}, "page"), ({"sort": "best_match"}, "sort")],
 )
-def test_another_listing_is_never_returned(asked: dict[str, Any], key: str) -> None:
-    error = refusal(PAGE, **asked)
+def test_another_listing_is_never_returned(params: dict[str, Any], key: str) -> None:
+    error = refusal(PAGE, **params)
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", "wrong_echo")
     assert error.details[0]["loc"] == [*PATH, "paginationV2", "pageProperties", key]
 
 
 @pytest.mark.parametrize(
-    ("asked", "echo", "same"),
+    ("query", "echo", "same"),
     [
         ("red shoes", "red shoes", True),
         ("Red  Shoes ", "red shoes", True),
@@ -101,13 +101,13 @@ def test_another_listing_is_never_returned(asked: dict[str, Any], key: str) -> N
         ("red shoes", "blue shoes", False),
     ],
 )
-def test_a_search_echoes_its_words(asked: str, echo: str | None, same: bool) -> None:  # noqa: FBT001
+def test_a_search_must_echo_its_words(query: str, echo: str | None, same: bool) -> None:  # noqa: FBT001
     body = changed("paginationV2", "pageProperties", value={"query": echo, "cat_id": "0", "page": 1})
     if same:
-        data = read(body, search=True, query=asked)
-        assert (data["query"], data["cat_id"], data["category_id"]) == (asked, "0", "0")
+        data = read(body, search=True, query=query)
+        assert (data["query"], data["cat_id"], data["category_id"]) == (query, "0", "0")
     else:
-        assert refusal(body, search=True, query=asked).reason == "wrong_echo"
+        assert refusal(body, search=True, query=query).reason == "wrong_echo"
 
 
 @pytest.mark.parametrize(
@@ -135,12 +135,12 @@ def test_a_search_echoes_its_words(asked: str, echo: str | None, same: bool) -> 
         (changed("itemStacks", 0, "items"), {}, "EXTRACTION_FAILED", "no_rows"),
     ],
 )
-def test_what_is_no_listing(body: str, how: dict[str, Any], code: str, reason: str) -> None:
+def test_other_pages_than_listings_are_refused(body: str, how: dict[str, Any], code: str, reason: str) -> None:
     error = refusal(body, **how)
     assert (error.code, error.reason) == (code, reason)
 
 
-def test_pages_with_the_walls_vendor_are_no_challenge() -> None:
+def test_the_script_of_the_bot_protection_is_not_a_challenge() -> None:
     vendor = '<script src="/px/PXu6b0qd2S/init.js">captcha perimeterx px-captcha</script>'
     assert read(html({"searchResult": LISTING}, head=vendor))["returned"] == 3
 
@@ -154,7 +154,7 @@ def test_a_product_without_a_mandatory_key_fails_with_its_path(key: str, value: 
 
 
 @pytest.mark.parametrize("kind", ["ProductV2", "<remove>"])
-def test_rows_of_a_kind_not_known_are_not_passed_over_when_there_is_nothing_else(kind: str) -> None:
+def test_unknown_rows_fail_without_other_products(kind: str) -> None:
     rows = [{**row, "__typename": kind} for row in ROWS]
     if kind == "<remove>":
         rows = [{"usItemId": row["usItemId"], "title": row["name"]} for row in ROWS]
@@ -182,7 +182,7 @@ def test_which_rows_are_products(stacks: list[Any], ids: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("max_page", "has_more"), [(25, True), (3, True), (2, False), (0, False), (None, True)])
-def test_has_more_is_not_what_the_page_says_of_it(max_page: int | None, has_more: bool) -> None:  # noqa: FBT001
+def test_has_more_ignores_the_flag_of_the_page(max_page: int | None, has_more: bool) -> None:  # noqa: FBT001
     assert read(changed("paginationV2", "maxPage", value=max_page))["has_more"] is has_more
 
 
@@ -196,7 +196,7 @@ def test_title_heading_and_url_of_a_category(initial: dict[str, Any]) -> None:
     assert data["url"] == "https://www.walmart.com/browse/things/1_2"
 
 
-def test_title_heading_and_url_where_the_data_has_none() -> None:
+def test_title_heading_and_url_without_data() -> None:
     head = "<title>Things &amp; more</title></head><body><h1 class='x'>Things</h1>"
     data = read(html({"searchResult": LISTING}, head=head))
     assert (data["title"], data["heading"], data["url"]) == ("Things & more", "Things", URL)
@@ -237,7 +237,7 @@ def test_rows_saved_alone() -> None:
 
 
 @pytest.mark.parametrize("body", ["[]", "[1]", '[{"id": 1}]', "{}", "1", "null", "<p>hello</p>"])
-def test_what_is_saved_of_something_else_is_not_recognised(body: str) -> None:
+def test_other_saved_files_are_not_recognised(body: str) -> None:
     assert not ListingPage.recognise(body)
 
 

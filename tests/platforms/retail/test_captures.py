@@ -1,4 +1,4 @@
-"""Recorded pages of the retail platform, read with the numbers that the notes give. They are not ours to ship."""
+"""Recorded pages of the retail platform and the numbers in the notes. They may not be redistributed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.platforms.retail.schema import Listing, SearchListing
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "retail"
-pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not here")
+pytestmark = pytest.mark.skipif(
+    not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not available"
+)
 
 URL = "https://www.walmart.com/search?q=x"
 
 
-def read(name: str | bytes, **asked: Any) -> dict[str, Any]:
+def read(name: str | bytes, **params: Any) -> dict[str, Any]:
     """A capture's validated data."""
     body = name if isinstance(name, bytes) else (CAPTURES / name).read_bytes()
-    page_class, model = (ListingPage, Listing) if "cat_id" in asked else (SearchPage, SearchListing)
+    page_class, model = (ListingPage, Listing) if "cat_id" in params else (SearchPage, SearchListing)
     response = HttpResponse(URL, body, status=200, headers={"Content-Type": "text/html; charset=utf-8"})
-    data = asyncio.run(page_class(response=response, page_params=PageParams(asked)).to_item())
+    data = asyncio.run(page_class(response=response, page_params=PageParams(params)).to_item())
     assert validated(model, data) == data
     return data
 
@@ -112,7 +114,7 @@ def test_price_lines_with_options() -> None:
     }
 
 
-def test_price_lines_that_say_little() -> None:
+def test_incomplete_price_lines() -> None:
     prices = [p["price"] for p in read("derived/price_lines_variants_trimmed_2026-09.json", query="wii")["products"]]
     assert [(price["current_price"], price["min_price"], price["is_price_range"]) for price in prices] == [
         (69.99, 69.99, False),
@@ -139,14 +141,14 @@ def test_nested_prices_and_unknown_availability() -> None:
         ("product_out_of_stock_trimmed_2026.json", "TARGET_NOT_FOUND", "wrong_page_kind"),
     ],
 )
-def test_what_is_no_listing(name: str, code: str, reason: str) -> None:
+def test_other_pages_than_listings_are_refused(name: str, code: str, reason: str) -> None:
     with pytest.raises(ScrapeError) as refused:
         read(name, query="x")
     assert (refused.value.code, refused.value.reason) == (code, reason)
 
 
-@pytest.mark.parametrize("asked", [{"page": 1}, {"sort": "price_low"}, {"cat_id": "976759"}])
-def test_another_listing_than_asked_for(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("params", [{"page": 1}, {"sort": "price_low"}, {"cat_id": "976759"}])
+def test_another_listing_than_requested_is_refused(params: dict[str, Any]) -> None:
     with pytest.raises(ScrapeError) as refused:
-        read("search_mustard_page2_20241209build.html", **asked)
+        read("search_mustard_page2_20241209build.html", **params)
     assert refused.value.reason == "wrong_echo"

@@ -1,4 +1,4 @@
-"""The sweep against a model of a capped listing: no I/O, many shapes of category."""
+"""The exhaustive crawl of a simulated listing with a ceiling: no I/O, many kinds of category."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Product:
 
 
 class Shop:
-    """A listing service with the platform's ceiling: nothing beyond the first 490 rows of a slice."""
+    """A listing service with the platform's ceiling: it serves the first 490 rows of a slice."""
 
-    def __init__(self, products: list[Product], *, tells_children: bool = True) -> None:
+    def __init__(self, products: list[Product], *, has_children: bool = True) -> None:
         self.products = products
-        self.tells_children = tells_children
+        self.has_children = has_children
 
     def matches(self, part: Slice) -> list[Product]:
         def fits(product: Product) -> bool:
@@ -40,7 +40,7 @@ class Shop:
         return found
 
     def children(self, cat_id: str) -> list[str]:
-        if not self.tells_children:
+        if not self.has_children:
             return []
         depth = cat_id.count("_") + 2
         return sorted(
@@ -49,30 +49,30 @@ class Shop:
 
 
 def run(shop: Shop, cat_id: str, *, fail: frozenset[int] = frozenset()) -> tuple[ExhaustiveCrawl, list[dict[str, Any]]]:
-    """Sweeps the shop; the requests numbered in ``fail`` fail."""
-    sweep = ExhaustiveCrawl(cat_id, ceiling=400)
-    waiting: list[tuple[Slice, int]] = [(sweep.begin(), 0)]
+    """Crawl the shop exhaustively. The requests numbered in ``fail`` fail."""
+    crawl = ExhaustiveCrawl(cat_id, ceiling=400)
+    waiting: list[tuple[Slice, int]] = [(crawl.begin(), 0)]
     out: list[dict[str, Any]] = []
     for number in range(2_000):
         if not waiting:
-            return sweep, out
+            return crawl, out
         part, page = waiting.pop(0)
         if number in fail:
-            waiting += [(following, 0) for following in sweep.fail(part)]
+            waiting += [(following, 0) for following in crawl.fail(part)]
             continue
         matches = shop.matches(part)
         rows = matches[:SERVED][page * ROWS : (page + 1) * ROWS]
-        out += sweep.take(part, [{"item_id": product.item_id} for product in rows])
-        if page or sweep.fits(part, len(matches)):
-            if len(rows) == ROWS and not sweep.complete:
+        out += crawl.take(part, [{"item_id": product.item_id} for product in rows])
+        if page or crawl.fits(part, len(matches)):
+            if len(rows) == ROWS and not crawl.complete:
                 waiting.append((part, page + 1))
             else:
-                waiting += [(following, 0) for following in sweep.close(part)]
+                waiting += [(following, 0) for following in crawl.close(part)]
         else:
             prices = [product.cents / 100 for product in rows if product.cents is not None]
-            following = sweep.split(part, len(matches), prices, None, shop.children(part.cat_id))
+            following = crawl.split(part, len(matches), prices, None, shop.children(part.cat_id))
             waiting += [(part, 0) for part in following]
-    pytest.fail("the sweep did not end")
+    pytest.fail("the crawl did not end")
 
 
 def category(*, size: int, same_price: int = 0, unpriced: int = 0, leaves: int = 20) -> list[Product]:
@@ -95,29 +95,29 @@ def category(*, size: int, same_price: int = 0, unpriced: int = 0, leaves: int =
     ],
 )
 def test_finds_every_product_once(products: list[Product], least: int) -> None:
-    sweep, out = run(Shop(products), "1")
+    crawl, out = run(Shop(products), "1")
     ids = [row["item_id"] for row in out]
     assert len(ids) == len(set(ids))
     assert len(ids) >= least
-    assert sweep.finished
-    assert sweep.missing() == {}
+    assert crawl.finished
+    assert crawl.missing() == {}
 
 
-def test_names_what_stays_over_the_ceiling() -> None:
-    sweep, out = run(Shop(category(size=9_000, same_price=9_000), tells_children=False), "1")
+def test_missing_names_slices_over_the_ceiling() -> None:
+    crawl, out = run(Shop(category(size=9_000, same_price=9_000), has_children=False), "1")
     assert len(out) < 9_000
-    assert Slice("1", 1999, 1999) in sweep.missing()
+    assert Slice("1", 1999, 1999) in crawl.missing()
 
 
-def test_a_failed_slice_is_named_and_the_rest_goes_on() -> None:
-    sweep, out = run(Shop(category(size=3_000)), "1", fail=frozenset({5}))
-    assert len(sweep.failed) == 1
-    assert len(out) == 3_000, "the later stages find what the failed slice would have given"
+def test_a_failed_slice_is_listed_and_the_crawl_continues() -> None:
+    crawl, out = run(Shop(category(size=3_000)), "1", fail=frozenset({5}))
+    assert len(crawl.failed) == 1
+    assert len(out) == 3_000, "the later stages find the products of the failed slice"
 
 
-def test_a_failed_first_page_ends_the_sweep() -> None:
-    sweep, out = run(Shop(category(size=3_000)), "1", fail=frozenset({0}))
-    assert sweep.finished
+def test_a_failed_first_page_ends_the_crawl() -> None:
+    crawl, out = run(Shop(category(size=3_000)), "1", fail=frozenset({0}))
+    assert crawl.finished
     assert out == []
 
 
@@ -129,5 +129,5 @@ def test_a_failed_first_page_ends_the_sweep() -> None:
         (Slice("1_2", 100, None, "new"), "1_2 1.00.. by new"),
     ],
 )
-def test_a_slice_reads_as_an_operator_would_name_it(part: Slice, text: str) -> None:
+def test_slices_are_readable_in_logs(part: Slice, text: str) -> None:
     assert str(part) == text

@@ -1,4 +1,4 @@
-"""The retail page objects on the sandbox's pages: damaged in every way, they give data or a typed error."""
+"""The retail page objects on the sandbox's pages: the expected records, and typed errors for damaged pages."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from crawler.platforms.retail.schema import Listing
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 
-WORLD = Site(light=True)
+SITE = Site(light=True)
 PATH = ("props", "pageProps", "initialData", "searchResult")
 
 
-def page_of(data: Any, *, status: int = 200, **asked: Any) -> ListingPage:
+def page_of(data: Any, *, status: int = 200, **params: Any) -> ListingPage:
     block = data if isinstance(data, bytes) else orjson.dumps(data)
     body = b'<html><script id="__NEXT_DATA__" type="application/json">' + block + b"</script></html>"
     response = HttpResponse("https://www.walmart.com/browse/1", body, status=status)
-    return ListingPage(response=response, page_params=PageParams({"cat_id": "976759", **asked}))
+    return ListingPage(response=response, page_params=PageParams({"cat_id": "976759", **params}))
 
 
-def read(data: Any, **asked: Any) -> dict[str, Any]:
-    return validated(Listing, asyncio.run(page_of(data, **asked).to_item()))
+def read(data: Any, **params: Any) -> dict[str, Any]:
+    return validated(Listing, asyncio.run(page_of(data, **params).to_item()))
 
 
 def payload() -> dict[str, Any]:
-    body = WORLD.page(FakeRequest("/browse/976759"))[2]
+    body = SITE.page(FakeRequest("/browse/976759"))[2]
     block = body.split(b'nonce="k3x">')[1].split(b"</script>")[0]
     data: dict[str, Any] = orjson.loads(block)
     return data
@@ -53,7 +53,7 @@ def listing(data: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_equals_the_truth_over_seeds(seed: int) -> None:
+def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
     site = Site(seed, light=True)
     for params in (
         {"cat_id": "976759"},
@@ -62,14 +62,14 @@ def test_equals_the_truth_over_seeds(seed: int) -> None:
     ):
         body = site.page(FakeRequest(f"/browse/{params['cat_id']}", {k: str(v) for k, v in params.items()}))[2]
         response = HttpResponse("http://127.0.0.1/", body, status=200, encoding="utf-8")
-        asked = {k: v for k, v in params.items() if k != "min_price"}
-        data = asyncio.run(ListingPage(response=response, page_params=PageParams(asked)).to_item())
+        page_params = {k: v for k, v in params.items() if k != "min_price"}
+        data = asyncio.run(ListingPage(response=response, page_params=PageParams(page_params)).to_item())
         assert validated(Listing, data) == site.expected_record(params)
 
 
-def test_what_the_page_tells_a_crawl() -> None:
+def test_subcategories_and_price_bounds() -> None:
     page = page_of(PAYLOAD)
-    assert [cat_id for cat_id, _ in page.subcategories] == list(WORLD.categories["976759"].children)
+    assert [cat_id for cat_id, _ in page.subcategories] == list(SITE.categories["976759"].children)
     assert page.price_bounds == (0.0, 250.0)
 
 
@@ -122,7 +122,7 @@ def rows_of(data: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("key", ["usItemId", "name"])
-def test_rows_without_a_mandatory_key_are_blindness(key: str) -> None:
+def test_rows_without_a_mandatory_key_are_refused(key: str) -> None:
     data = copy.deepcopy(PAYLOAD)
     for row in rows_of(data):
         del row[key]
@@ -171,19 +171,19 @@ JSON = st.recursive(
 )
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every path of the payload, of lists the first two entries."""
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every path of the payload, with the first two entries of each list."""
     if path:
         yield path
     children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
     for key, child in children:
-        yield from places(child, (*path, key))
+        yield from paths(child, (*path, key))
 
 
-PLACES = list(places(PAYLOAD["props"]["pageProps"]["initialData"]))
+PATHS = list(paths(PAYLOAD["props"]["pageProps"]["initialData"]))
 
 
-@given(st.lists(st.tuples(st.sampled_from(PLACES), JSON | st.just("<remove>")), min_size=1, max_size=6))
+@given(st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just("<remove>")), min_size=1, max_size=6))
 @settings(derandomize=True, max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
     data = copy.deepcopy(PAYLOAD)
@@ -197,7 +197,7 @@ def test_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[Any, ...],
             else:
                 holder[path[-1]] = value
         except (KeyError, IndexError, TypeError):
-            continue  # an earlier damage took the place away
+            continue  # an earlier damage removed the path
     with suppress(ScrapeError):
         read(data)
 
@@ -210,6 +210,6 @@ def test_any_json_gives_data_or_a_typed_error(data: Any) -> None:
 
 
 @pytest.mark.parametrize("block", [b"", b"{", b"[" * 10_000 + b"]" * 10_000, b"\xff\xfe", b'{"props": NaN}'])
-def test_what_is_no_json(block: bytes) -> None:
+def test_invalid_json_gives_a_typed_error(block: bytes) -> None:
     with pytest.raises(ScrapeError):
         read(block)

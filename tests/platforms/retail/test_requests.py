@@ -1,4 +1,4 @@
-"""Requests of the retail platform: what is asked for reaches the URL, and nothing else does."""
+"""Requests of the retail platform: the URL contains the params and nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ORIGIN = "https://shop.example"
 
 
 @pytest.mark.parametrize(
-    ("asked", "url"),
+    ("params", "url"),
     [
         ({"cat_id": "3944_1_2"}, "/browse/3944_1_2"),
         ({"cat_id": "3944", "page": 2}, "/browse/3944?page=2"),
@@ -22,11 +22,11 @@ ORIGIN = "https://shop.example"
         ({"query": "mustard", "page": 3, "sort": "new"}, "/search?q=mustard&page=3&sort=new"),
     ],
 )
-def test_urls(asked: dict[str, Any], url: str) -> None:
-    request = listing_request(ORIGIN, **asked)
+def test_urls(params: dict[str, Any], url: str) -> None:
+    request = listing_request(ORIGIN, **params)
     assert (request.method, request.url) == ("GET", ORIGIN + url)
 
 
-def test_the_page_object_is_told_what_was_asked_for() -> None:
+def test_page_params_contain_the_params() -> None:
     request = listing_request(ORIGIN, cat_id="3944", page=2, sort="new", min_price=5)
     assert request.meta["page_params"].items() >= {"cat_id": "3944", "page": 2, "sort": "new"}.items()

@@ -1,4 +1,4 @@
-"""One row of a listing, in every form that the platform has been seen to serve it. The rows are invented."""
+"""One row of a listing, in every form served by the platform so far. The rows are invented."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def line(kind: str, **values: str) -> dict[str, Any]:
 
 
 def lines(*found: dict[str, Any], currency: str = "USD") -> dict[str, Any]:
-    """The layout since July 2026, with all older fields emptied, as it is served."""
+    """The layout since July 2026, with all older fields empty, as the platform serves it."""
     flat = {"linePrice": "", "linePriceDisplay": "", "itemPrice": "", "minPrice": 0, "priceRangeString": ""}
     return {**flat, "priceDetails": {"currency": currency, "priceLines": list(found)}}
 
@@ -92,7 +92,7 @@ def test_prices(info: Any, current: float | None, low: float | None, high: float
         ({"priceInfo": lines(currency="CAD"), "currencyCode": "CAD"}, ""),
     ],
 )
-def test_a_currency_only_beside_a_price(keys: dict[str, Any], currency: str) -> None:
+def test_currency_requires_a_price(keys: dict[str, Any], currency: str) -> None:
     assert read(**keys)["price"]["currency"] == currency
 
 
@@ -166,5 +166,5 @@ def test_fields(keys: dict[str, Any], field: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("keys", [{}, {"flag": "", "badges": {"flags": [], "tags": []}, "badge": {"text": ""}}])
-def test_labels_that_a_row_has_not_are_absent(keys: dict[str, Any]) -> None:
+def test_missing_labels_are_absent(keys: dict[str, Any]) -> None:
     assert not {"badges", "flag"} & read(**keys).keys()

@@ -1,4 +1,4 @@
-"""What the retail scrapers take and refuse, and the shape of what they give."""
+"""The retail scrapers' params and data models."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ HOSTILE_URLS = [
 
 
 @pytest.mark.parametrize(("url", "cat_id"), GOOD_URLS.items())
-def test_a_category_page_gives_its_id(url: str, cat_id: str) -> None:
+def test_category_urls_give_the_id(url: str, cat_id: str) -> None:
     assert category_of_url(url) == cat_id
     assert CategoryParams(url=url).category == cat_id
 
 
 @pytest.mark.parametrize("url", HOSTILE_URLS)
-def test_any_other_url_is_refused_and_told_what_is_accepted(url: str) -> None:
+def test_other_urls_are_refused_with_the_expected_form(url: str) -> None:
     with pytest.raises(ValidationError) as refused:
         CategoryParams(url=url)
     (error,) = refused.value.errors()
@@ -119,7 +119,7 @@ def test_any_other_url_is_refused_and_told_what_is_accepted(url: str) -> None:
 
 
 @given(st.text() | st.text().map(f"{WWW}/browse/".__add__) | st.text().map("https://".__add__))
-def test_no_text_is_more_than_refused(url: str) -> None:
+def test_any_text_gives_a_category_id_or_value_error(url: str) -> None:
     try:
         cat_id = category_of_url(url)
     except ValueError:
@@ -152,14 +152,14 @@ def test_no_text_is_more_than_refused(url: str) -> None:
         ({"cat_id": "1", "sorted": True}, ("sorted",)),
     ],
 )
-def test_category_params_refused(params: dict[str, Any], loc: tuple[str, ...]) -> None:
+def test_invalid_category_params_are_refused(params: dict[str, Any], loc: tuple[str, ...]) -> None:
     with pytest.raises(ValidationError) as refused:
         CategoryParams.model_validate(params)
     assert [error["loc"] for error in refused.value.errors()] == [loc]
 
 
 @pytest.mark.parametrize("query", ["", " ", "\t\n", "q" * 201, None, 7])
-def test_search_params_refused(query: Any) -> None:
+def test_invalid_search_params_are_refused(query: Any) -> None:
     with pytest.raises(ValidationError) as refused:
         SearchParams.model_validate({"query": query})
     assert [error["loc"] for error in refused.value.errors()] == [("query",)]
@@ -175,7 +175,7 @@ def test_params_with_all_keys() -> None:
     }
 
 
-def test_the_json_schema_states_what_the_model_refuses() -> None:
+def test_the_json_schema_states_the_constraints() -> None:
     schema = CategoryParams.model_json_schema()
     assert schema["oneOf"] == [{"required": ["cat_id"]}, {"required": ["url"]}]
     assert schema["additionalProperties"] is False
@@ -185,7 +185,7 @@ def test_the_json_schema_states_what_the_model_refuses() -> None:
 
 MODELS = [value for value in vars(retail).values() if isinstance(value, type) and issubclass(value, BaseModel)]
 SELF_EXPLAINING = {"availability", "price", "rating", "seller"}
-"""Objects: their own docstrings and fields say what they are."""
+"""Objects, which have docstrings of their own."""
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
@@ -194,7 +194,7 @@ def test_every_field_is_documented(model: type[BaseModel]) -> None:
     assert undocumented <= SELF_EXPLAINING
 
 
-def test_keys_are_those_of_the_contract_in_its_order() -> None:
+def test_keys_match_the_contract_in_order() -> None:
     assert list(Listing.model_fields) == [
         "breadcrumbs",
         "cat_id",
@@ -278,7 +278,7 @@ def test_optional_keys_stay_absent() -> None:
         ("surprise", 1),
     ],
 )
-def test_a_product_that_does_not_fit_is_refused_with_its_path(key: str, value: Any) -> None:
+def test_an_invalid_product_is_refused_with_its_path(key: str, value: Any) -> None:
     product = {**PRODUCT, key: value}
     if value == "absent":
         del product[key]

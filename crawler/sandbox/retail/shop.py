@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 # Specification, section 8: measured on one category.
 ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
-"""Rows of the pages of a listing that is longer than what is served."""
+"""Rows of each page of a listing that exceeds the ceiling."""
 CAPPED_MAX_PAGE = 25
 BIG_TOTAL = 6446
 REPEATS = 4
-"""Sponsored rows of a full page that repeat another row of it."""
+"""Sponsored rows of a full page that repeat another row of the page."""
 ONE_PRICE, ONE_PRICE_COUNT = 1999, 700
 UNPRICED_SHARE = 0.04
 
@@ -49,7 +49,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What the shop knows of a product; pages and truth are both made from it."""
+    """A product. Pages and expected records are both made from it."""
 
     number: int
     item_id: str
@@ -71,7 +71,7 @@ class Product:
     icon: bool
     description: str
     variants: int | None
-    """How many are listed; None where the row says that there are some and lists none."""
+    """Number of listed variants; None for a row that has variants but does not list them."""
 
     @property
     def path(self) -> str:
@@ -87,7 +87,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a page: a product, and whether somebody paid for its place."""
+    """A row of a page: a product, and whether it is an advertisement."""
 
     product: Product
     sponsored: bool
@@ -95,7 +95,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One page of one listing, as the shop composed it."""
+    """One page of one listing."""
 
     category: Category | None
     query: str | None
@@ -107,12 +107,12 @@ class View:
 
 
 class Shop:
-    """The shop. The same seed gives the same shop everywhere."""
+    """The shop. The same seed gives the same shop on every machine."""
 
     def __init__(self, seed: int, faults: dict[str, str], *, light: bool) -> None:
         self.seed = seed
         self.faults = faults
-        """Fault by the id of the category that stands for it."""
+        """Fault names by the id of the category that selects them."""
         self.fault_names = frozenset(faults.values())
         self.light = light
         self.big_category = BIG_DEPARTMENT
@@ -121,7 +121,7 @@ class Shop:
         self._build()
 
     def _build(self) -> None:
-        rng = random.Random(self.seed)  # noqa: S311  # an invented world, no secret
+        rng = random.Random(self.seed)  # noqa: S311  # invented data, not a secret
         for department, (name, groups, nouns) in _DEPARTMENTS.items():
             leaves = self._grow(department, name, groups)
             size = BIG_TOTAL if department == BIG_DEPARTMENT else 120 * len(leaves)
@@ -163,7 +163,7 @@ class Shop:
             name=f"{rng.choice(_BRANDS)} {rng.choice(_ADJECTIVES)} {noun}, {rng.randint(1, 24)} ct",
             category=leaf,
             cents=price,
-            # A range shows both ends from the current price, or only a lower "from".
+            # A range has both ends, starting at the current price, or only a lower "from" price.
             low=None if not ranged else price if number % 2 else round((price or 0) * 0.8),
             high=round((price or 0) * 1.7) if ranged and number % 2 else None,
             status=rng.choices(("IN_STOCK", "OUT_OF_STOCK", "UNKNOWN"), (90, 8, 2))[0],
@@ -183,11 +183,11 @@ class Shop:
 
     @cached_property
     def _keys(self) -> dict[str, dict[int, Any]]:
-        """Sort orders as keys by product: every one differs from the others, and the unpriced come last by price."""
+        """Sort keys by product for each order. The orders all differ; products without a price come last by price."""
         late = 10**12
 
         def shuffled(name: str) -> dict[int, Any]:
-            rng = random.Random(f"{self.seed}{name}")  # noqa: S311  # an invented world, no secret
+            rng = random.Random(f"{self.seed}{name}")  # noqa: S311  # invented data, not a secret
             return {p.number: rng.random() for p in self.products}
 
         return {
@@ -212,11 +212,11 @@ class Shop:
         return {p.item_id for p in found if p.cents is not None}, {p.item_id for p in found if p.cents is None}
 
     def view(self, params: dict[str, Any]) -> View:
-        """The page of a listing that the params ask for.
+        """The page of a listing with these params.
 
         Raises:
-            KeyError: no such category or sort order, or neither a category nor words to search for.
-            ValueError: no such page.
+            KeyError: the category or sort order is unknown, or category and query are both missing.
+            ValueError: the page number is invalid.
         """
         cat_id, query = params.get("cat_id"), params.get("query")
         if params.get("url"):
@@ -227,8 +227,8 @@ class Shop:
         if page < 1:
             raise ValueError(page)
         category = self.categories[cat_id] if cat_id is not None else None
-        wanted = "3944" if cat_id in self.faults else cat_id
-        found = self.matching(wanted, None if query in self.fault_names else query)
+        shown_id = "3944" if cat_id in self.faults else cat_id
+        found = self.matching(shown_id, None if query in self.fault_names else query)
         low, high = params.get("min_price"), params.get("max_price")
         if low is not None or high is not None:
             lowest = round(float(low or 0) * 100)
@@ -247,7 +247,7 @@ class Shop:
         return View(category, query, page, sort, len(found), max_page, rows)
 
     def _rows(self, products: list[Product], size: int) -> tuple[Row, ...]:
-        """The page's products, some of them paid for, and on a full page some repeated as advertisements."""
+        """The page's products, some of them sponsored; a full page repeats some as advertisements."""
         rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # one in eight
         if len(products) == size - REPEATS:
             rows[2:2] = [Row(p, sponsored=True) for p in products[-REPEATS:]]

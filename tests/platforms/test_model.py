@@ -1,0 +1,62 @@
+"""Validation errors as callers see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from crawler.commands.crawl import argument_problems
+from crawler.errors import InvalidRequest
+from crawler.platforms.model import VALUE_ERROR_PREFIX, validation_details
+from crawler.platforms.professional.schema import ProfileParams
+from crawler.platforms.retail.schema import CategoryParams
+from crawler.registry import scrapers
+from crawler.spiders.retail import RetailSpider
+from crawler.targets.target import check_params
+
+
+@pytest.mark.parametrize(
+    ("model", "params", "message"),
+    [
+        (CategoryParams, {}, "give exactly one of cat_id and url, not neither"),
+        (
+            CategoryParams,
+            {"cat_id": "1", "min_price": 9.5, "max_price": 9},
+            "min_price must not be above max_price: 9.5 > 9",
+        ),
+        (ProfileParams, {"url": "jane"}, "expected a member's profile: "),
+    ],
+)
+def test_details_omit_the_prefix_of_pydantic(model: type[BaseModel], params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as invalid:
+        model.model_validate(params)
+    assert invalid.value.errors()[0]["msg"].startswith(VALUE_ERROR_PREFIX), "pydantic has changed its prefix"
+    (detail,) = validation_details(invalid.value)
+    assert detail["msg"].startswith(message)
+
+
+def refusals(params: dict[str, Any]) -> list[InvalidRequest]:
+    """The errors of all scrapers that refuse the params."""
+    found = []
+    for scraper in scrapers().values():
+        try:
+            check_params(scraper, params)
+        except InvalidRequest as error:
+            found.append(error)
+    return found
+
+
+@pytest.mark.parametrize("params", [{}, {"url": "https://elsewhere.example/"}, {"username": "a", "cursor": "x"}])
+def test_no_scraper_reports_the_prefix_of_pydantic(params: dict[str, Any]) -> None:
+    errors = refusals(params)
+    assert len(errors) >= len(scrapers()) - 1
+    assert [error for error in errors if VALUE_ERROR_PREFIX.strip() in str(error.as_dict())] == []
+
+
+def test_invalid_spider_arguments_omit_the_prefix_of_pydantic() -> None:
+    problems = argument_problems(RetailSpider, {"query": "mustard", "exhaustive": "true"})
+    assert problems == {
+        "arguments": "only a category can be collected exhaustively: leave out exhaustive, or give cat_id"
+    }
