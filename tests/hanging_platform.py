@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
-from crawler.sandbox.protocol import Answer, FakeRequest
+from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.retail.site import Site
 
-Respond = Callable[[str, dict[str, str]], Answer | None]
+Respond = Callable[[str, dict[str, str]], FakeResponse | None]
 """Maps a path and its query to a response, or to None: no response at all."""
 CONDITION_TIMEOUT_SECONDS = 240.0
 """Seconds after which ``wait_until`` fails: far longer than any condition should take."""
@@ -42,7 +42,7 @@ class HangingPlatform:
         """The origin of the server."""
         return f"http://127.0.0.1:{self.port}"
 
-    def page(self, path: str, args: dict[str, str]) -> Answer:
+    def page(self, path: str, args: dict[str, str]) -> FakeResponse:
         """The page of the sandbox."""
         if path == "/robots.txt":
             return (404, {}, b"") if self.robots is None else (200, {"Content-Type": "text/plain"}, self.robots)

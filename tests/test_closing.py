@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from crawler import settings as project_settings
-from crawler.sandbox.protocol import Answer
+from crawler.sandbox.protocol import FakeResponse
 from tests.browsers import require_chromium
 from tests.crawls import ROOT, command, lines
 from tests.hanging_platform import HangingPlatform, hanging_platform
@@ -234,7 +234,7 @@ def test_closing_during_followups_does_not_yield_a_partial_record(tmp_path: Path
         pytest.param({"TARGETS_IN_FLIGHT": 1}, None, id="for the window"),
     ],
 )
-def test_waiting_targets_end_at_once(tmp_path: Path, settings: dict[str, Any], answer: Answer | None) -> None:
+def test_waiting_targets_end_at_once(tmp_path: Path, settings: dict[str, Any], answer: FakeResponse | None) -> None:
     with hanging_platform(lambda _path, _args: answer) as platform:
         queries = [f"query {number}" for number in range(8)]
         crawl = Crawl(tmp_path, platform.origin, queries, {**settings, "CLOSESPIDER_TIMEOUT": 3})

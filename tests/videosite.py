@@ -20,7 +20,7 @@ from crawler.platforms.videosite.channel import ChannelReader
 from crawler.platforms.videosite.schema import continuation_of
 from crawler.registry import scrapers
 from crawler.sandbox.faults import _ANSWERS
-from crawler.sandbox.protocol import Answer, FakeRequest
+from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import Site
 from crawler.spiders.base import First
 from crawler.spiders.videosite import VideositeSpider
@@ -43,7 +43,7 @@ class Stub(VideositeSpider):
     """The spider with a simulated site as the network. ``requests``: all requests; ``change`` damages responses."""
 
     def __init__(
-        self, site: Site, change: Callable[[FakeRequest, Answer], Answer] | None = None, **settings: Any
+        self, site: Site, change: Callable[[FakeRequest, FakeResponse], FakeResponse] | None = None, **settings: Any
     ) -> None:
         super().__init__()
         self.site = site
@@ -69,7 +69,7 @@ class Stub(VideositeSpider):
         page = kind(response=http_response(response), page_params=PageParams(request.meta["page_params"]))
         return response.replace(request=request.replace(cb_kwargs={"page": page}))
 
-    def _answer(self, request: FakeRequest) -> Answer:
+    def _answer(self, request: FakeRequest) -> FakeResponse:
         fault = self.site.fault(request)
         if fault is not None and fault.endswith("-once"):
             key = f"{request.method} {request.path} {request.args}"

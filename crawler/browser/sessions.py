@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import structlog
 from scrapy import Request
 
-from crawler.platforms.page import REFUSALS
+from crawler.platforms.page import BLOCK_STATUSES
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -119,7 +119,7 @@ class PageSession:
     @property
     def is_blocked(self) -> bool:
         """Whether the document is a block, which a script in it may lift."""
-        return self.document is not None and self.document.status in REFUSALS
+        return self.document is not None and self.document.status in BLOCK_STATUSES
 
     @property
     def has_failed(self) -> bool:

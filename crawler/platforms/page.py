@@ -20,7 +20,7 @@ from crawler.errors import (
 )
 from crawler.reading.values import retry_after_seconds
 
-REFUSALS = frozenset({401, 403, 407, 412, 418, 451, 999})
+BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})
 """Statuses with which platforms block a visitor, regardless of their standard meaning."""
 
 
@@ -86,7 +86,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         Raises:
             TargetNotFound: 404, 410.
             UpstreamRateLimited: 429, with the seconds of ``Retry-After``.
-            UpstreamBlocked: one of ``REFUSALS``, or a successful status without a body.
+            UpstreamBlocked: one of ``BLOCK_STATUSES``, or a successful status without a body.
             UpstreamError: 5xx, and every other status that is not a success.
         """
         status = self.response.status
@@ -98,12 +98,12 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
             raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
         if status == 429:
             raise UpstreamRateLimited(
-                "The platform asks for fewer requests.",
+                "The platform's rate limit is reached.",
                 upstream_status=status,
                 reason="rate_limited",
                 retry_after=retry_after_seconds(self.response.headers.get("Retry-After")),
             )
-        if status in REFUSALS:
+        if status in BLOCK_STATUSES:
             raise UpstreamBlocked("The platform refused the request.", upstream_status=status, reason="refused")
         if status >= 500:
             raise UpstreamError(f"The platform returned HTTP {status}.", upstream_status=status, reason="server_error")
@@ -112,7 +112,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         )
 
 
-def missing(
+def missing_error(
     message: str, *paths: Sequence[str | int], reason: str, upstream_status: int | None = None
 ) -> ExtractionFailed:
     """The error for missing parts of a payload, with their paths."""
@@ -120,7 +120,7 @@ def missing(
     return ExtractionFailed(message, details=details, upstream_status=upstream_status, reason=reason)
 
 
-def wrong_echo(
+def mismatch_error(
     message: str, path: Sequence[str | int], expected: str, *, reason: str = "wrong_echo"
 ) -> ExtractionFailed:
     """The error for a response to another request: the path of the target in the payload, and the expected target."""

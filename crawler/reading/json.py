@@ -69,7 +69,7 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
             return orjson.loads(_STRING.sub(_escape_controls, whole))
     except orjson.JSONDecodeError as error:
         raise ExtractionFailed(
-            f"The page's {what} is no JSON: {error.msg} at character {error.pos}.",
+            f"The page's {what} is not valid JSON: {error.msg} at character {error.pos}.",
             details=[{"loc": [what], "msg": error.msg, "type": "json_invalid"}],
             reason="broken_data_block",
         ) from error

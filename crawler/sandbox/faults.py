@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
     from twisted.web.server import Request
 
-    from crawler.sandbox.protocol import Answer, FakeRequest, FakeSite
+    from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
 
 RequestCounts = Counter[str]
 """Number of requests of each target, for temporary faults."""
@@ -100,12 +100,12 @@ def _fault_of_request(name: str, number: int) -> str | None:
     return once if once == name or number == 1 else None
 
 
-def _status(code: int, **headers: str) -> Answer:
+def _status(code: int, **headers: str) -> FakeResponse:
     named = {key.replace("_", "-"): value for key, value in headers.items()}
     return code, named, f"<html><title>{code}</title><h1>Sorry</h1></html>".encode()
 
 
-_ANSWERS: dict[str, Answer] = {
+_ANSWERS: dict[str, FakeResponse] = {
     "gone": _status(404),
     "rate-limited": _status(429, Retry_After="7"),
     "forbidden": _status(403),
@@ -118,14 +118,14 @@ _ANSWERS: dict[str, Answer] = {
 }
 
 
-def _locked_page(request: FakeRequest) -> Answer:
+def _locked_page(request: FakeRequest) -> FakeResponse:
     """The page of ``browser-only`` before its script has run."""
     port = request.headers.get("host", "").rpartition(":")[2]
     script = f'<script src="http://localhost:{port}{UNLOCK_SCRIPT}"></script>'
     return 403, {}, f"<html><title>One moment</title><body>One moment{script}</body></html>".encode()
 
 
-def _unlock_script(request: FakeRequest) -> Answer:
+def _unlock_script(request: FakeRequest) -> FakeResponse:
     """The script that sets the key as a cookie. It is served under the other host name only."""
     if not request.headers.get("host", "").startswith("localhost"):
         return _ANSWERS["gone"]
@@ -145,7 +145,7 @@ def _unlock_key() -> int:
     return key
 
 
-def _send(request: Request, answer: Answer) -> None:
+def _send(request: Request, answer: FakeResponse) -> None:
     status, headers, body = answer
     request.setResponseCode(status)
     for name, value in {"Content-Type": "text/html; charset=utf-8", **headers}.items():
@@ -155,26 +155,26 @@ def _send(request: Request, answer: Answer) -> None:
     request.finish()
 
 
-def _slow(request: Request, page: Answer) -> None:
+def _slow(request: Request, page: FakeResponse) -> None:
     respond_after(request, SLOW_SECONDS, lambda: _send(request, page))
 
 
-def _hang(request: Request, _page: Answer) -> None:
+def _hang(request: Request, _page: FakeResponse) -> None:
     request.notifyFinish().addErrback(lambda _: None)  # the client disconnects eventually
 
 
-def _reset(request: Request, _page: Answer) -> None:
+def _reset(request: Request, _page: FakeResponse) -> None:
     cast("Any", request.transport).abortConnection()
 
 
-def _truncate(request: Request, page: Answer) -> None:
+def _truncate(request: Request, page: FakeResponse) -> None:
     body = page[2]
     request.setHeader("Content-Length", str(len(body)))
     request.write(body[: len(body) // 2])
     cast("Any", request).channel.loseConnection()  # the raw transport would wait for its producer forever
 
 
-_CONNECTION_FAULTS: dict[str, Callable[[Request, Answer], None]] = {
+_CONNECTION_FAULTS: dict[str, Callable[[Request, FakeResponse], None]] = {
     "slow": _slow,
     "hang": _hang,
     "reset": _reset,

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-Answer = tuple[int, dict[str, str], bytes]
+FakeResponse = tuple[int, dict[str, str], bytes]
 """Status, headers and body."""
 
-HonestAnswer = Callable[[], Answer]
+FaultlessResponse = Callable[[], FakeResponse]
 """Renders the correct response to a request. A fault that replaces the whole response does not call it."""
 
 
@@ -32,10 +32,10 @@ class FakeSite(Protocol):
     def fault(self, request: FakeRequest) -> str | None:
         """The fault that a request's target selects, None for a correct response."""
 
-    def page(self, request: FakeRequest) -> Answer:
+    def page(self, request: FakeRequest) -> FakeResponse:
         """The correct response to a request."""
 
-    def damaged(self, name: str, request: FakeRequest) -> Answer:
+    def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         """The response of one of the platform's own faults."""
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:

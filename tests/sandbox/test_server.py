@@ -43,7 +43,7 @@ def origin(sandbox: subprocess.Popen[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FakeResponse:
     """A response."""
 
     status: int
@@ -51,12 +51,12 @@ class Answer:
     body: bytes
 
 
-def get(origin: str, path: str, *, timeout: float = 10) -> Answer:
+def get(origin: str, path: str, *, timeout: float = 10) -> FakeResponse:
     connection = http.client.HTTPConnection(urlsplit(origin).netloc, timeout=timeout)
     try:
         connection.request("GET", path)
         response = connection.getresponse()
-        return Answer(response.status, dict(response.getheaders()), response.read())
+        return FakeResponse(response.status, dict(response.getheaders()), response.read())
     finally:
         connection.close()
 

@@ -24,7 +24,7 @@ from crawler.platforms.microblog.base import MicroblogPage
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.timeline import Row, kind_of, owner_of, rows_of_instructions
 from crawler.platforms.microblog.user import screen_name
-from crawler.platforms.page import PlatformPage, missing
+from crawler.platforms.page import PlatformPage, missing_error
 from crawler.reading.json import decode, dicts, dig, find_all
 from crawler.reading.values import count, retry_after_seconds, text
 
@@ -140,7 +140,7 @@ class ApiPage(MicroblogPage):
             return _rate_limited(self)
         if code == 336:
             flags = [["features", name] for name in dict.fromkeys(_FLAG.findall(text(error.get("message"))))]
-            return missing(message, *flags, reason=MISSING_FLAGS, upstream_status=status)
+            return missing_error(message, *flags, reason=MISSING_FLAGS, upstream_status=status)
         if code in _ERRORS:
             return _ERRORS[code](
                 f"The platform returned error {code}: {message}", upstream_status=status, reason=_REASONS[code]
@@ -172,7 +172,7 @@ class ApiPage(MicroblogPage):
         """Raise where the response has no user: the platform's answer for handles that do not exist."""
         data = dig(self.payload, "data")
         if not isinstance(data, dict):
-            raise missing("The response has no data object.", ["data"], reason="no_data_block")
+            raise missing_error("The response has no data object.", ["data"], reason="no_data_block")
         if not data or all(not value for value in data.values()):
             raise TargetNotFound("The profile does not exist.", reason="not_found")
 
@@ -199,7 +199,9 @@ class UserPage(ApiPage):
         if not screen_name(self.user):
             if self._errors:
                 raise self._reported_error()
-            raise missing("The user object has no handle.", [*USER_PATHS[0], "core", "screen_name"], reason="blind")
+            raise missing_error(
+                "The user object has no handle.", [*USER_PATHS[0], "core", "screen_name"], reason="blind"
+            )
         self.raise_for_other_profile(screen_name(self.user))
 
     @cached_property
@@ -236,10 +238,12 @@ class TimelinePage(ApiPage):
             if self._errors:
                 raise self._reported_error()
             if user and not TIMELINE_KEYS & user.value.keys():
-                raise missing("The response has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
+                raise missing_error("The response has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
         self.raise_for_other_profile(screen_name(user))
         if self._is_unrecognised:
-            raise missing("No entry of the timeline contains a post.", ["entries", "tweet_results"], reason="blind")
+            raise missing_error(
+                "No entry of the timeline contains a post.", ["entries", "tweet_results"], reason="blind"
+            )
         if self.rows and not any(row.result for row in self.rows if row.result.get("__typename") != "TweetTombstone"):
             raise TargetRestricted("All posts of the page are withheld.", reason="tombstone")
         authors = {row.handle.casefold(): row.handle for row in self.rows if row.handle}

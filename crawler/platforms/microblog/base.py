@@ -14,7 +14,7 @@ from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.post import post_id
 from crawler.platforms.microblog.timeline import Row, author_node, owner_of, records_of
 from crawler.platforms.microblog.user import profile, screen_name
-from crawler.platforms.page import PlatformPage, wrong_echo
+from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.reading.values import text
 
 LOGIN_PATH = "/i/flow/login"
@@ -108,7 +108,7 @@ class MicroblogPage(PlatformPage):
         """Raise for a user other than the requested one."""
         if self.requested_handle and handle and handle.casefold() != self.requested_handle.casefold():
             message = f"The response is for the profile {handle!r}, not {self.requested_handle!r}."
-            raise wrong_echo(message, ["screen_name"], self.requested_handle)
+            raise mismatch_error(message, ["screen_name"], self.requested_handle)
 
 
 def is_rate_limit_text(body: str) -> bool:

@@ -12,7 +12,7 @@ from crawler.platforms.microblog.base import MicroblogPage, is_rate_limit_text
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.timeline import Row, owner_of
 from crawler.platforms.microblog.user import screen_name
-from crawler.platforms.page import missing
+from crawler.platforms.page import missing_error
 from crawler.reading.json import decode, dicts, dig, script_block
 from crawler.reading.values import text
 
@@ -43,11 +43,13 @@ class EmbedPage(MicroblogPage):
         self.raise_for_failures()
         if self._block is None:
             self.raise_for_blocks()
-            raise missing("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
+            raise missing_error("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         if not isinstance(dig(self._payload, *ENTRIES), list):
-            raise missing("The embed has no list of entries.", list(ENTRIES), reason="no_rows")
+            raise missing_error("The embed has no list of entries.", list(ENTRIES), reason="no_rows")
         if self.rows and not any(row.result for row in self.rows):
-            raise missing("No entry of the embed contains a post.", [*ENTRIES, 0, "content", "tweet"], reason="blind")
+            raise missing_error(
+                "No entry of the embed contains a post.", [*ENTRIES, 0, "content", "tweet"], reason="blind"
+            )
         self.raise_for_other_profile(self._header_handle)
         rows = [row.handle for row in self.rows if row.handle]
         if self.requested_handle and rows and not screen_name(self.user):

@@ -9,7 +9,7 @@ from crawler import cursors
 from crawler.errors import ScrapeError, TargetError
 from crawler.platforms.microblog.schema import CURSOR
 from crawler.platforms.microblog.user import FIELDS, merged
-from crawler.platforms.page import missing
+from crawler.platforms.page import missing_error
 
 Part = dict[str, Any]
 """A page's item: ``profile``, ``user_id``, ``posts``, ``next_cursor``."""
@@ -43,7 +43,7 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
     """
     profile = profile_of(parts)
     if not profile["screen_name"]:
-        raise missing("No source has the profile's handle.", ["screen_name"], reason="no_user")
+        raise missing_error("No source has the profile's handle.", ["screen_name"], reason="no_user")
     demographics = {name: profile[name] if name in _NULLABLE else profile[name] or "" for name in FIELDS}
     seen_ids = list(dict.fromkeys(seen))
     posts = [post for post in _posts(parts) if post["post_id"] not in seen_ids]

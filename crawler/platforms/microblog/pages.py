@@ -17,7 +17,7 @@ from crawler.platforms.microblog.node import Node, Records
 from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.timeline import Row, author_node, owner_of, rows_of
 from crawler.platforms.microblog.user import FIELDS, merged, profile, screen_name
-from crawler.platforms.page import missing
+from crawler.platforms.page import missing_error
 from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strings
 from crawler.reading.values import count, text
 
@@ -64,7 +64,7 @@ class ProfilePage(MicroblogPage):
         self.raise_for_failures()
         if not self._objects and not self._linked:
             self._raise_for_messages(self.response.text)
-            raise missing(
+            raise missing_error(
                 "The page has neither script literals nor linked data.", [f"script {SLOT}"], reason="no_data_block"
             )
         self._raise_for_unavailable_users()
@@ -260,7 +260,7 @@ class ProfilePage(MicroblogPage):
         seen = [screen_name(user) for user in self._users if screen_name(user)]
         if seen:
             self.raise_for_other_profile(seen[0])
-        raise missing("The page has no user object.", ["User", "core", "screen_name"], reason="no_user")
+        raise missing_error("The page has no user object.", ["User", "core", "screen_name"], reason="no_user")
 
     def _raise_for_broken_literals(self) -> None:
         """Raise for a page that ends within its data. Excerpts of pages, as tools save them, may be incomplete."""
@@ -275,7 +275,7 @@ class ProfilePage(MicroblogPage):
         """Raise where no timeline lists the page's posts: the page's structure has changed."""
         posts = [each for each in self._objects if "details" in each and "counts" in each and "views" in each]
         if posts and not any(row.result for row in self.rows):
-            raise missing(
+            raise missing_error(
                 "The page has posts, but no timeline that lists them.", ["TimelineTimelineEntry"], reason="blind"
             )
         _ = self.records  # raises for posts that are not recognised

@@ -11,7 +11,7 @@ from typing import Any
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.post import author_of, is_withheld, missing_parts, post_id, post_record, unwrapped
 from crawler.platforms.microblog.user import screen_name
-from crawler.platforms.page import missing
+from crawler.platforms.page import missing_error
 from crawler.reading.values import text
 
 CONVERSATION = ("profile-conversation", "conversationthread")
@@ -92,7 +92,7 @@ def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
     """
     paths = [[row.entry_id, name] for row in rows if not row.is_withheld for name in missing_parts(row.post)]
     if paths:
-        raise missing("Posts of the timeline lack mandatory parts.", *paths[:10], reason="blind")
+        raise missing_error("Posts of the timeline lack mandatory parts.", *paths[:10], reason="blind")
     records: dict[str, dict[str, Any]] = {}
     for row in rows:
         foreign = row.entry_id.startswith(CONVERSATION) and row.handle.casefold() != owner.casefold()

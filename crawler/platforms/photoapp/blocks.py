@@ -24,7 +24,7 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamRateLimited,
 )
-from crawler.platforms.page import missing
+from crawler.platforms.page import missing_error
 from crawler.platforms.photoapp.link import link_of_path
 from crawler.reading.json import decode, dicts, dig, scripts_with
 from crawler.reading.values import count, text
@@ -246,11 +246,11 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
         raise_if_unrecognised(path)
     shown = preview_shortcode(body)
     if shown and shortcode and shown != shortcode:
-        raise missing(f"The page is for the post {shown}, not {shortcode}.", [path], reason="wrong_post")
+        raise missing_error(f"The page is for the post {shown}, not {shortcode}.", [path], reason="wrong_post")
     if shown or any(word in route for word in ("Post", "Reel", "Media", "Clips")):
         raise UpstreamRateLimited(
             "The platform returned the page without its data, as it does for throttled visitors.",
             upstream_status=status,
             reason="throttled_shell",
         )
-    raise missing("The page has no data block.", [path], reason="no_data_block")
+    raise missing_error("The page has no data block.", [path], reason="no_data_block")

@@ -17,7 +17,7 @@ import attrs
 from web_poet import field
 
 from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
-from crawler.platforms.page import PlatformPage, missing, wrong_echo
+from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.platforms.photoapp import blocks, graph, media
 from crawler.platforms.photoapp.link import HOSTS, code_of_id, link_of_path, shortcode_of
 from crawler.platforms.photoapp.parts import nonzero_count, post_id
@@ -206,7 +206,7 @@ class PostPage(PhotoPage):
             form, found, outer = others[0]
             codes = ", ".join(sorted(_codes(found, outer)))
             message = f"The page is for the post {codes}, not {requested}."
-            raise wrong_echo(message, [form.keys[0], "code"], requested, reason="wrong_post")
+            raise mismatch_error(message, [form.keys[0], "code"], requested, reason="wrong_post")
         return withheld
 
     def _raise_for_no_post(self) -> None:
@@ -234,7 +234,7 @@ class PostPage(PhotoPage):
         empty = [path for name, path in form.mandatory.items() if dig(self._post, *name.split(".")) in ("", None)]
         if empty:
             paths = [[form.keys[0], *path.split(".")] for path in empty]
-            raise missing(f"The post lacks mandatory fields: {', '.join(empty)}.", *paths, reason="missing_field")
+            raise missing_error(f"The post lacks mandatory fields: {', '.join(empty)}.", *paths, reason="missing_field")
 
 
 @attrs.define(slots=False)

@@ -12,7 +12,7 @@ from parsel import Selector
 from web_poet import field
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms.page import PlatformPage, missing
+from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.professional import blocks, history, sections
 from crawler.platforms.professional.availability import availability
 from crawler.platforms.professional.country import country_of_host, country_of_location
@@ -377,7 +377,7 @@ class ProfilePage(PlatformPage):
         if self._name and self._profile_url:
             return
         blocks.raise_for_other_pages(self.response)
-        raise missing("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
+        raise missing_error("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
         """The page must name a single member. It may differ from the requested name: members change their names."""
@@ -401,4 +401,4 @@ class ProfilePage(PlatformPage):
             unrecognised.append("section.core-section-container[data-section]")
         if unrecognised:
             selectors = [[css] for css in unrecognised]
-            raise missing("No row of these lists could be read: the layout changed.", *selectors, reason="blind")
+            raise missing_error("No row of these lists could be read: the layout changed.", *selectors, reason="blind")

@@ -12,7 +12,7 @@ import attrs
 from web_poet import field
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError
-from crawler.platforms.page import PlatformPage, missing, wrong_echo
+from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.product import product
 from crawler.platforms.retail.schema import CATEGORY_ID
@@ -185,7 +185,7 @@ class ListingPage(PlatformPage):
         body = self.response.body
         block = body if is_bare_json(body) else script_block(body, DATA_SCRIPT)
         if block is None:
-            raise missing("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
+            raise missing_error("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         return decode(block, what=DATA_SCRIPT)
 
     @cached_property
@@ -269,7 +269,7 @@ class ListingPage(PlatformPage):
             return
         initial = dig(self._payload, "props", "pageProps", "initialData")
         if not isinstance(initial, dict) or (route.startswith(LISTING_ROUTES) and "searchResult" not in initial):
-            raise missing("The page's data has no listing.", LISTING_PATHS[0], reason="no_listing")
+            raise missing_error("The page's data has no listing.", LISTING_PATHS[0], reason="no_listing")
         raise TargetNotFound("The page is not a listing.", upstream_status=status, reason="wrong_page_kind")
 
     def _raise_for_reported_errors(self) -> None:
@@ -286,16 +286,16 @@ class ListingPage(PlatformPage):
             if requested is not None and echoed not in (None, "") and _comparable(requested) != _comparable(echoed):
                 path: Path = [*LISTING_PATHS[0], "paginationV2", "pageProperties", name]
                 message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
-                raise wrong_echo(message, path, str(requested))
+                raise mismatch_error(message, path, str(requested))
 
     def _raise_if_unrecognised(self) -> None:
         """Raise for product rows that cannot be read: they must not result in a page with fewer products."""
         path: Path = [*LISTING_PATHS[0], "itemStacks"]
         if not isinstance(self.listing.get("itemStacks"), list):
-            raise missing("The listing does not contain its list of rows.", path, reason="no_rows")
+            raise missing_error("The listing does not contain its list of rows.", path, reason="no_rows")
         for index, stack in self._grids:
             if not isinstance(stack.get("items"), list) and not isinstance(stack.get("itemsV2"), list):
-                raise missing(
+                raise missing_error(
                     "A part of the listing does not contain its list of rows.",
                     [*path, index, "items"],
                     reason="no_rows",
@@ -307,7 +307,9 @@ class ListingPage(PlatformPage):
             if row.get("__typename") == PRODUCT or (not self._products and ROW_KEYS & row.keys())
         ]
         if unrecognised:
-            raise missing("Product rows could not be read: the layout changed.", *unrecognised[:10], reason="blind")
+            raise missing_error(
+                "Product rows could not be read: the layout changed.", *unrecognised[:10], reason="blind"
+            )
 
 
 @attrs.define(slots=False)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms.page import missing
+from crawler.platforms.page import missing_error
 from crawler.platforms.shortvideo import PLATFORM
 from crawler.reading.json import dig, nonempty_strings
 from crawler.reading.values import count, text
@@ -76,7 +76,7 @@ def slide(display: object, watermarked: object = None) -> dict[str, Any]:
 
 def missing_part(path: Path) -> ExtractionFailed:
     """The error for a missing mandatory part of a photo post."""
-    return missing("A photo post lacks a mandatory part.", path, reason="missing_part")
+    return missing_error("A photo post lacks a mandatory part.", path, reason="missing_part")
 
 
 def required(value: str, path: Path) -> str:

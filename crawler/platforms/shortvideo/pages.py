@@ -10,7 +10,7 @@ import attrs
 from web_poet import field
 
 from crawler.errors import ExtractionFailed, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamTimeout
-from crawler.platforms.page import PlatformPage, missing
+from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.shortvideo import app as shortvideo_app
 from crawler.platforms.shortvideo import web as shortvideo_web
 from crawler.platforms.shortvideo.image import Path
@@ -176,7 +176,7 @@ class ResultsPage(PlatformPage):
         if status:
             raise UpstreamBlocked(f"The platform refused the search with status {status}.", reason="refused")
         if self._list[1] is None and status is None:
-            raise missing("The response has no list of results.", self.list_paths[0], reason="no_list")
+            raise missing_error("The response has no list of results.", self.list_paths[0], reason="no_list")
 
     def _raise_if_unrecognised(self) -> None:
         items = self._items

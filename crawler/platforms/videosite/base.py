@@ -16,7 +16,7 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.platforms.page import REFUSALS, PlatformPage, missing
+from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
 from crawler.platforms.videosite.item import Path, read_row, token_of
 from crawler.platforms.videosite.schema import TABS
 from crawler.reading.json import assigned_block, decode, dig, is_bare_json
@@ -65,7 +65,7 @@ class VideositePage(PlatformPage):
     def data(self) -> Any:
         """The response's data."""
         if self._block is None:
-            raise missing("The page has no data block.", (f"script:{DATA}",), reason="no_data_block")
+            raise missing_error("The page has no data block.", (f"script:{DATA}",), reason="no_data_block")
         return decode(self._block, what=DATA, code_after=True)
 
     @cached_property
@@ -106,7 +106,7 @@ class VideositePage(PlatformPage):
         known: dict[str, tuple[type[ScrapeError], str]] = {
             "404": (TargetNotFound, "not_found"),
             "429": (UpstreamRateLimited, "rate_limited"),
-            **dict.fromkeys(map(str, REFUSALS), (UpstreamBlocked, "refused")),
+            **dict.fromkeys(map(str, BLOCK_STATUSES), (UpstreamBlocked, "refused")),
         }
         kind, reason = known.get(text(code), (UpstreamError, "reported_error"))
         raise kind(f"The platform reports an error: {code}.", reason=reason)
@@ -155,9 +155,9 @@ class ListPage(VideositePage):
             return  # albums, posts: tabs without videos
         unread = [(*path, *id_path) for path, _, _, id_path in self.parsed_rows if id_path]
         if unread:
-            raise missing("List items of a known type have no valid id.", *unread[:10], reason="blind")
+            raise missing_error("List items of a known type have no valid id.", *unread[:10], reason="blind")
         rich = [
             (*path, "richItemRenderer", "content") for path, row, _, _ in self.parsed_rows if "richItemRenderer" in row
         ]
         if rich and not any(item for _, _, item, _ in self.parsed_rows):
-            raise missing("The list has no item of a known type.", *rich[:10], reason="blind")
+            raise missing_error("The list has no item of a known type.", *rich[:10], reason="blind")

@@ -12,7 +12,7 @@ from parsel import Selector
 from web_poet import field
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
-from crawler.platforms.page import missing
+from crawler.platforms.page import missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.item import VIEWS, is_video_id, node_text, post
 from crawler.platforms.videosite.profile import (
@@ -56,11 +56,11 @@ class AboutPage(VideositePage):
         super().validate_input()
         if not self._panel:
             path = ("onResponseReceivedEndpoints", 0, "appendContinuationItemsAction")
-            raise missing("The response has no about panel.", path, reason="no_about_panel")
+            raise missing_error("The response has no about panel.", path, reason="no_about_panel")
         requested = text(self.page_params.get("channel"))
         if requested and self.channel and self.channel != requested:
             message = f"The panel belongs to another channel: {self.channel}, requested was {requested}."
-            raise missing(message, ("aboutChannelViewModel", "channelId"), reason="wrong_echo")
+            raise missing_error(message, ("aboutChannelViewModel", "channelId"), reason="wrong_echo")
 
     @field
     def channel(self) -> str:
@@ -103,11 +103,11 @@ class FeedPage(VideositePage):
         self.raise_for_failures()
         self._raise_for_blocks()
         if self._feed is None:
-            raise missing("The response is not an Atom feed.", ("feed",), reason="no_data_block")
+            raise missing_error("The response is not an Atom feed.", ("feed",), reason="no_data_block")
         requested = text(self.page_params.get("channel"))
         if requested and self.channel and self.channel != requested:
             message = f"The feed belongs to another channel: {self.channel}, requested was {requested}."
-            raise missing(message, ("feed", "yt:channelId"), reason="wrong_echo")
+            raise missing_error(message, ("feed", "yt:channelId"), reason="wrong_echo")
 
     @field
     def channel(self) -> str:
@@ -194,7 +194,7 @@ class VideoPage(VideositePage):
                 raise UpstreamBlocked(f"The platform reported: {message}", reason="bot_check")
             if "try again later" in message:
                 raise UpstreamRateLimited(f"The platform reported: {message}", reason="rate_limited")
-            raise missing(
+            raise missing_error(
                 "The response has no video metadata.",
                 ("microformat", "playerMicroformatRenderer"),
                 reason="no_metadata",
@@ -202,7 +202,7 @@ class VideoPage(VideositePage):
         requested = text(self.page_params.get("video"))
         if not is_video_id(self._video) or (requested and requested != self._video):
             message = f"The metadata belong to another video: {self._video!r}, requested was {requested!r}."
-            raise missing(message, ("videoDetails", "videoId"), reason="wrong_echo")
+            raise missing_error(message, ("videoDetails", "videoId"), reason="wrong_echo")
 
     @field
     def posts(self) -> list[dict[str, Any]]:
@@ -265,7 +265,7 @@ class CommentsPage(VideositePage):
         """
         super().validate_input()
         if not is_video_id(self._video):
-            raise missing(
+            raise missing_error(
                 "The response has no video id.", ("currentVideoEndpoint", "watchEndpoint"), reason="no_metadata"
             )
 

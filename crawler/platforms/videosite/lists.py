@@ -10,7 +10,7 @@ import attrs
 from web_poet import field
 
 from crawler.errors import InvalidRequest, ScrapeError, UpstreamError
-from crawler.platforms.page import missing, wrong_echo
+from crawler.platforms.page import mismatch_error, missing_error
 from crawler.platforms.videosite.base import CONTENTS, ListPage
 from crawler.platforms.videosite.item import Path, node_text, read_row, rows_of
 from crawler.platforms.videosite.profile import blank, browse_id
@@ -51,11 +51,11 @@ class ContinuationPage(ListPage):
             raise UpstreamError(message, upstream_status=self.response.status, reason="lost")
         super().validate_input()
         if not isinstance(self.data, dict) or not (self.rows or self._is_empty_list):
-            raise missing("The response has no list.", ("onResponseReceivedActions",), reason="no_list")
+            raise missing_error("The response has no list.", ("onResponseReceivedActions",), reason="no_list")
         requested = text(self.page_params.get("channel"))
         if requested and self.channel and self.channel != requested:
             message = f"The page belongs to another channel: {self.channel}, requested was {requested}."
-            raise wrong_echo(message, ["responseContext"], requested)
+            raise mismatch_error(message, ["responseContext"], requested)
         self.raise_for_unread_rows()
 
     @property

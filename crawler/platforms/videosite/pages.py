@@ -11,7 +11,7 @@ import attrs
 from web_poet import field
 
 from crawler.errors import TargetNotFound, TargetRestricted, UpstreamError
-from crawler.platforms.page import missing, wrong_echo
+from crawler.platforms.page import mismatch_error, missing_error
 from crawler.platforms.videosite.base import (
     CHANNEL_MARK,
     CONSENT_MARKS,
@@ -190,13 +190,13 @@ class ChannelPage(ListPage):
             status = self.response.status
             raise TargetNotFound("The page is not a channel.", upstream_status=status, reason="wrong_page_kind")
         if not known or (self.requested_tab and not self._tabs):
-            raise missing("The response has no contents.", CONTENTS, reason="no_contents")
+            raise missing_error("The response has no contents.", CONTENTS, reason="no_contents")
         if not self._profile["profile_id"]:
             path: Path = ("metadata", "channelMetadataRenderer", "externalId")
-            raise missing("The page has no channel id.", path, reason="no_channel")
+            raise missing_error("The page has no channel id.", path, reason="no_channel")
         if not self._profile["display_name"]:
             path = ("metadata", "channelMetadataRenderer", "title")
-            raise missing("The page has no channel name.", path, reason="no_channel")
+            raise missing_error("The page has no channel name.", path, reason="no_channel")
 
     def _raise_for_other_channels(self) -> None:
         for param, found in (("channel", self._profile["profile_id"]), ("handle", self._profile["username"])):
@@ -205,11 +205,11 @@ class ChannelPage(ListPage):
             if requested and found and _comparable(requested, fold=fold) != _comparable(found, fold=fold):
                 path: Path = ("metadata", "channelMetadataRenderer", "externalId")
                 message = f"The page belongs to another channel: {found}, requested was {requested}."
-                raise wrong_echo(message, path, requested)
+                raise mismatch_error(message, path, requested)
 
     def _raise_for_other_tabs(self) -> None:
         if self.requested_tab in self.tabs and self.requested_tab != self.tab:
-            raise missing(
+            raise missing_error(
                 f"The page shows another tab: {self.tab or 'unnamed'}, requested was {self.requested_tab}.",
                 (*CONTENTS, self._selected, "tabRenderer", "endpoint"),
                 reason="wrong_tab",
@@ -219,7 +219,7 @@ class ChannelPage(ListPage):
             return
         if not any(True for _ in find_all(content, "messageRenderer")):
             prefix: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
-            raise missing("The tab has no list.", prefix, reason="no_list")
+            raise missing_error("The tab has no list.", prefix, reason="no_list")
 
 
 def _tab_name(tab: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import orjson
 from crawler.sandbox.microblog.user import b64
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, FakeRequest
+    from crawler.sandbox.protocol import FakeRequest, FakeResponse
 
 FIRST_TOKEN = 2_107_302_643_823_767_876
 
@@ -22,7 +22,7 @@ class Token:
         self.refusing = False
         """Whether no tokens are issued. ``?refuse=1`` and ``?refuse=0`` switch it."""
 
-    def activate(self, request: FakeRequest) -> Answer:
+    def activate(self, request: FakeRequest) -> FakeResponse:
         """Issue a token to a POST request with the client's key."""
         if "refuse" in request.args:
             self.refusing = request.args["refuse"] == "1"
@@ -41,7 +41,7 @@ class Token:
         """The newest token."""
         return str(FIRST_TOKEN + self.given)
 
-    def refusal(self, request: FakeRequest) -> Answer | None:
+    def refusal(self, request: FakeRequest) -> FakeResponse | None:
         """The error for a query without a valid token, or None."""
         token = request.headers.get("x-guest-token", "")
         if token.isdecimal() and FIRST_TOKEN < int(token) <= FIRST_TOKEN + self.given:
@@ -49,12 +49,12 @@ class Token:
         return error(239, "Bad guest token", 403)
 
 
-def as_json(data: Any, status: int = 200) -> Answer:
+def as_json(data: Any, status: int = 200) -> FakeResponse:
     """Build a JSON response."""
     return status, {"Content-Type": "application/json; charset=utf-8"}, orjson.dumps(data)
 
 
-def error(code: int, message: str, status: int = 200, **beside: Any) -> Answer:
+def error(code: int, message: str, status: int = 200, **beside: Any) -> FakeResponse:
     """Build an error response of the API."""
     kind = {"name": "GenericError", "source": "Server", "code": code, "kind": "NonFatal", "tracing": {"trace_id": "0"}}
     return as_json({"errors": [{"message": message, "path": ["user"], "extensions": kind, **kind}], **beside}, status)

@@ -10,7 +10,7 @@ import orjson
 from crawler.sandbox.faults import COMMON, Fault
 from crawler.sandbox.microblog.calls import as_json, cursor_to, error, page_of
 from crawler.sandbox.microblog.page import embed_page, other_page
-from crawler.sandbox.protocol import Answer, FakeRequest, HonestAnswer
+from crawler.sandbox.protocol import FakeRequest, FakeResponse, FaultlessResponse
 
 PAGE, EMBED, USER, TIMELINE = "page", "embed", "user", "timeline"
 CALLS = (USER, TIMELINE)
@@ -24,15 +24,15 @@ class Call:
     request: FakeRequest
     source: str
     handle: str
-    honest: HonestAnswer
+    honest: FaultlessResponse
     first_id: bool
     """Whether the query id is the same as in the first request for the account and query."""
 
 
-Damage = Callable[[Call], Answer]
+Damage = Callable[[Call], FakeResponse]
 
 
-def missing_account(source: str) -> Answer:
+def missing_account(source: str) -> FakeResponse:
     """The response of a source for a handle that does not exist."""
     if source in CALLS:
         return as_json({"data": {}})
@@ -40,38 +40,38 @@ def missing_account(source: str) -> Answer:
     return 404, {}, other_page("X", "<h1>Hmm</h1>", f'<meta name="description" content="{about}"/>')
 
 
-def _refused(_: Call) -> Answer:
+def _refused(_: Call) -> FakeResponse:
     return 403, {}, other_page("403", "Forbidden")
 
 
-def _missing_account(call: Call) -> Answer:
+def _missing_account(call: Call) -> FakeResponse:
     return missing_account(call.source)
 
 
-def _no_entries(call: Call) -> Answer:
+def _no_entries(call: Call) -> FakeResponse:
     return 200, {}, embed_page(call.handle, [])
 
 
-def _stale(_: Call) -> Answer:
+def _stale(_: Call) -> FakeResponse:
     return 404, {"Content-Type": "text/plain"}, b" "
 
 
-def _stale_first(call: Call) -> Answer:
+def _stale_first(call: Call) -> FakeResponse:
     return _stale(call) if call.first_id else call.honest()
 
 
-def _missing_flag(call: Call) -> Answer:
+def _missing_flag(call: Call) -> FakeResponse:
     if "a_brand_new_flag_enabled" in call.request.args.get("features", ""):
         return call.honest()
     return error(336, "The following features cannot be null: a_brand_new_flag_enabled", 400)
 
 
-def _honest(call: Call) -> Answer:
+def _honest(call: Call) -> FakeResponse:
     """The honest response, which for these faults is another account's."""
     return call.honest()
 
 
-def _cut(call: Call) -> Answer:
+def _cut(call: Call) -> FakeResponse:
     status, headers, body = call.honest()
     if call.source == PAGE:
         end = body.index(b'"client:root"') if b'"client:root"' in body else len(body) // 2
@@ -79,7 +79,7 @@ def _cut(call: Call) -> Answer:
     return status, headers, body[: len(body) // 2]
 
 
-def _renamed(call: Call) -> Answer:
+def _renamed(call: Call) -> FakeResponse:
     """Rename the keys of mandatory parts."""
     status, headers, body = call.honest()
     for name in (b"full_text", b"created_at_ms", b"created_at", b"screen_name"):
@@ -87,7 +87,7 @@ def _renamed(call: Call) -> Answer:
     return status, headers, body.replace(b"additionalName", b"additionalName3").replace(b"profile:username", b"p")
 
 
-def _cursors_only(call: Call) -> Answer:
+def _cursors_only(call: Call) -> FakeResponse:
     status, _, body = call.honest()
     data = orjson.loads(body)
     (added,) = (
@@ -100,7 +100,7 @@ def _cursors_only(call: Call) -> Answer:
     return as_json(data, status)
 
 
-def _same_cursor(call: Call) -> Answer:
+def _same_cursor(call: Call) -> FakeResponse:
     """Repeat the page's own cursor, from the second page on."""
     sent = orjson.loads(call.request.args["variables"]).get("cursor")
     status, headers, body = call.honest()
@@ -109,13 +109,13 @@ def _same_cursor(call: Call) -> Answer:
     return status, headers, body.replace(cursor_to(page_of(sent) + 1).encode(), sent.encode())
 
 
-def _stale_cursor(call: Call) -> Answer:
+def _stale_cursor(call: Call) -> FakeResponse:
     if orjson.loads(call.request.args["variables"]).get("cursor"):
         return error(214, "BadRequest: cursor", 400)
     return call.honest()
 
 
-def _errors_beside(call: Call) -> Answer:
+def _errors_beside(call: Call) -> FakeResponse:
     return error(131, "Internal", **orjson.loads(call.honest()[2]))
 
 
@@ -132,7 +132,7 @@ def _error(code: int, message: str, status: int = 200) -> Damage:
     return lambda _: error(code, message, status)
 
 
-def _unavailable(_: Call) -> Answer:
+def _unavailable(_: Call) -> FakeResponse:
     unavailable = {"__typename": "UserUnavailable", "message": "User is suspended", "reason": "Suspended"}
     return as_json({"data": {"user": {"rest_id": "1", "result": unavailable}}})
 
@@ -239,6 +239,6 @@ def ends_early(name: str, number: int) -> bool:
     return name == "only-cursors" or (name == "same-cursor" and number > 1)
 
 
-def damaged(name: str, call: Call) -> Answer:
+def damaged(name: str, call: Call) -> FakeResponse:
     """The response of one of the microblog's own faults."""
     return _OWN[name][2][call.source](call)

@@ -19,7 +19,7 @@ from crawler.sandbox.microblog.expected import Exposed, record
 from crawler.sandbox.microblog.faults import FAULTS
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, FakeRequest
+    from crawler.sandbox.protocol import FakeRequest, FakeResponse
 
 __all__ = ["FAULTS", "Site"]
 
@@ -167,7 +167,7 @@ class Site:
         name = self.faults.get(handle)
         return name if name and microblog_faults.applies_to(name, source) else None
 
-    def page(self, request: FakeRequest) -> Answer:
+    def page(self, request: FakeRequest) -> FakeResponse:
         """The honest response to a request."""
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
@@ -183,7 +183,7 @@ class Site:
         except KeyError:
             return microblog_faults.missing_account(source)
 
-    def _served(self, source: str, handle: str, request: FakeRequest) -> Answer:
+    def _served(self, source: str, handle: str, request: FakeRequest) -> FakeResponse:
         """The response of a source for an account.
 
         Raises:
@@ -192,10 +192,10 @@ class Site:
         sources = {"page": self._page, "embed": self._embed, "user": self._user, "timeline": self._timeline}
         return sources[source](self.account(handle), request)
 
-    def _page(self, account: Account, request: FakeRequest) -> Answer:
+    def _page(self, account: Account, request: FakeRequest) -> FakeResponse:
         return 200, {}, microblog_page.profile_page(account.user, account.newest, flat=account.plan.flat)
 
-    def _embed(self, account: Account, request: FakeRequest) -> Answer:
+    def _embed(self, account: Account, request: FakeRequest) -> FakeResponse:
         entries = [
             {
                 "type": "tweet",
@@ -208,11 +208,11 @@ class Site:
         entries[2:2] = [{"type": "advert", "entry_id": "advert-1", "sort_index": "1", "content": {}}] if entries else []
         return 200, {}, microblog_page.embed_page(account.user.handle, entries)
 
-    def _user(self, account: Account, request: FakeRequest) -> Answer:
+    def _user(self, account: Account, request: FakeRequest) -> FakeResponse:
         shape = "C" if account.plan.shape == "D" else account.plan.shape
         return as_json({"data": {"user": {"result": microblog_user.user_payload(account.user, shape)}}})
 
-    def _timeline(self, account: Account, request: FakeRequest) -> Answer:
+    def _timeline(self, account: Account, request: FakeRequest) -> FakeResponse:
         sent = str(orjson.loads(request.args["variables"]).get("cursor") or "")
         number = page_of(sent)
         if account.plan.protected:
@@ -254,7 +254,7 @@ class Site:
         """The platform's cursor of a page."""
         return cursor_to(number)
 
-    def damaged(self, name: str, request: FakeRequest) -> Answer:
+    def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         """The response of one of the microblog's own faults."""
         source, handle = self.source_of(request)
         wrong = name in microblog_faults.WRONG_PROFILE_FAULTS

@@ -12,7 +12,7 @@ from crawler.sandbox.photoapp import page as photoapp_page
 from crawler.sandbox.photoapp.page import ERROR_ROUTE, LOGIN_ROUTE, PROFILE_ROUTE
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, HonestAnswer
+    from crawler.sandbox.protocol import FakeResponse, FaultlessResponse
 
 SHARE_FAULTS = {
     "share-gone": Fault("TARGET_NOT_FOUND", "a share link that leads to the error page"),
@@ -73,7 +73,7 @@ FAULTS = (
 """The app's faults by name. ``Site.faults`` has their shortcodes."""
 
 
-def damaged(name: str, honest: HonestAnswer, wrong: HonestAnswer) -> Answer:
+def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> FakeResponse:
     """The response of one of the app's own faults. ``wrong`` renders another post's page."""
     if name in _ANSWERS:
         return _ANSWERS[name]
@@ -86,7 +86,7 @@ def damaged(name: str, honest: HonestAnswer, wrong: HonestAnswer) -> Answer:
     return status, headers, photoapp_page.with_result(page, _RESULTS[name])
 
 
-def other_page(path: str, *, light: bool) -> Answer:
+def other_page(path: str, *, light: bool) -> FakeResponse:
     """The response to other paths: login and challenge pages, the home page, else the error page."""
     if path == "/robots.txt":
         return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"
@@ -97,11 +97,11 @@ def other_page(path: str, *, light: bool) -> Answer:
     return 200, {}, photoapp_page.document(ERROR_ROUTE, (), light=light)
 
 
-def _json(status: int, **words: Any) -> Answer:
+def _json(status: int, **words: Any) -> FakeResponse:
     return status, {"Content-Type": "application/json"}, orjson.dumps({**words, "status": "fail"})
 
 
-def _redirect(where: str) -> Answer:
+def _redirect(where: str) -> FakeResponse:
     return 302, {"Location": where}, b""
 
 
@@ -109,7 +109,7 @@ def _redirect(where: str) -> Answer:
 
 _RULING = {"title": "Restricted Photo", "description": "You must be 18 years old or over to see this.", "status": "ok"}
 
-_ANSWERS: dict[str, Answer] = {
+_ANSWERS: dict[str, FakeResponse] = {
     "soft-gone": (200, {}, photoapp_page.document(ERROR_ROUTE, (), light=True)),
     "login-route": (200, {}, photoapp_page.document(LOGIN_ROUTE, (), light=True)),
     "login-redirect": _redirect("/accounts/login/?next=%2Fp%2F"),

@@ -20,7 +20,7 @@ from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Account, Aut
 from crawler.sandbox.protocol import FakeRequest
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer
+    from crawler.sandbox.protocol import FakeResponse
 
 __all__ = ["FAULTS", "Site"]
 
@@ -92,7 +92,7 @@ class Site:
             return None
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
-    def page(self, request: FakeRequest) -> Answer:
+    def page(self, request: FakeRequest) -> FakeResponse:
         """A post, its embed page, an account's reels, a share link's redirect, a query's data, or the error page."""
         if request.method == "POST":
             return self._query(request)
@@ -147,7 +147,7 @@ class Site:
         block = photoapp_page.prefetched("PolarisLoggedOutDesktopWWWProfileReelsTabContentQuery", data)
         return photoapp_page.document(photoapp_page.REELS_ROUTE, (block,), light=self.light)
 
-    def _query(self, request: FakeRequest) -> Answer:
+    def _query(self, request: FakeRequest) -> FakeResponse:
         """The responses to the queries of the pages' scripts, each with its own path."""
         query = orjson.loads(request.body)
         form = {"/api/graphql": "page", "/graphql/query": str(query.get("form", "item"))}[request.path]
@@ -156,11 +156,11 @@ class Site:
         found = self.data(post, form) if post else {keys.get(form, "xdt_api__v1__media__shortcode__web_info"): None}
         return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
 
-    def damaged(self, name: str, request: FakeRequest) -> Answer:
+    def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         """The response of one of the app's own faults. It damages the page for browsers, for any client."""
         return photoapp_faults.damaged(name, lambda: self.page(FakeRequest(request.path)), self._other_page)
 
-    def _other_page(self) -> Answer:
+    def _other_page(self) -> FakeResponse:
         """Render another post's page."""
         post = self.posts[self.listed[1]]
         data = {"xig_polaris_media": photoapp_media.wrapper(post, ())}

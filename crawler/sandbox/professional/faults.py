@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from crawler.sandbox.professional.people import Member
-    from crawler.sandbox.protocol import Answer, HonestAnswer
+    from crawler.sandbox.protocol import FakeResponse, FaultlessResponse
 
 FAULTS = COMMON | {
     "not-found": Fault("TARGET_NOT_FOUND", "200 with the not-found page, the same for missing and private profiles"),
@@ -49,7 +49,7 @@ WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data
 _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
 
 
-def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
+def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
     """The response of one of the network's own faults."""
     if name in _REDIRECTS:
         return 302, {"Location": _REDIRECTS[name].format(back=quote(PUBLIC + path, safe=""))}, b""
@@ -123,7 +123,7 @@ _REDIRECTS = {
     "checkpoint": "/checkpoint/challenge/x",
     "home": "/",
 }
-_ANSWERS: dict[str, Callable[[], Answer]] = {
+_ANSWERS: dict[str, Callable[[], FakeResponse]] = {
     "not-found": lambda: (200, {}, not_found()),
     "not-found-404": lambda: (404, {}, not_found()),
     "login-wall-page": lambda: (200, {}, login_wall()),

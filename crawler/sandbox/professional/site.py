@@ -15,7 +15,7 @@ from crawler.sandbox.professional.people import RENAMED, MemberFactory
 
 if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
-    from crawler.sandbox.protocol import Answer, FakeRequest
+    from crawler.sandbox.protocol import FakeRequest, FakeResponse
 
 __all__ = ["FAULTS", "Site"]
 
@@ -50,7 +50,7 @@ class Site:
         slug = _slug(request.path)
         return slug if slug in FAULTS else None
 
-    def page(self, request: FakeRequest) -> Answer:
+    def page(self, request: FakeRequest) -> FakeResponse:
         """A profile, the target of a redirect, or the not-found page."""
         first = request.path.lstrip("/").partition("/")[0]
         if request.path == "/robots.txt":
@@ -75,7 +75,7 @@ class Site:
         """A member's page."""
         return self._rendered(member.slug)
 
-    def damaged(self, name: str, request: FakeRequest) -> Answer:
+    def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         """The response of one of the network's own faults."""
         return professional_faults.damaged(name, request.path, lambda: self.page(request))
 

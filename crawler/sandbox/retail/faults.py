@@ -14,7 +14,7 @@ from crawler.sandbox.retail.row import no_prices
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from crawler.sandbox.protocol import Answer, HonestAnswer
+    from crawler.sandbox.protocol import FakeResponse, FaultlessResponse
 
 FAULTS = COMMON | {
     "challenge": Fault("UPSTREAM_BLOCKED", "200 with a CAPTCHA challenge"),
@@ -44,7 +44,7 @@ NAMELESS_STEP = 7
 """Each seventh row lacks its name."""
 
 
-def damaged(name: str, path: str, honest: HonestAnswer) -> Answer:
+def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
     """The response of one of the shop's own faults."""
     if name in _ANSWERS:
         return _ANSWERS[name](path)
@@ -67,17 +67,17 @@ def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, 
 # Responses that are not a listing
 
 
-def _challenge_json(path: str) -> Answer:
+def _challenge_json(path: str) -> FakeResponse:
     data = {"redirectUrl": f"/blocked?{urlencode({'url': path})}", "blockScript": "/px/captcha.js", "appId": "PX"}
     return 412, {"Content-Type": "application/json"}, orjson.dumps(data)
 
 
-def _product_page(_path: str) -> Answer:
+def _product_page(_path: str) -> FakeResponse:
     product = {"usItemId": "1", "name": "One thing"}
     return 200, {}, other("/ip/[...itemParams]", {"data": {"product": product, "contentLayout": {}}})
 
 
-_ANSWERS: dict[str, Callable[[str], Answer]] = {
+_ANSWERS: dict[str, Callable[[str], FakeResponse]] = {
     "challenge": lambda _: (200, {}, challenge()),
     "challenge-412": lambda _: (412, {}, challenge()),
     "challenge-redirect": lambda path: (307, {"Location": f"/blocked?{urlencode({'url': path})}"}, b""),

@@ -12,7 +12,7 @@ from crawler.sandbox.retail.page import PUBLIC
 from crawler.sandbox.retail.shop import FAULTS_DEPARTMENT, Shop
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, FakeRequest
+    from crawler.sandbox.protocol import FakeRequest, FakeResponse
     from crawler.sandbox.retail.shop import Row
 
 __all__ = ["FAULTS", "Site"]
@@ -33,7 +33,7 @@ class Site(Shop):
         name = self.faults.get(request.path.rpartition("/")[2]) or request.args.get("q")
         return name if name in FAULTS else None
 
-    def page(self, request: FakeRequest) -> Answer:
+    def page(self, request: FakeRequest) -> FakeResponse:
         """A listing page, the home page, the page behind redirects to it, or 404."""
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
@@ -56,7 +56,7 @@ class Site(Shop):
             return retail_page.listing(self, self.view(args | {"cat_id": rest.rpartition("/")[2]}))
         raise KeyError(path)
 
-    def damaged(self, name: str, request: FakeRequest) -> Answer:
+    def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         """The response of one of the shop's own faults."""
         return retail_faults.damaged(name, request.path, lambda: self.page(request))
 

@@ -12,7 +12,7 @@ from crawler.sandbox.shortvideo import page as shortvideo_page
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from crawler.sandbox.protocol import Answer, FakeRequest, HonestAnswer
+    from crawler.sandbox.protocol import FakeRequest, FakeResponse, FaultlessResponse
     from crawler.sandbox.shortvideo.world import Post
 
 FAULTS = COMMON | {
@@ -112,7 +112,7 @@ def readable_posts(keywords: str, posts: Sequence[Post], first: int) -> Sequence
     return posts[:first] if keywords in AFTER_FIRST_RESPONSE else posts
 
 
-def damaged_page(name: str, request: FakeRequest, honest: HonestAnswer) -> Answer:
+def damaged_page(name: str, request: FakeRequest, honest: FaultlessResponse) -> FakeResponse:
     """The damaged response of the search page."""
     if name == "login-redirect":
         return 302, {"Location": "/login?redirect_url=%2Fsearch"}, b""
@@ -121,7 +121,7 @@ def damaged_page(name: str, request: FakeRequest, honest: HonestAnswer) -> Answe
     return 200, {}, shortvideo_page.waiting_room(opens=name == "waiting-room")
 
 
-def damaged_results(name: str, honest: HonestAnswer) -> Answer:
+def damaged_results(name: str, honest: FaultlessResponse) -> FakeResponse:
     """The damaged response of the page's API call."""
     if name in _ANSWERS:
         return 200, JSON, _ANSWERS[name]

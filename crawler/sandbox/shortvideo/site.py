@@ -16,7 +16,7 @@ from crawler.sandbox.shortvideo.faults import FAULTS, OVERLAYS
 from crawler.sandbox.shortvideo.world import LONG, Posts
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, FakeRequest
+    from crawler.sandbox.protocol import FakeRequest, FakeResponse
 
 __all__ = ["FAULTS", "Site"]
 
@@ -24,7 +24,7 @@ RESULTS = "/api/search/photo/full/"
 PAGE_SIZE = 12
 """Rows per API call of the page."""
 
-_STATIC: dict[str, Answer] = {
+_STATIC: dict[str, FakeResponse] = {
     "/login": (200, {}, shortvideo_page.login()),
     "/robots.txt": (200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"),
 }
@@ -48,7 +48,7 @@ class Site(Posts):
             return shortvideo_faults.call_fault(request.args.get("keyword", ""), int(request.args["offset"]))
         return None
 
-    def page(self, request: FakeRequest) -> Answer:
+    def page(self, request: FakeRequest) -> FakeResponse:
         """The search page, its API call, its script, a static page, or 404."""
         if request.path == "/search/photo":
             keyword = request.args.get("q", "")
@@ -63,7 +63,7 @@ class Site(Posts):
             return 200, {"Content-Type": "text/javascript"}, shortvideo_page.SEARCH_SCRIPT
         return _STATIC.get(request.path) or (404, {}, b"<html><title>Not found</title></html>")
 
-    def damaged(self, name: str, request: FakeRequest) -> Answer:
+    def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         """The response of one of the site's own faults."""
         if name in shortvideo_faults.ON_PAGE:
             return shortvideo_faults.damaged_page(name, request, lambda: self.page(request))
@@ -87,12 +87,12 @@ class Site(Posts):
         """The id of a search, which the calls for its next pages must contain."""
         return f"20261121080000{hashlib.sha256(keyword.encode()).hexdigest()[:20].upper()}"
 
-    def _results(self, request: FakeRequest) -> Answer:
+    def _results(self, request: FakeRequest) -> FakeResponse:
         if not self._is_signed(request):
             return 200, {"Content-Type": "application/json"}, b""  # the platform's block of bots
         return self._found(request.args["keyword"], int(request.args["offset"]))
 
-    def _found(self, keyword: str, offset: int) -> Answer:
+    def _found(self, keyword: str, offset: int) -> FakeResponse:
         return 200, shortvideo_faults.JSON, orjson.dumps(self.answer(keyword, offset))
 
     def answer(self, keyword: str, offset: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from crawler.sandbox.faults import COMMON, Fault
-from crawler.sandbox.protocol import Answer
+from crawler.sandbox.protocol import FakeResponse
 from crawler.sandbox.videosite import extra
 from crawler.sandbox.videosite.lists import tab_data
 from crawler.sandbox.videosite.page import answer_context, document
@@ -78,14 +78,14 @@ class Call:
         """The undamaged data of a channel with a tab open, by default of the requested channel."""
         return tab_data(self.channels.named(name) if name else self.channel, tab, heavy=self.channels.heavy)
 
-    def respond(self, data: Node | bytes) -> Answer:
+    def respond(self, data: Node | bytes) -> FakeResponse:
         """The response that contains data."""
         if self.rendered:
             return 200, {}, document("A channel", data)
         return 200, {"Content-Type": "application/json"}, data if isinstance(data, bytes) else orjson.dumps(data)
 
 
-Damage = Callable[[Call], Answer]
+Damage = Callable[[Call], FakeResponse]
 
 
 def applies_to(name: str, kind: str) -> bool:
@@ -93,16 +93,16 @@ def applies_to(name: str, kind: str) -> bool:
     return kind in _FAULTS[name][0]
 
 
-def damaged(name: str, call: Call) -> Answer:
+def damaged(name: str, call: Call) -> FakeResponse:
     """The response of a fault to a request that it affects."""
     return _FAULTS[name][1](call)
 
 
-def _fixed(*answers: Answer) -> Damage:
+def _fixed(*answers: FakeResponse) -> Damage:
     return lambda call: answers[0] if call.rendered else answers[-1]
 
 
-def _error(code: int, status: str) -> Answer:
+def _error(code: int, status: str) -> FakeResponse:
     return code, {"Content-Type": "application/json"}, orjson.dumps(extra.refused(code, status, status))
 
 
@@ -111,7 +111,7 @@ def _alert(words: str) -> Damage:
 
 
 def _changed(change: Callable[[Node], None]) -> Damage:
-    def respond(call: Call) -> Answer:
+    def respond(call: Call) -> FakeResponse:
         data = call.data("videos")
         change(data)
         return call.respond(data)
@@ -128,7 +128,7 @@ def _other(tab: str, name: str = "") -> Damage:
 
 
 def _moved(name: str) -> Damage:
-    def respond(call: Call) -> Answer:
+    def respond(call: Call) -> FakeResponse:
         channel = call.channels.named(name) if name else call.channel
         action = {"navigateAction": {"endpoint": {"browseEndpoint": {"browseId": channel.id}}}}
         data = {"responseContext": answer_context(channel.id, heavy=False), "onResponseReceivedActions": [action]}
@@ -147,7 +147,7 @@ def _without_name(data: Node) -> None:
     del data["header"]["pageHeaderRenderer"]["content"]["pageHeaderViewModel"]["title"]
 
 
-def _video_page(call: Call) -> Answer:
+def _video_page(call: Call) -> FakeResponse:
     results = {
         "results": {
             "results": {"contents": [{"videoPrimaryInfoRenderer": {"title": {"runs": [{"text": "One video"}]}}}]}
@@ -157,15 +157,15 @@ def _video_page(call: Call) -> Answer:
     return call.respond(data)
 
 
-_CONSENT: Answer = (200, {}, extra.CONSENT)
-_TRAFFIC: Answer = (429, {"Retry-After": "9"}, extra.TRAFFIC)
+_CONSENT: FakeResponse = (200, {}, extra.CONSENT)
+_TRAFFIC: FakeResponse = (429, {"Retry-After": "9"}, extra.TRAFFIC)
 _REFUSED = _error(403, "PERMISSION_DENIED")
-_NOT_FOUND: Answer = (404, {}, extra.NOT_FOUND)
-_NO_DATA: Answer = (200, {}, b"<!DOCTYPE html><html><title>A channel</title><body></body></html>")
+_NOT_FOUND: FakeResponse = (404, {}, extra.NOT_FOUND)
+_NO_DATA: FakeResponse = (200, {}, b"<!DOCTYPE html><html><title>A channel</title><body></body></html>")
 _ALL_KINDS = frozenset(
     {"page", "about-page", "browse", "resolve", "feed", "player", "about", "continuation", "playlist"}
 )
-_BOT_CHECK: Answer = (200, {"Content-Type": "application/json"}, orjson.dumps(extra.bot_check()))
+_BOT_CHECK: FakeResponse = (200, {"Content-Type": "application/json"}, orjson.dumps(extra.bot_check()))
 _TERMINATED = "This account has been terminated for a violation of YouTube's Terms of Service."
 _COPYRIGHT = (
     "This account has been terminated because we received multiple third-party claims of copyright infringement."

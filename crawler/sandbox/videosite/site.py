@@ -17,7 +17,7 @@ from crawler.sandbox.videosite.page import TABS, answer_context, document
 from crawler.sandbox.videosite.world import PAGE, Channels
 
 if TYPE_CHECKING:
-    from crawler.sandbox.protocol import Answer, FakeRequest
+    from crawler.sandbox.protocol import FakeRequest, FakeResponse
     from crawler.sandbox.videosite.parts import Node
     from crawler.sandbox.videosite.world import Channel, Item
 
@@ -84,14 +84,14 @@ class Site(Channels):
         channel = self.target(request)
         return channel.fault or None if channel else None
 
-    def damaged(self, name: str, request: FakeRequest) -> Answer:
+    def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         """The response of one of the site's own faults; an honest one if it affects another kind of request."""
         kind, channel = self.kind(request), self.target(request)
         if channel is None or not applies_to(name, kind):
             return self.page(request)
         return damaged(name, Call(self, channel, rendered=kind in HTML_KINDS))
 
-    def page(self, request: FakeRequest) -> Answer:
+    def page(self, request: FakeRequest) -> FakeResponse:
         """The honest response."""
         kind, channel = self.kind(request), self.target(request)
         if channel is None:
@@ -109,30 +109,30 @@ class Site(Channels):
         }
         return answers[kind](channel, request)
 
-    def _player(self, _: Channel, request: FakeRequest) -> Answer:
+    def _player(self, _: Channel, request: FakeRequest) -> FakeResponse:
         return _json(extra.player(*self._videos[str(_body(request)["videoId"])]))
 
-    def _resolve(self, channel: Channel, request: FakeRequest) -> Answer:
+    def _resolve(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         url = urlsplit(str(_body(request)["url"]))
         if url.path.startswith("/user/") and channel.handle:
             return _json(extra.redirected(f"{url.scheme}://{url.netloc}{channel.path}"))
         return _json(extra.resolved(channel, url.path))
 
-    def _about(self, channel: Channel, _: FakeRequest) -> Answer:
+    def _about(self, channel: Channel, _: FakeRequest) -> FakeResponse:
         rows = [about_panel(channel)]
         return _json(extra.appended(channel.id, rows, place="onResponseReceivedEndpoints", heavy=self.heavy))
 
-    def _browse(self, channel: Channel, request: FakeRequest) -> Answer:
+    def _browse(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         params = unquote(str(_body(request).get("params")))
         tab = next((name for name, (_, own) in TABS.items() if unquote(own) == params), "featured")
         return _json(tab_data(channel, tab, heavy=self.heavy))
 
-    def _continuation(self, channel: Channel, request: FakeRequest) -> Answer:
+    def _continuation(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         params = read_token(_body(request)["continuation"])
         rows = rows_of(channel, str(params["t"]), int(params["p"]), heavy=self.heavy)
         return _json(extra.appended(channel.id, rows, heavy=self.heavy))
 
-    def _unknown(self, kind: str, request: FakeRequest) -> Answer:
+    def _unknown(self, kind: str, request: FakeRequest) -> FakeResponse:
         if kind == "browse":
             browse = str(_body(request).get("browseId"))
             if not re.fullmatch(r"UC[\w-]{22}", browse, re.ASCII):
@@ -144,7 +144,7 @@ class Site(Channels):
             return _json(extra.refused(400, "Request contains an invalid argument.", "INVALID_ARGUMENT"), 400)
         return 404, {}, extra.NOT_FOUND
 
-    def _rendered(self, channel: Channel, request: FakeRequest) -> Answer:
+    def _rendered(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         tab = request.path.rpartition("/")[2]
         data = tab_data(channel, tab if tab in TABS else "featured", heavy=self.heavy)
         if tab == "about" and channel.kind in {"normal", "topic"}:
@@ -152,14 +152,14 @@ class Site(Channels):
         described = extra.person(channel) if channel.kind in {"normal", "topic"} else None
         return 200, {}, document(channel.name, data, person=described)
 
-    def _feed(self, channel: Channel, request: FakeRequest) -> Answer:
+    def _feed(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         named = request.args.get("playlist_id", "")
         tab = next((tab for tab, prefix in extra.PLAYLISTS.items() if named.startswith(prefix)), None)
         if channel.kind in {"game", "sport"} or (named and tab not in channel.items):
             return 404, {}, extra.NOT_FOUND
         return 200, {"Content-Type": "text/xml; charset=UTF-8"}, extra.feed(channel, tab)
 
-    def _playlist(self, channel: Channel, request: FakeRequest) -> Answer:
+    def _playlist(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         browse = str(_body(request)["browseId"])
         prefix = browse.removeprefix("VL")[:4]
         tab = next((tab for tab, own in extra.PLAYLISTS.items() if own == prefix), "")
@@ -250,5 +250,5 @@ def _body(request: FakeRequest) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _json(data: Node, status: int = 200) -> Answer:
+def _json(data: Node, status: int = 200) -> FakeResponse:
     return status, JSON, orjson.dumps(data)
