@@ -81,7 +81,7 @@ def power_cut(file: Path, size: int, *, zeros: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kills", "lengths"), [(3, 4), pytest.param(10, 6, marks=pytest.mark.soak)], ids=["spread", "more"]
+    ("kills", "lengths"), [(3, 4), pytest.param(10, 6, marks=pytest.mark.soak)], ids=["some", "more"]
 )
 @pytest.mark.parametrize("feed", FEEDS)
 @pytest.mark.parametrize("zeros", [False, True], ids=["cut", "zeros"])

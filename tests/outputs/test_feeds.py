@@ -121,8 +121,8 @@ def _without_nulls(products: list[dict[str, Any]]) -> list[Any]:
     [
         (["-o", "existing.parquet"], {}, "nothing can be added to a Parquet file"),
         (["-O", "/proc/nowhere/out.jsonl"], {}, "a feed cannot be written"),
-        (["-O", "/dev/full:jsonl"], {}, "No space repaired"),
-        (["-O", "/dev/full:parquet"], {}, "No space repaired"),
+        (["-O", "/dev/full:jsonl"], {}, "No space left"),
+        (["-O", "/dev/full:parquet"], {}, "No space left"),
         (["-O", "out.jsonl"], {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, "The feeds cannot be written as configured"),
         (["-a", "explode=rows", "-O", "out.jsonl"], {}, "explode=rows: the data has no such list"),
     ],
