@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from crawler.sandbox.protocol import FakeRequest
@@ -32,6 +33,7 @@ MARKS = {
     "internet": "not run: it needs the internet",
     "setup": "not run: it installs the project, or runs its tests",
     "host": "not run: it needs a server or a cluster of its own",
+    "duckdb": "SQL over Parquet files; without this word, over the database out.db",
 }
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\s*(\S+=\S+ )*(scrapy|scripts/|curl|pip|duckdb|psql|docker|kubectl|export|cd) ?", re.MULTILINE)
@@ -113,6 +115,16 @@ class Shell:
         assert process.stdout is not None
         assert process.stdout.readline(), f"it ended without a line: {block.text}"
 
+    def query(self, block: Block, database: sqlite3.Connection | duckdb.DuckDBPyConnection) -> None:
+        """Run a block of SQL.
+
+        Raises:
+            AssertionError: a query returned no rows.
+        """
+        with contextlib.chdir(self.folder), contextlib.closing(database):
+            for statement in filter(str.strip, block.text.split(";")):
+                assert database.execute(statement).fetchall(), statement
+
     def close(self) -> None:
         """Stop the servers."""
         for process in self.servers:
@@ -140,7 +152,7 @@ def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_are_marked(page: str) -> None:
     for block in blocks(page):
-        assert not block.mark or (block.language == "bash" and block.mark in MARKS), block
+        assert not block.mark or (block.language in {"bash", "sql"} and block.mark in MARKS), block
         if not block.language:
             assert not COMMAND.search(block.text), f"mark the commands as bash:\n{block.text}"
 
@@ -153,10 +165,8 @@ def test_commands_run_as_written(page: str, shell: Shell) -> None:
                 shell.run(block)
             case Block("bash", "background"):
                 shell.serve(block)
-            case Block("sql"):
-                with contextlib.closing(sqlite3.connect(shell.folder / "out.db")) as database:
-                    for statement in block.text.split(";"):
-                        assert database.execute(statement).fetchall() or not statement.strip(), statement
+            case Block("sql", mark):
+                shell.query(block, duckdb.connect() if mark == "duckdb" else sqlite3.connect(shell.folder / "out.db"))
 
 
 @pytest.mark.parametrize("page", PAGES)
