@@ -52,7 +52,7 @@ class _SharedFetch:
             async with asyncio.timeout_at(deadline):
                 data = await asyncio.shield(self._task)
         except TimeoutError:
-            raise UpstreamTimeout("The deadline passed before the platform had answered.") from None
+            raise UpstreamTimeout("The deadline passed before the platform responded.") from None
         finally:
             self._waiting -= 1
             if not self._waiting:

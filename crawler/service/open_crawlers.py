@@ -117,7 +117,7 @@ class OpenCrawler:
                 raise Overloaded(
                     "The call was still in the queue at its deadline.", retry_after=RETRY_AFTER_SECONDS
                 ) from None
-            raise UpstreamTimeout("The deadline passed before the platform had answered.") from None
+            raise UpstreamTimeout("The deadline passed before the platform responded.") from None
         finally:
             # Also if the client has disconnected: a target that has not started is dropped.
             del self._calls[target.id]

@@ -45,7 +45,7 @@ class CrawlArguments(BaseModel):
     def _validate_queue(self) -> Self:
         if self.queue is None:
             if self.wait:
-                raise ValueError("only a queue can be waited for: add queue=, or remove wait=")
+                raise ValueError("wait=true requires a queue: add queue=, or remove wait=")
         elif self.targets or self.resume or self.since:
             raise ValueError("queue cannot be combined with targets, resume or since: the queue tracks its own targets")
         return self

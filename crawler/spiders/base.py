@@ -178,7 +178,9 @@ class PlatformSpider(Spider):
                 raise CloseSpider(str(error)) from None
         breaker = platform_state(self.shared, self.name, self.settings).breaker
         if self.args.since and not any(scraper.entries for scraper in self.scrapers):
-            raise CloseSpider(f"since=last needs a listing with the newest first; {self.name} has no such listing")
+            raise CloseSpider(
+                f"since=last requires a listing that is sorted by newest first; no scraper of {self.name} has one"
+            )
         try:
             async for target in self.tracker.release(self.source):
                 try:

@@ -45,7 +45,7 @@ def as_scrape_error(error: BaseException | None) -> ScrapeError:
         return ItemDropped(f"The item was dropped: {error}", reason="dropped")
     if isinstance(error, (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES)):
         return _download_error(error)
-    return ServiceError("Something broke on our side; the log has it under this request's id.")
+    return ServiceError("Internal error. The log has its details under this request's id.")
 
 
 def _download_error(error: Exception) -> ScrapeError:

@@ -273,7 +273,7 @@ class TargetTracker:
         logger.debug("target_completed", id=outcome.target.id, code=outcome.code, duration_ms=outcome.duration_ms)
 
     def _expire(self, target: Target) -> None:
-        self.complete(target, error=UpstreamTimeout("The deadline passed before the platform had answered."))
+        self.complete(target, error=UpstreamTimeout("The deadline passed before the platform responded."))
 
     # Spider middleware
 

@@ -135,4 +135,4 @@ def test_since_is_refused_for_a_spider_without_sorted_listings(tmp_path: Path) -
     start = command("retail", {"query": "mustard", "since": "last"}, {"SEEN_FILE": tmp_path / "seen.sqlite"})
     run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1
-    assert "since=last needs a listing with the newest first" in run.stderr
+    assert "since=last requires a listing that is sorted by newest first" in run.stderr
