@@ -1,4 +1,4 @@
-"""Simulated platforms: invented data in the real page structure, with the expected record of each page.
+"""Simulated platforms: invented data with the page structure of the real ones, and the expected record of each page.
 
 The records are an independent check: nothing here imports the packages that read pages (platforms, reading, spiders).
 """

@@ -1,4 +1,4 @@
-"""``-s SANDBOX=1``: starts the simulated platforms in the crawl's own process, and points the spider to them."""
+"""``-s SANDBOX=1``: start the simulated platforms in the crawl's process, and direct the spider's requests to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _SpiderWithOrigins(Protocol):
 
 
 class SandboxExtension:
-    """Serves the sandbox from before the first request until the spider is closed."""
+    """Starts the sandbox when the spider opens, before its first request, and stops it when the spider closes."""
 
     def __init__(self) -> None:
         self.sandbox = Sandbox()
@@ -35,9 +35,9 @@ class SandboxExtension:
         return extension
 
     def spider_opened(self, spider: _SpiderWithOrigins) -> None:
-        """Point the spider to its simulated platform."""
+        """Start the simulated platforms, and direct the spider's requests to its own one."""
         spider.use_origins(self.sandbox.start()[spider.name])
 
     async def spider_closed(self) -> None:
-        """Close the ports."""
+        """Stop the sandbox and close its ports."""
         await self.sandbox.stop()

@@ -1,4 +1,4 @@
-"""Faults that every platform can have. The target's name selects the fault of its request."""
+"""The faults that every simulated platform has. A request gets a fault if its target has the name of the fault."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
 
 RequestCounts = Counter[str]
-"""Number of requests of each target, for temporary faults."""
+"""The number of requests per target so far. Temporary faults end after the first request."""
 
 
 SLOW_SECONDS = 0.5
-"""How long a slow response takes."""
+"""The delay of a slow response in seconds."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ COMMON = {
 }
 
 UNLOCK_SCRIPT = "/__door__.js"
-"""The script that unlocks ``browser-only``. It is served under another host name of this machine."""
+"""Path of the script that unlocks ``browser-only``. It is served under another host name of this machine."""
 
 
 def respond(http_request: Request, site: FakeSite, request: FakeRequest, request_counts: RequestCounts) -> None:
-    """Send the correct response to a request, or the fault that its target selects."""
+    """Send the correct response to a request, or the fault that the request's target selects."""
     name = site.fault(request)
     if name is not None:
         key = f"{request.method} {request.path} {request.args}"
@@ -93,7 +93,7 @@ def respond_after(request: Request, seconds: float, answer: Callable[[], None]) 
 
 
 def _fault_of_request(name: str, number: int) -> str | None:
-    """The fault of a target's request by its number, from 1. Temporary faults affect only the first request."""
+    """Return the fault of a target's n-th request, ``number``, from 1. A temporary fault affects only the first one."""
     if name == "flaky":
         return "unavailable" if number == 1 else None
     once = name.removesuffix("-once")
@@ -119,14 +119,14 @@ _ANSWERS: dict[str, FakeResponse] = {
 
 
 def _locked_page(request: FakeRequest) -> FakeResponse:
-    """The page of ``browser-only`` before its script has run."""
+    """Build the page that ``browser-only`` sends until the page's script has set the cookie."""
     port = request.headers.get("host", "").rpartition(":")[2]
     script = f'<script src="http://localhost:{port}{UNLOCK_SCRIPT}"></script>'
     return 403, {}, f"<html><title>One moment</title><body>One moment{script}</body></html>".encode()
 
 
 def _unlock_script(request: FakeRequest) -> FakeResponse:
-    """The script that sets the key as a cookie. It is served under the other host name only."""
+    """Build the script that sets the key as a cookie. It is served under the other host name only."""
     if not request.headers.get("host", "").startswith("localhost"):
         return _ANSWERS["gone"]
     script = (
@@ -138,7 +138,7 @@ def _unlock_script(request: FakeRequest) -> FakeResponse:
 
 @cache
 def _unlock_key() -> int:
-    """The key that the script computes."""
+    """Return the key that the script computes for its cookie."""
     key = 1
     for number in range(100_000):
         key = ((key ^ number) * 16_777_619) & 0xFFFFFFFF
@@ -180,4 +180,4 @@ _CONNECTION_FAULTS: dict[str, Callable[[Request, FakeResponse], None]] = {
     "reset": _reset,
     "truncated": _truncate,
 }
-"""Faults of the connection, not of the response."""
+"""Faults that affect the connection itself instead of the content of the response."""

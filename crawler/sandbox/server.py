@@ -1,4 +1,4 @@
-"""Serves the simulated platforms on loopback, each at its own origin."""
+"""Serves the simulated platforms over HTTP on loopback, each at its own port."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeSite
 
 PLATFORMS = tuple(sorted(module.name for module in iter_modules(crawler.sandbox.__path__) if module.ispkg))
-"""The simulated platforms: each is a package."""
+"""The names of the simulated platforms. Each is a package in this folder."""
 
 LOOPBACK = "127.0.0.1"
 
 
 class _Platform(Resource):
-    """A resource that serves all paths of one platform."""
+    """A resource that responds to all paths of one platform."""
 
     isLeaf = True
 
@@ -40,7 +40,7 @@ class _Platform(Resource):
         self.request_counts = RequestCounts()
 
     def render(self, http_request: Request) -> bytes | int:
-        """Respond to all methods: some platforms use POST."""
+        """Respond to requests with any HTTP method, because some platforms use POST."""
         request = _fake_request(http_request)
         if request.path == "/__truth__":
             return self._json(http_request, lambda: self.site.expected_record(dict(request.args)))
@@ -79,7 +79,7 @@ def _fake_request(request: Request) -> FakeRequest:
 
 
 class Sandbox:
-    """All simulated platforms in this process. ``light`` serves small pages, for benchmarks of the code around them."""
+    """Serves all simulated platforms in this process. ``light``: with small pages, for benchmarks of other code."""
 
     def __init__(self, seed: int = 1, *, latency: float = 0.0, light: bool = False) -> None:
         self.seed = seed
@@ -88,7 +88,7 @@ class Sandbox:
         self._ports: dict[str, Any] = {}
 
     def start(self, port: int = 0) -> dict[str, str]:
-        """Listen, and return the origin of each platform. ``port`` is the first port; 0 picks free ports."""
+        """Start listening, and return each platform's origin. ``port`` is the first port; 0 chooses free ports."""
         reactor = cast("Any", _reactor)
         for number, name in enumerate(PLATFORMS):
             site = import_module(f"crawler.sandbox.{name}.site").Site(self.seed, light=self.light)
@@ -98,7 +98,7 @@ class Sandbox:
         return {name: f"http://{LOOPBACK}:{listening.getHost().port}" for name, listening in self._ports.items()}
 
     async def stop(self) -> None:
-        """Close the ports."""
+        """Stop listening, and close the ports."""
         for listening in self._ports.values():
             await maybe_deferred_to_future(listening.stopListening())
         self._ports.clear()

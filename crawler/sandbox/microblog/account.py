@@ -1,4 +1,4 @@
-"""The simulated microblog's accounts and posts: the source of its pages and of the expected records."""
+"""The simulated microblog's accounts and posts. Its pages and the expected records are both made from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 # strftime is not used, since its names depend on the locale.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 NEWEST = 1_791_000_000
-"""Unix seconds of the newest post of every account."""
+"""The time of every account's newest post, in Unix seconds."""
 ID_EPOCH_MS = 1_288_834_974_657
 
 _SUBJECTS = (
@@ -50,24 +50,24 @@ LADDERS = (
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """A photo, a video or an animation."""
+    """A photo, a video or an animation in a post."""
 
     id: str
     kind: str
     short: str
     files: tuple[tuple[int, str], ...] = ()
-    """Bitrate and URL, in the order in which they are served."""
+    """The bitrate and URL of each file of a video, in the order in which the platform serves them."""
 
     @property
     def thumbnail(self) -> str:
-        """URL of the photo, or of the poster."""
+        """Return the URL of the photo, or of the video's poster."""
         folder = {"photo": "media", "video": "amplify_video_thumb", "animated_gif": "tweet_video_thumb"}[self.kind]
         return f"https://pbs.twimg.com/{folder}/{self.id}.jpg"
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The author of posts."""
+    """An account's user, who writes posts."""
 
     id: str
     handle: str
@@ -89,7 +89,7 @@ class User:
 
     @property
     def picture(self) -> str:
-        """URL of the picture."""
+        """Return the URL of the user's profile picture."""
         return f"https://pbs.twimg.com/profile_images/{self.id}/face_normal.jpg"
 
 
@@ -103,10 +103,10 @@ class Post:
     text: str
     tags: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
-    """Pairs of short and expanded URL."""
+    """Pairs of a link's short and expanded URL."""
     media: tuple[Media, ...] = ()
     long: bool = False
-    """Whether the post has a truncated text, and the whole text separately as a note."""
+    """Whether the payload has the text truncated, and the whole text separately as a note."""
     replies: int = 0
     likes: int = 0
     saves: int = 0
@@ -116,28 +116,28 @@ class Post:
     repost_of: Post | None = None
     quote_of: Post | None = None
     quote_id: str = ""
-    """The quoted post's id, also of a deleted post."""
+    """The id of the quoted post, even if that post is deleted."""
     reply_handle: str = ""
     reply_id: str = ""
     wrapped: bool = False
-    """Whether the payload wraps it in limits on replies."""
+    """Whether the payload wraps the post in an object about who may reply."""
     carded: bool = False
 
     @property
     def whole(self) -> str:
-        """The whole text with short links, without the link to its media."""
+        """Return the whole text with short links, without the link to the post's media."""
         return self.text + "".join(f" #{tag}" for tag in self.tags) + "".join(f" {short}" for short, _ in self.links)
 
     @property
     def caption(self) -> str:
-        """The expected caption."""
+        """Return the caption that the record must have."""
         if self.repost_of:
             return self.repost_of.caption
         return self.text + "".join(f" #{tag}" for tag in self.tags) + "".join(f" {long}" for _, long in self.links)
 
     @property
     def served(self) -> str:
-        """The text in payloads: escaped, truncated if it is long, with the link to its media at the end."""
+        """Return the text in payloads: escaped, truncated if it is long, with the link to its media at the end."""
         if self.repost_of:
             return html.escape(f"RT @{self.repost_of.author.handle}: {self.repost_of.whole[:110]}…", quote=False)
         shown = self.whole[:270] if self.long else self.whole
@@ -145,7 +145,7 @@ class Post:
 
 
 def date_text(seconds: int) -> str:
-    """Format Unix seconds in the platform's form."""
+    """Format Unix seconds as the platform writes dates."""
     moment = datetime.fromtimestamp(seconds, UTC)
     day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
     clock = f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
@@ -153,14 +153,14 @@ def date_text(seconds: int) -> str:
 
 
 class Inventor:
-    """Invents users and posts, the same for the same seed."""
+    """Invents users and posts. The same seed produces the same ones."""
 
     def __init__(self, seed: str) -> None:
         self.rng = random.Random(seed)  # noqa: S311  # invented data, not a secret
         self._last = 0
 
     def user(self, handle: str, *, protected: bool = False) -> User:
-        """Invent a user with that handle."""
+        """Invent a user with a given handle."""
         rng = self.rng
         bare = rng.random() < 0.2
         return User(
@@ -184,7 +184,7 @@ class Inventor:
         )
 
     def post(self, author: User, time: int) -> Post:
-        """Invent a plain post of an author."""
+        """Invent a plain post by an author."""
         rng = self.rng
         long = rng.random() < 0.12
         text = f"{rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.choice(_OBJECTS)}"
@@ -239,6 +239,6 @@ class Inventor:
         return "".join(self.rng.choice(letters) for _ in range(10))
 
     def _id(self, time: int) -> str:
-        """A unique id with a time stamp."""
+        """Invent a unique id, which contains the post's time as the platform's ids do."""
         self._last += 1
         return str(((time * 1000 - ID_EPOCH_MS) << 22) + self._last)

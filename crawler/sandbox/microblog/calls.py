@@ -15,12 +15,12 @@ FIRST_TOKEN = 2_107_302_643_823_767_876
 
 
 class Token:
-    """The guest token: issued to every visitor, required for each query."""
+    """The guest token: the platform issues it to every visitor, and requires it for each query."""
 
     def __init__(self) -> None:
         self.given = 0
         self.refusing = False
-        """Whether no tokens are issued. ``?refuse=1`` and ``?refuse=0`` switch it."""
+        """Whether the platform refuses to issue tokens. Tests switch this with ``?refuse=1`` and ``?refuse=0``."""
 
     def activate(self, request: FakeRequest) -> FakeResponse:
         """Issue a token to a POST request with the client's key."""
@@ -38,11 +38,11 @@ class Token:
 
     @property
     def value(self) -> str:
-        """The newest token."""
+        """Return the token that was issued last."""
         return str(FIRST_TOKEN + self.given)
 
     def refusal(self, request: FakeRequest) -> FakeResponse | None:
-        """The error for a query without a valid token, or None."""
+        """Return the error for a query without a valid token, or None if the token is valid."""
         token = request.headers.get("x-guest-token", "")
         if token.isdecimal() and FIRST_TOKEN < int(token) <= FIRST_TOKEN + self.given:
             return None
@@ -61,10 +61,10 @@ def error(code: int, message: str, status: int = 200, **beside: Any) -> FakeResp
 
 
 def cursor_to(number: int) -> str:
-    """The platform's opaque cursor of a page."""
+    """Build the platform's opaque cursor for a page."""
     return "DAAHCgABHPEX6f6__-sLAAIAAAATM" + b64(f"page {number}").rstrip("=")
 
 
 def page_of(cursor: str) -> int:
-    """The page number of a cursor; 1 without a valid cursor."""
+    """Return the page number that a cursor contains, or 1 if the cursor is missing or invalid."""
     return next((n for n in range(2, 100) if cursor_to(n) == cursor), 1)

@@ -1,4 +1,4 @@
-"""The simulated microblog's expected records, from the account and the sources that respond."""
+"""The records that must be extracted from the simulated microblog, given an account and the sources that respond."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ON_FRAGMENTS = {
     "statuses_count",
     "verified_type",
 }
-"""Author fields in the newest client's posts."""
+"""The only author fields that posts in the newest client's format have."""
 TEXTS = {
     "created_at",
     "description",
@@ -36,7 +36,7 @@ TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """The data of a target, and the sources that respond."""
+    """The data that the platform shows of a target, and the sources that respond."""
 
     user: User
     shape: str
@@ -44,7 +44,7 @@ class Exposed:
     newest: list[Post]
     embedded: list[Post]
     served: list[Post]
-    """The timeline's posts of this page. ``first_served``: of the first page."""
+    """The posts of this page of the timeline. ``first_served`` has those of the first page."""
     first_served: list[Post]
     pinned: Post | None
     number: int
@@ -53,7 +53,7 @@ class Exposed:
 
 
 def record(exposed: Exposed) -> dict[str, Any]:
-    """Build the contract's data object."""
+    """Build the record's data object."""
     has_timeline = "timeline" in exposed.sources and not exposed.user.protected
     return {
         "data": {"additional": {"profile_demographics": _profile(exposed)}, "main": _posts(exposed)},
@@ -124,7 +124,7 @@ def _posts(exposed: Exposed) -> list[dict[str, Any]]:
 
 
 def post_record(post: Post, *, embedded: bool = False) -> dict[str, Any]:
-    """Build the contract's post object. Embeds lack views and bookmarks."""
+    """Build a post as the record has it. Posts from embeds lack views and bookmarks."""
     inner = post.repost_of
     media = (inner or post).media
     return {

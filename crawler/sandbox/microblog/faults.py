@@ -1,4 +1,4 @@
-"""The simulated microblog's faults, source by source, and their effect on the expected record."""
+"""The simulated microblog's faults: which source each one affects, and how the expected record changes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ ALL = (PAGE, EMBED, USER, TIMELINE)
 
 @dataclass(frozen=True)
 class Call:
-    """A request to a source for an account, and the honest response to it."""
+    """A request for an account to one of the sources, and the correct response to it."""
 
     request: FakeRequest
     source: str
     handle: str
     honest: FaultlessResponse
     first_id: bool
-    """Whether the query id is the same as in the first request for the account and query."""
+    """Whether the request has the query id of the first request for this account and query."""
 
 
 Damage = Callable[[Call], FakeResponse]
 
 
 def missing_account(source: str) -> FakeResponse:
-    """The response of a source for a handle that does not exist."""
+    """Build a source's response for a handle that does not exist."""
     if source in CALLS:
         return as_json({"data": {}})
     about = "The user profile you&#x27;re looking for could not be found."
@@ -67,7 +67,7 @@ def _missing_flag(call: Call) -> FakeResponse:
 
 
 def _honest(call: Call) -> FakeResponse:
-    """The honest response, which for these faults is another account's."""
+    """Return the correct response. For these faults, the site makes it for another account."""
     return call.honest()
 
 
@@ -80,7 +80,7 @@ def _cut(call: Call) -> FakeResponse:
 
 
 def _renamed(call: Call) -> FakeResponse:
-    """Rename the keys of mandatory parts."""
+    """Rename the keys of mandatory parts in the response."""
     status, headers, body = call.honest()
     for name in (b"full_text", b"created_at_ms", b"created_at", b"screen_name"):
         body = body.replace(name + b'"', name + b'3"').replace(name + b":", name + b"3:")
@@ -101,7 +101,7 @@ def _cursors_only(call: Call) -> FakeResponse:
 
 
 def _same_cursor(call: Call) -> FakeResponse:
-    """Repeat the page's own cursor, from the second page on."""
+    """From the second page on, return a page whose next cursor is the requested one."""
     sent = orjson.loads(call.request.args["variables"]).get("cursor")
     status, headers, body = call.honest()
     if not sent:
@@ -143,7 +143,7 @@ _no_login = _error(37, "Not authorized.", 403)
 _empty_shell = _page(200, "X", '<div id="root"></div>')
 
 _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
-    # Name: code, description, and the damage by source. A source that is not listed responds honestly.
+    # Name: code, description, and the damaged response by source. A source that is not listed responds correctly.
     "page-off": ("OK", "the public page is refused", {PAGE: _refused}),
     "embed-off": ("OK", "the embed is refused", {EMBED: _refused}),
     "user-off": ("OK", "the query for the user is refused", {USER: _refused}),
@@ -211,34 +211,34 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
 }  # fmt: skip
 
 FAULTS = COMMON | {name: Fault(code, about) for name, (code, about, _) in _OWN.items()}
-"""The microblog's faults by name. ``Site.faults`` has their handles."""
+"""The microblog's faults by name. ``Site.faults`` has the handles that select them."""
 
 WRONG_PROFILE_FAULTS = frozenset({"wrong-profile"})
-"""Faults with the honest response for ``OTHER_HANDLE`` instead of their own account."""
+"""Faults for which the correct response for ``OTHER_HANDLE`` is sent instead of the target's own."""
 OTHER_HANDLE = "iron_meadow"
 
 _COMPLETE_AFTER_RETRY = {
     "errors-beside", "missing-flag", "same-cursor", "stale-cursor", "stale-first-id",
     "token-refused-once", "wrong-profile-once",
 }  # fmt: skip
-"""Faults after which every source still contributes to the record."""
+"""Faults that do not remove any source from the record, if failed requests are retried."""
 
 
 def applies_to(name: str, source: str) -> bool:
-    """Whether a fault affects this source."""
+    """Return whether a fault affects requests to a source."""
     return (name in COMMON and source != "") or (name in _OWN and source in _OWN[name][2])
 
 
 def failing_sources(name: str) -> set[str]:
-    """The sources that contribute nothing to the record."""
+    """Return the sources whose data is missing from the record because of a fault."""
     return set() if name not in _OWN or name in _COMPLETE_AFTER_RETRY else set(_OWN[name][2])
 
 
 def ends_early(name: str, number: int) -> bool:
-    """Whether the timeline ends with this page although the account has further posts."""
+    """Return whether a fault ends the timeline with this page, although the account has further posts."""
     return name == "only-cursors" or (name == "same-cursor" and number > 1)
 
 
 def damaged(name: str, call: Call) -> FakeResponse:
-    """The response of one of the microblog's own faults."""
+    """Build the response of one of the microblog's own faults."""
     return _OWN[name][2][call.source](call)

@@ -1,4 +1,4 @@
-"""The simulated microblog's users, posts and timelines in the shape of its newest client."""
+"""The simulated microblog's users, posts and timelines in the format of its newest client."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from crawler.sandbox.microblog.old import variants
 from crawler.sandbox.microblog.user import b64
 
 KEY = "__key"
-"""Key of the id under which an object becomes a record of its own."""
+"""The key of an object's id. Objects with this key become separate records in the page's store."""
 
 
 def user_payload(user: User, *, whole: bool) -> dict[str, Any]:
-    """Build a user: ``whole`` for the owner of the page, else the fragment beside a post."""
+    """Build a user: with all fields (``whole``) for the page's owner, else only the fields that a post's author has."""
     core: dict[str, Any] = {"__typename": "UserCore", "screen_name": user.handle, "name": user.name}
     verification: dict[str, Any] = {"__typename": "UserVerification", "is_blue_verified": user.blue}
     verification["verified_type"] = user.kind or None
@@ -110,7 +110,7 @@ def post_payload(post: Post, *, depth: int = 0) -> dict[str, Any]:
 
 
 def post_results(post: Post, *, depth: int = 0) -> dict[str, Any]:
-    """Build the wrapper of a post, which exists also for missing posts."""
+    """Build the object around a post. It exists even for posts that are missing."""
     made: dict[str, Any] = {
         KEY: f"TweetResults:{post.id}",
         "__typename": "TweetResults",
@@ -120,7 +120,7 @@ def post_results(post: Post, *, depth: int = 0) -> dict[str, Any]:
 
 
 def user_results(user: User, *, whole: bool = False) -> dict[str, Any]:
-    """Build the wrapper of a user, which exists also for missing users."""
+    """Build the object around a user. It exists even for users that are missing."""
     made_id = b64(f"UserResults:{user.id}")
     return {KEY: made_id, "__typename": "UserResults", "result": user_payload(user, whole=whole), "id": made_id}
 
@@ -213,7 +213,7 @@ def _media(each: Media, text: str) -> dict[str, Any]:
 
 
 def entry(post: Post, *, kind: str = "tweet") -> dict[str, Any]:
-    """Build the timeline entry of a post."""
+    """Build the timeline's entry for a post."""
     entry_id = f"{kind}-{post.id}"
     shown = {
         "__typename": "TimelineTweet",
@@ -263,7 +263,7 @@ def call_timeline(posts: list[Post], pinned: Post | None, following: str, *, end
 
 
 def plain(value: Any) -> Any:
-    """Strip the ids of records from nested objects."""
+    """Remove the record ids (``KEY``) from nested objects."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items() if key != KEY}
     return [plain(each) for each in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The simulated microblog's posts and timelines in the shapes of three API generations and of embeds."""
+"""The simulated microblog's posts and timelines in the formats of three API generations and of embeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawler.sandbox.microblog.user import NEW, OLDEST, b64, oldest_user, user_p
 
 
 def post_payload(post: Post, shape: str, *, depth: int = 0) -> dict[str, Any]:
-    """Build a post in the shape of an API generation."""
+    """Build a post in the format of an API generation."""
     made: dict[str, Any] = {
         "__typename": "Tweet",
         "core": {"user_results": {"result": user_payload(post.author, shape)}},
@@ -63,7 +63,7 @@ def post_payload(post: Post, shape: str, *, depth: int = 0) -> dict[str, Any]:
 
 
 def legacy(post: Post, *, sparse: bool) -> dict[str, Any]:
-    """Build the part of a post that all API generations share, and embeds consist of."""
+    """Build the part of a post that is the same in all API generations. An embed's post has only this part."""
     text = post.served
     entities: dict[str, Any] = {
         "hashtags": []
@@ -126,7 +126,7 @@ def legacy(post: Post, *, sparse: bool) -> dict[str, Any]:
 
 
 def embedded(post: Post, stale: int) -> dict[str, Any]:
-    """Build a post of an embed: flat, with its author inside, without views and bookmarks."""
+    """Build a post as an embed has it: flat, with its author inside, without views and bookmarks."""
     made = legacy(post, sparse=False)
     for key in ("bookmark_count", "bookmarked", "user_id_str"):
         del made[key]
@@ -198,7 +198,7 @@ def _media(post: Post, each: Media, text: str) -> dict[str, Any]:
 
 
 def variants(each: Media, *, explicit: bool = False) -> list[dict[str, Any]]:
-    """Build a video's variants: its files, and a stream without a bitrate."""
+    """Build a video's list of variants: its files, and a stream without a bitrate."""
     files: list[dict[str, Any]] = [
         {"bitrate": rate, "content_type": "video/mp4", "url": url} for rate, url in each.files
     ]
@@ -281,7 +281,7 @@ def timeline(shape: str, entries: list[dict[str, Any]], pinned: dict[str, Any] |
 
 
 def entry(post: Post, shape: str, *, pinned: bool = False, promoted: bool = False) -> dict[str, Any]:
-    """Build the timeline entry of a post."""
+    """Build the timeline's entry for a post."""
     shown: dict[str, Any] = {
         "__typename": "TimelineTweet",
         "itemType": "TimelineTweet",
@@ -302,7 +302,7 @@ def entry(post: Post, shape: str, *, pinned: bool = False, promoted: bool = Fals
 
 
 def conversation(posts: list[Post], shape: str) -> dict[str, Any]:
-    """Build the entry of a reply and the post that it replies to."""
+    """Build the timeline's entry for a conversation: a reply, and the post that it replies to."""
     name = f"profile-conversation-{posts[-1].id}"
     items = [
         {"dispensable": True, "entryId": f"{name}-tweet-{post.id}", "item": _module_item(entry(post, shape))}
@@ -320,7 +320,7 @@ def conversation(posts: list[Post], shape: str) -> dict[str, Any]:
 
 
 def who_to_follow(others: list[User], shape: str) -> dict[str, Any]:
-    """Build the entry of recommended users."""
+    """Build the timeline's entry with recommended users."""
     shown = {"__typename": "TimelineUser", "itemType": "TimelineUser", "userDisplayType": "User"}
     event = _event("suggest_who_to_follow")
     items = [
@@ -347,7 +347,7 @@ def who_to_follow(others: list[User], shape: str) -> dict[str, Any]:
 
 
 def cursor(kind: str, value: str) -> dict[str, Any]:
-    """Build the timeline entry of a cursor."""
+    """Build the timeline's entry with a cursor."""
     content = {
         "__typename": "TimelineTimelineCursor",
         "cursorType": kind,
@@ -358,7 +358,7 @@ def cursor(kind: str, value: str) -> dict[str, Any]:
 
 
 def tombstone(number: str) -> dict[str, Any]:
-    """Build the timeline entry of a removed post."""
+    """Build the timeline's entry for a removed post."""
     text = {"entities": [], "rtl": False, "text": "This Post is from a suspended account. Learn more"}
     unavailable = {"__typename": "TweetTombstone", "tombstone": {"__typename": "TextTombstone", "text": text}}
     shown = {"__typename": "TimelineTweet", "itemType": "TimelineTweet", "tweet_results": {"result": unavailable}}

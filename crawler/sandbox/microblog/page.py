@@ -1,4 +1,4 @@
-"""The simulated microblog's pages: rendered on the server, with the data in script literals."""
+"""The simulated microblog's pages. The server renders them, with their data as JavaScript literals in scripts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from crawler.sandbox.microblog.user import b64
 
 _BARE = re.compile(r"[A-Za-z0-9_$]+", re.ASCII)
 
-# The two encodings of the data
+# The two encodings of the page's data
 
 
 def records(user: User, posts: list[Post]) -> dict[str, Any]:
-    """Build the page's record store: each object once, with references between them."""
+    """Build the page's data as flat records: each object occurs once, and others refer to it."""
     store: dict[str, dict[str, Any]] = {"client:root": {"__id": "client:root", "__typename": "__Root"}}
     for name, kind in (("Tweet", "__isTweetResult"), ("TimelineTweet", "__isTimelineTimelineItemContent")):
         store[f"client:__type:{name}"] = {"__id": f"client:__type:{name}", "__typename": "__TypeSchema", kind: True}
@@ -56,7 +56,7 @@ def records(user: User, posts: list[Post]) -> dict[str, Any]:
 
 
 def _normalise(value: dict[str, Any], store: dict[str, dict[str, Any]], path: str) -> dict[str, str]:
-    """Put an object into the store and return the reference to it."""
+    """Put an object into the store, and return a reference to it."""
     record_id = str(value.get(KEY) or path)
     below = record_id if record_id.startswith("client:") else f"client:{record_id}"
     made: dict[str, Any] = {"__id": record_id}
@@ -74,7 +74,7 @@ def _normalise(value: dict[str, Any], store: dict[str, dict[str, Any]], path: st
 
 
 def nested(user: User, posts: list[Post]) -> dict[str, Any]:
-    """Build the page's data as nested objects, in the order of the stream."""
+    """Build the page's data as nested objects, in the order in which the page streams them."""
     instruction = {"__typename": "TimelineAddEntries", "entries": [entry(post) for post in posts]}
     timeline = {"id": "ProfileOriginalsProduct-Timeline", "instructions": [instruction]}
     result = plain(user_payload(user, whole=True)) | {"profile_timeline": plain({"timeline": timeline})}
@@ -82,7 +82,7 @@ def nested(user: User, posts: list[Post]) -> dict[str, Any]:
 
 
 class _Literal:
-    """Writes values as a stream serialiser does: each object gets a slot, and its repetitions refer to the slot."""
+    """Writes values as a stream serialiser does: each object gets a slot, and repetitions refer to the slot."""
 
     def __init__(self) -> None:
         self.slots: dict[int, int] = {}
@@ -119,14 +119,14 @@ def _quoted_text(text: str) -> str:
 
 
 def profile_page(user: User, posts: list[Post], *, flat: bool) -> bytes:
-    """Render the page of a profile, with its data as records (``flat``) or as nested objects."""
+    """Render a profile's page, with its data as flat records (``flat``) or as nested objects."""
     data = {"dehydratedData": {"relayRecords": records(user, posts)}} if flat else {"matches": [nested(user, posts)]}
     script = f'($R=>{_Literal().write(data)})($R["tsr"]);document.currentScript.remove()'
     return _document(user, f'<script class="$tsr">{script}</script>')
 
 
 def _document(user: User, scripts: str) -> bytes:
-    """Render the page around its data."""
+    """Render an HTML page around the profile's data."""
     person = {
         "@type": "Person",
         "additionalName": user.handle,
@@ -166,12 +166,12 @@ def _document(user: User, scripts: str) -> bytes:
 
 
 def other_page(title: str, body: str, head: str = "") -> bytes:
-    """Render a page without data."""
+    """Render a page that has no data, such as an error page."""
     return f"<!DOCTYPE html><html><head><title>{title}</title>{head}</head><body>{body}</body></html>".encode()
 
 
 def embed_page(handle: str, entries: list[dict[str, Any]]) -> bytes:
-    """Render the page of an embedded timeline."""
+    """Render the embeddable timeline of an account."""
     props = {
         "pageProps": {
             "contextProvider": {"features": {}, "scribeData": {"page": "profile"}, "hasResults": bool(entries)},

@@ -1,4 +1,4 @@
-"""The simulated microblog: invented accounts with their posts, four sources, and the expected records."""
+"""The simulated microblog: its accounts with their posts, its four sources, and the expected records."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ PAGE_SIZE = 20
 EMBED_SIZE = 100
 NEWEST_ON_PAGE = 5
 STALE = 3
-"""Followers that embeds, as outdated copies, lack in their counts."""
+"""How many followers fewer embeds show, because they are outdated copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The properties of an account."""
+    """How an account and its pages differ from the default."""
 
     posts: int
     shape: str = "C"
-    """The generation of the API for it: A, B, C, or D for the newest client's."""
+    """The format of the API's responses for this account: A, B, C (older generations) or D (the newest client)."""
     flat: bool = True
-    """Whether its page has flat records instead of nested objects."""
+    """Whether the data of the account's page is flat records; if not, it is nested objects."""
     popular: bool = False
-    """Whether its timeline is sorted by popularity, as often for guests."""
+    """Whether the account's timeline is sorted by popularity, as often for guests."""
     terminated: bool = False
-    """Whether its timeline has an instruction for its end."""
+    """Whether the account's timeline has an instruction that marks its end."""
     protected: bool = False
 
 
@@ -66,28 +66,28 @@ class Account:
     user: User
     plan: Plan
     posts: tuple[Post, ...]
-    """The posts, newest first."""
+    """The account's posts, newest first."""
     pinned: Post | None
     others: tuple[User, ...]
 
     @property
     def timeline(self) -> list[Post]:
-        """The posts in the order of the API."""
+        """Return the posts in the order in which the API lists them."""
         return sorted(self.posts, key=lambda post: -post.likes) if self.plan.popular else list(self.posts)
 
     @property
     def newest(self) -> list[Post]:
-        """The posts of its page: its newest ones without reposts and replies."""
+        """Return the posts that the account's page shows: its newest ones, without reposts and replies."""
         return [post for post in self.posts if not post.repost_of and not post.reply_handle][:NEWEST_ON_PAGE]
 
     @property
     def embedded(self) -> list[Post]:
-        """The posts of its embed."""
+        """Return the posts that the account's embed shows."""
         return self.timeline[:EMBED_SIZE]
 
 
 class Site:
-    """The microblog. The same seed gives the same accounts in every process."""
+    """The simulated microblog. The same seed produces the same accounts in every process."""
 
     handles_of_faults: ClassVar[dict[str, str]] = {f"fault_{n:02}": name for n, name in enumerate(sorted(FAULTS), 1)}
 
@@ -98,15 +98,15 @@ class Site:
         self.faults = self.handles_of_faults
         self.token = Token()
         self.first_query_ids: dict[str, str] = {}
-        """The query id of the first request, by account and query."""
+        """The query id of the first request for each account and query."""
 
     @cached_property
     def ids(self) -> dict[str, str]:
-        """Handles by platform id."""
+        """The handles by the platform's user id."""
         return {self._invented(handle)[1].id: handle for handle in (*PLANS, *self.faults)}
 
     def _invented(self, handle: str) -> tuple[Inventor, User]:
-        """The user of a handle, and the generator of their posts."""
+        """Return the user with a handle, and the generator for the user's posts."""
         inventor = Inventor(f"{self.seed}/{handle}")
         shown = handle.replace("_l", "_L") if handle == "old_lantern" else handle
         return inventor, inventor.user(shown, protected=handle in PLANS and PLANS[handle].protected)
@@ -150,7 +150,7 @@ class Site:
     # The site
 
     def source_of(self, request: FakeRequest) -> tuple[str, str]:
-        """The source of a request, and the requested handle in lower case."""
+        """Return the source that a request is for, and the requested handle in lower case."""
         parts = request.path.strip("/").split("/")
         if parts[0] == "srv":
             return "embed", parts[-1].lower()
@@ -162,13 +162,13 @@ class Site:
         return ("page", parts[0].lower()) if len(parts) == 1 else ("", "")
 
     def fault(self, request: FakeRequest) -> str | None:
-        """The fault of this source of the target, or None."""
+        """Return the fault of the requested target if it affects this source, else None."""
         source, handle = self.source_of(request)
         name = self.faults.get(handle)
         return name if name and microblog_faults.applies_to(name, source) else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """The honest response to a request."""
+        """Build the correct response to a request."""
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
         if request.path == "/1.1/guest/activate.json":
@@ -229,7 +229,7 @@ class Site:
             advert = microblog_old.entry(
                 Inventor(f"advert{self.seed}").post(account.others[0], NEWEST), shape, promoted=True
             )
-            if shape == "A":  # the oldest shape marks advertisements twice
+            if shape == "A":  # the oldest format marks advertisements twice
                 advert["entryId"] = f"promoted-{advert['entryId']}"
             entries[3:3] = [advert]
             entries[5:5] = [microblog_old.who_to_follow(list(account.others), shape)]
@@ -239,7 +239,7 @@ class Site:
         return as_json(microblog_old.timeline(shape, entries, first, end=last))
 
     def _entry(self, account: Account, post: Post) -> dict[str, Any]:
-        """The entry of a post; of a reply the entry of its conversation."""
+        """Build the timeline's entry for a post; for a reply, the entry of its conversation."""
         shape = account.plan.shape
         if not post.reply_id:
             return microblog_old.entry(post, shape)
@@ -251,11 +251,11 @@ class Site:
 
     @staticmethod
     def cursor(number: int) -> str:
-        """The platform's cursor of a page."""
+        """Return the platform's cursor for a page."""
         return cursor_to(number)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """The response of one of the microblog's own faults."""
+        """Build the response of one of the microblog's own faults."""
         source, handle = self.source_of(request)
         wrong = name in microblog_faults.WRONG_PROFILE_FAULTS
         other = microblog_faults.OTHER_HANDLE
@@ -269,12 +269,12 @@ class Site:
         return microblog_faults.damaged(name, call)
 
     def _has_first_id(self, handle: str, request: FakeRequest) -> bool:
-        """Whether a request has the same query id as the first one for this account and query."""
+        """Return whether a request has the query id of the first request for this account and query."""
         *_, query_id, call = "", *request.path.strip("/").split("/")
         return self.first_query_ids.setdefault(f"{handle} {call}", query_id) == query_id
 
     def catalogue(self) -> dict[str, Any]:
-        """The targets that exist."""
+        """Return the targets that the sandbox has."""
         return {
             "accounts": {h: {"posts": len(self.account(h).posts), "shape": PLANS[h].shape} for h in PLANS},
             "faults": {handle: {"name": name, "code": FAULTS[name].code} for handle, name in self.faults.items()},
@@ -283,7 +283,7 @@ class Site:
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The exact record of a target. ``page`` counts from 1. ``nextCursor`` stays "", since the spider makes it.
+        """Return the exact record for a page (from 1) of a target. ``nextCursor`` is "": the spider makes it.
 
         Raises:
             KeyError: the account does not exist.

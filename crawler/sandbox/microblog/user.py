@@ -1,4 +1,4 @@
-"""The simulated microblog's users in the shapes of three API generations."""
+"""The simulated microblog's users in the formats of three API generations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ OLDEST, OLD, NEW = "A", "B", "C"
 
 
 def b64(text: str) -> str:
-    """Encode a record's id."""
+    """Encode an id in base 64, as records have it."""
     return b64encode(text.encode()).decode()
 
 
 def user_payload(user: User, shape: str) -> dict[str, Any]:
-    """Build a user in the shape of an API generation."""
+    """Build a user in the format of an API generation."""
     common = {
         "__typename": "User",
         "affiliates_highlighted_label": _label() if user.kind else {},
@@ -93,7 +93,7 @@ def user_payload(user: User, shape: str) -> dict[str, Any]:
 
 
 def oldest_user(user: User, *, stale: int = 0) -> dict[str, Any]:
-    """Build a user in the oldest shape, which embeds still have. ``stale``: followers that are not counted yet."""
+    """Build a user in the oldest format, which embeds still have, with ``stale`` followers fewer than the user has."""
     optional = {"profile_banner_url": user.banner, "url": user.link, "verified_type": user.kind}
     return {
         "created_at": date_text(user.created),

@@ -1,4 +1,4 @@
-"""The simulated photo app's expected records, by the form of the payload."""
+"""The records that must be extracted from the simulated photo app, for each format of its payloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPES = {PHOTO: "XDTGraphImage", VIDEO: "XDTGraphVideo", CAROUSEL: "XDTGraphSid
 
 
 def record(post: Post, form: str, timeline: Sequence[Post]) -> dict[str, Any]:
-    """Build the record of a form: ``page`` (the logged-out page), ``item``, ``graph`` or ``embed``."""
+    """Build the record for a format: ``page`` (the logged-out page), ``item``, ``graph`` or ``embed``."""
     current, older = form in {"page", "item"}, form == "graph"
     height, width = (post.height, post.width) if current else shown_size(post)
     licensed = post.sound is not None and not post.sound.original

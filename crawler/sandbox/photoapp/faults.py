@@ -1,4 +1,4 @@
-"""The simulated photo app's faults. Nearly all have status 200, as on the platform."""
+"""The simulated photo app's faults. Most of their responses have status 200, as on the real platform."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHARE_FAULTS = {
     "share-nowhere": Fault("UPSTREAM_ERROR", "a share link that redirects without a Location"),
     "share-shell": Fault("EXTRACTION_FAILED", "a share link with a page instead of a redirect"),
 }
-"""Faults of share links. ``Site.faults`` has their tokens."""
+"""The faults of share links. ``Site.faults`` has the tokens that select them."""
 
 FAULTS = (
     COMMON
@@ -70,11 +70,11 @@ FAULTS = (
         "embed-null": Fault("OK", "an embed page without data"),
     }
 )
-"""The app's faults by name. ``Site.faults`` has their shortcodes."""
+"""The app's faults by name. ``Site.faults`` has the shortcodes and tokens that select them."""
 
 
 def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> FakeResponse:
-    """The response of one of the app's own faults. ``wrong`` renders another post's page."""
+    """Build the response of one of the app's own faults. ``wrong`` renders the page of another post."""
     if name in _ANSWERS:
         return _ANSWERS[name]
     if name in _WRONG_POST:
@@ -87,7 +87,7 @@ def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> F
 
 
 def other_page(path: str, *, light: bool) -> FakeResponse:
-    """The response to other paths: login and challenge pages, the home page, else the error page."""
+    """Respond to other paths: the login and challenge pages, the home page, and the error page for all others."""
     if path == "/robots.txt":
         return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"
     if path == "/" or path.startswith("/accounts/login"):
@@ -105,7 +105,7 @@ def _redirect(where: str) -> FakeResponse:
     return 302, {"Location": where}, b""
 
 
-# Responses other than a post's page
+# Responses that are not a post's page
 
 _RULING = {"title": "Restricted Photo", "description": "You must be 18 years old or over to see this.", "status": "ok"}
 
@@ -180,7 +180,7 @@ _WRONG_POST: dict[str, Callable[[bytes], bytes]] = {
 # Posts with changed data
 
 _Damage = Callable[[dict[str, Any]], None]
-"""A function that changes a query's result in place."""
+"""A function that changes the result of a query in place."""
 
 
 def _gated(kind: int, title: str) -> _Damage:

@@ -1,4 +1,4 @@
-"""The simulated photo app's older payloads: the query from before 2026-06, and the data of the embed page."""
+"""The simulated photo app's older payloads: the query used before 2026-06, and the data of the embed page."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SHOWN_WIDTH = 1080
 
 
 def shown_size(post: Post) -> tuple[int, int]:
-    """Height and width of the shown picture, as opposed to the upload."""
+    """Return height and width of the picture as shown, which differ from those of the uploaded picture."""
     return round(post.height * SHOWN_WIDTH / post.width), SHOWN_WIDTH
 
 
 def node(post: Post, related: Sequence[Post]) -> dict[str, Any]:
-    """Build ``xdt_shortcode_media``."""
+    """Build ``xdt_shortcode_media``, the post in the older query's result."""
     kind = f"XDT{_TYPES[post.kind]}"
     height, width = shown_size(post)
     comments = [{"node": _comment(each)} for each in post.comments]
@@ -67,7 +67,7 @@ def node(post: Post, related: Sequence[Post]) -> dict[str, Any]:
 
 
 def embedded(post: Post) -> dict[str, Any]:
-    """Build ``gql_data.shortcode_media`` of the embed page: a subset under the older names."""
+    """Build ``gql_data.shortcode_media`` of the embed page, which has some of the older query's keys."""
     height, width = shown_size(post)
     licensed = post.sound is not None and not post.sound.original
     has_duration = post.is_video and post.timing != "nowhere"

@@ -1,4 +1,4 @@
-"""The simulated photo app's current payloads: a post of the logged-out page, and the web-info query's item."""
+"""The simulated photo app's current payloads: the post in the logged-out page, and the item of the web-info query."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SIZES = (
     *("c0.0.1080.1080a_e35_s1080x1080", "c0.0.1080.1080a_e35_s750x750", "c0.0.1080.1080a_e35_s640x640"),
     *("c0.0.1080.1080a_e35_s480x480", "c0.0.1080.1080a_e35_s320x320", "c0.0.1080.1080a_e35_s240x240"),
 )
-"""Sizes of the pictures: uncropped ones first, the largest of them first."""
+"""The sizes in which a picture is offered: uncropped ones first, beginning with the largest."""
 
 
 def video_url(post: Post) -> str:
-    """URL of the video's file. For some videos its label has the duration in whole seconds."""
+    """Return the URL of the video's file. For some videos, a label in it has the duration in whole seconds."""
     label: dict[str, Any] = {"vencode_tag": "xpv_progressive.CLIPS.C3.720.dash_baseline_1_v1", "asset_id": 1}
     if post.timing in {"manifest", "label"}:
         label["duration_s"] = int(post.duration)
@@ -32,12 +32,12 @@ def video_url(post: Post) -> str:
 
 
 def typename(post: Post) -> str:
-    """The current page's type name of the post's kind."""
+    """Return the type name that the current page has for posts of this kind."""
     return _TYPES[post.kind]
 
 
 def wrapper(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
-    """Build ``xig_polaris_media``: the post, its ruling, and the comments."""
+    """Build ``xig_polaris_media``: the post, the ruling if the post is withheld, and the comments."""
     outer = "XDTMediaDict" if post.layout == "dict" else typename(post)
     return {
         "__typename": outer,
@@ -54,7 +54,7 @@ def wrapper(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
 
 
 def media(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
-    """Build ``if_not_gated_logged_out``. Keys of other kinds of posts are absent, not null."""
+    """Build ``if_not_gated_logged_out``, the post. Keys that only other kinds of posts have are absent, not null."""
     kind = typename(post)
     owner = _user(post.owner) | {
         "seo_canonical_url": None,
@@ -84,7 +84,7 @@ def media(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
 
 
 def timeline_item(post: Post) -> dict[str, Any]:
-    """Build a post of its owner's timeline."""
+    """Build a post as it appears in its owner's timeline."""
     kind = typename(post)
     item = {
         "__typename": kind,
@@ -104,7 +104,7 @@ def timeline_item(post: Post) -> dict[str, Any]:
 
 
 def clip(post: Post) -> dict[str, Any]:
-    """Build a reel of its owner's reels page, with its play count."""
+    """Build a reel as it appears on its owner's reels page, with its play count."""
     kind = typename(post)
     return {
         "node": {
@@ -128,7 +128,7 @@ def clip(post: Post) -> dict[str, Any]:
 
 
 def item(post: Post) -> dict[str, Any]:
-    """Build the web-info query's item: the same keys, and many that have values for signed-in visitors only."""
+    """Build the item of the web-info query. It has further keys, many with values for signed-in visitors only."""
     owner = post.owner
     user = {
         **{key: value for key, value in _user(owner).items() if key != "id"},
@@ -260,7 +260,7 @@ def _images(post: Post) -> dict[str, Any]:
 
 
 def _slides(post: Post) -> list[dict[str, Any]]:
-    """Build a carousel's slides: with ids of their own, and placeholders for counts."""
+    """Build the slides of a carousel. They have their own ids, and placeholders for counts."""
     return [
         {
             "__typename": _TYPES[VIDEO if n % 3 == 2 else PHOTO],

@@ -1,4 +1,4 @@
-"""The simulated photo app's pages: data in scripts, with the size of real pages."""
+"""The simulated photo app's pages: they have their data in scripts, and the size of real pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS = ("feed", "media", "clip", "pill", "overlay", "player", "caption", "shee
 def document(
     route: str, blocks: Sequence[bytes], *, light: bool, meta: str = "", attributes: str = ' data-content-len="1"'
 ) -> bytes:
-    """Render a page of a route: preview tags, data blocks, and the scripts around them."""
+    """Render a page for a route, with link-preview tags, data blocks, and other scripts."""
     name = orjson.dumps({"canonicalRouteName": f"comet.igweb.{route}"})
     scripts = b"".join(_script(block, attributes) for block in (name, *blocks))
     weight = b"" if light else _styles() + b"".join(_script(each, attributes) for each in _bootstrap())
@@ -40,7 +40,7 @@ def document(
 
 
 def preview(post: Post) -> str:
-    """Render the link-preview tags: rounded counts, a cropped picture."""
+    """Render the link-preview tags, which have rounded counts and a cropped picture."""
     likes = f"{post.likes // 1000}K" if post.likes > 10_000 else str(post.likes)
     owner = post.owner
     words = f"{likes} likes, {post.comment_count} comments - {owner.username} on October 2, 2026: "
@@ -55,7 +55,7 @@ def preview(post: Post) -> str:
 
 
 def prefetched(query: str, data: dict[str, Any], **beside: Any) -> bytes:
-    """Build the data block of a page: the response to its first query, nested in the page's script calls."""
+    """Build a page's data block: the response to the page's first query, nested in script calls."""
     adapter = f"adp_{query}RelayPreloader_{hash_of(query)[:22]}"
     result = {"data": data, "extensions": {"is_final": True}, **beside}
     content = {"__bbox": {"complete": True, "result": result, "sequence_number": 0}}
@@ -67,7 +67,7 @@ def prefetched(query: str, data: dict[str, Any], **beside: Any) -> bytes:
 
 
 def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
-    """Render the embed page: its data is JSON within a JSON string."""
+    """Render the embed page. Its data is JSON within a JSON string."""
     inner = None if context is None else orjson.dumps(context).decode()
     call = orjson.dumps(["PolarisEmbedSimple", "init", [], [{"contextJSON": inner}]])
     init = b's.handle({"require":[' + call.replace(b"</", b"<\\/") + b"]});"
@@ -76,22 +76,22 @@ def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
 
 
 def plain(title: str) -> bytes:
-    """Render a page with a title and without data."""
+    """Render a page that has a title but no data."""
     return f"<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>".encode()
 
 
 def previews_of(page: bytes) -> bytes:
-    """Extract the link-preview tags of a page from ``document``."""
+    """Extract the link-preview tags from a page that ``document`` rendered."""
     return page[page.index(b"</title>") + len(b"</title>") : page.index(b"</head>")]
 
 
 def without_block(page: bytes) -> bytes:
-    """Remove the data block of a page from ``document``."""
+    """Remove the data block from a page that ``document`` rendered."""
     return page[: page.rindex(b"<script ")] + _END
 
 
 def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """Replace the data block of a page."""
+    """Replace the data block of a page that ``document`` rendered."""
     start = page.index(b">", page.rindex(b"<script ")) + 1
     end = page.rindex(b"</script>")
     block = change(page[start:end].replace(b"<\\/", b"</"))
@@ -99,7 +99,7 @@ def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
 
 
 def with_result(page: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """Change the result in the data block of a page, which ``prefetched`` built."""
+    """Change the query's result in a page's data block that ``prefetched`` built."""
 
     def changed(block: bytes) -> bytes:
         data = orjson.loads(block)
@@ -128,7 +128,7 @@ def _styles() -> bytes:
 
 @cache
 def _bootstrap() -> list[bytes]:
-    """Build the page's other data scripts: tables of modules and their files."""
+    """Build the other data scripts of a page: tables of script modules and their files."""
     rng = random.Random(8)  # noqa: S311  # invented modules, not a secret
     blocks = []
     for _ in range(14):

@@ -1,4 +1,4 @@
-"""The simulated photo app's invented accounts and posts."""
+"""The accounts and posts that the simulated photo app invents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 EPOCH_MS = 1_314_220_021_721
-"""Epoch of the time stamps in the platform's numeric ids."""
+"""The start of the time stamps in the platform's numeric ids, in milliseconds of Unix time."""
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 PHOTO, VIDEO, CAROUSEL = 1, 2, 8
@@ -42,7 +42,7 @@ _SONGS = (("The Paper Kites Quartet", "Slow Tuesday", "442245453190058"), ("Ñan
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account."""
+    """An account of the app."""
 
     pk: str
     app_id: str
@@ -66,7 +66,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """The sound of a reel: original audio or licensed music."""
+    """The sound that a reel plays: original audio or licensed music."""
 
     artist: str
     title: str
@@ -77,7 +77,7 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post: the source of its pages and of the expected record."""
+    """A post. Its pages and its expected record are both made from it."""
 
     pk: str
     owner: Account
@@ -99,29 +99,29 @@ class Post:
     audio: bool
     duration: float
     timing: str
-    """Where a video's duration is stated: manifest, label (of the file), embed, nowhere."""
+    """The place of a video's duration: ``manifest``, ``label`` (in the file's URL), ``embed`` or ``nowhere``."""
     plays: int
     views: int
     slides: int
     pinned: bool
     paid: bool
     closed: bool
-    """Whether comments are switched off."""
+    """Whether the owner has switched comments off."""
     layout: str = field(default="wrapped")
-    """Form of the post in its page: wrapped, dict (the same with another type name), item (an older page)."""
+    """Format of the post in its page: ``wrapped``, ``dict`` (with another type name) or ``item`` (an older page)."""
 
     @property
     def code(self) -> str:
-        """The shortcode: the id in base 64."""
+        """Return the shortcode, which is the id in base 64."""
         return code_of(int(self.pk))
 
     @property
     def is_video(self) -> bool:
-        """Whether it is a video or reel."""
+        """Return whether the post is a video or reel."""
         return self.kind == VIDEO
 
     def image(self, size: str, host: str = "scontent.cdninstagram.com") -> str:
-        """URL of the picture or a video's cover. It is as long as real ones, which make up most of a page's size."""
+        """Return the URL of the picture or the video's cover. It is as long as real URLs, which fill most of a page."""
         key = hash_of(self.pk + size)
         return (
             f"https://{host}/v/t51.82787-15/{self.pk[-9:]}_{self.pk[:17]}_n.jpg?stp=dst-jpg_{size}&_nc_cat=1&ccb=7-5"
@@ -148,7 +148,7 @@ def id_of(code: str) -> int:
 
 
 def hash_of(text: str) -> str:
-    """An invented signature, the same for the same text."""
+    """Invent a signature for a URL. The same text always gets the same one."""
     return f"{random.Random(text).getrandbits(160):040x}"  # noqa: S311  # an invented signature, not a secret
 
 
@@ -168,17 +168,17 @@ def account(rng: random.Random, username: str, full_name: str, *, verified: bool
 
 
 def people(rng: random.Random) -> list[Account]:
-    """The accounts with posts."""
+    """Invent the accounts that have posts."""
     return [account(rng, name, shown, verified=verified) for name, shown, verified in _PEOPLE]
 
 
 def crowd(rng: random.Random) -> list[Account]:
-    """The accounts that only write comments."""
+    """Invent the accounts that only write comments."""
     return [account(rng, name, "", verified=False) for name in _COMMENTERS]
 
 
 class Author:
-    """Invents posts from one random generator."""
+    """Invents posts with one random generator."""
 
     def __init__(self, rng: random.Random, accounts: list[Account]) -> None:
         self.rng = rng
@@ -186,13 +186,13 @@ class Author:
         self.crowd = crowd(rng)
 
     def moment(self) -> tuple[int, int]:
-        """Invent a numeric id of the last two years, and the time of publication: soon after it, or scheduled."""
+        """Invent an id with a time in the last two years, and the time of publication: soon after it, or scheduled."""
         milliseconds = self.rng.randrange(1_728_000_000_000, 1_791_000_000_000)
         pk = ((milliseconds - EPOCH_MS) << 23) | self.rng.getrandbits(23)
         return pk, milliseconds // 1000 + self.rng.choice((-1, 3, 196, 479, 75_600))
 
     def post(self, owner: Account, kind: int, *, pk: int | None = None, **fixed: object) -> Post:
-        """Invent a post of a kind. Fields that are not fixed are random."""
+        """Invent a post of a kind. All fields are random except the given ones."""
         rng = self.rng
         own, taken_at = self.moment()
         product = {

@@ -1,4 +1,4 @@
-"""The simulated photo app: invented accounts and posts, their pages, and the expected records."""
+"""The simulated photo app: its accounts and posts, their pages, and the expected records."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Site"]
 
 EXAMPLE = "DaSandbox01"
-"""Shortcode of a post that exists for every seed."""
+"""The shortcode of a post that exists for every seed."""
 TIMELINE = 12
-"""Number of the owner's posts on a page."""
+"""The number of the owner's posts that a page lists."""
 SINGLE_POST_ACCOUNT = "one.post.only"
 
 _POST = re.compile(r"/(?:[\w.]+/)?(?:p|reel|reels|tv)/(?P<code>[\w-]+)/(?P<embed>embed/captioned/)?", re.ASCII)
@@ -36,10 +36,10 @@ _REELS = re.compile(r"/(?P<username>[\w.]+)/reels/", re.ASCII)
 
 
 class Site:
-    """The app. The same seed gives the same app in every process."""
+    """The simulated photo app. The same seed produces the same accounts and posts in every process."""
 
     faults: ClassVar[dict[str, str]] = {f"FAULT{n:06d}": name for n, name in enumerate(sorted(FAULTS), 1)}
-    """Faults by the shortcode of the post, or the token of the share link, that they affect."""
+    """Fault names by the code that selects them: the shortcode of a post, or the token of a share link."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         self.seed = seed
@@ -58,28 +58,28 @@ class Site:
             made[place] = replace(made[place], pinned=True)
         self.posts: dict[str, Post] = {post.code: post for post in made}
         self.listed: tuple[str, ...] = tuple(self.posts)
-        """Shortcodes of the posts without a fault. Timelines list no others."""
+        """The shortcodes of the posts without a fault. Only these are listed in timelines."""
         for code, name in self.faults.items():
             kind, timing = (VIDEO, "embed") if name.startswith("embed-") else (PHOTO, "nowhere")
             fixed = {"taken_at": 1_790_000_000, "timing": timing, "layout": "wrapped", "coauthors": ()}
             self.posts[code] = author.post(first, kind, pk=id_of(code), **fixed)
         self.shares = {f"BA{code[2:]}": code for code in self.listed}
-        """Shortcodes by the token of the share link."""
+        """The shortcodes of posts, by the tokens of their share links."""
 
     def timeline(self, account: Account) -> list[Post]:
-        """The account's newest posts, pinned ones first."""
+        """Return an account's newest posts, pinned ones first."""
         own = [self.posts[code] for code in self.listed if self.posts[code].owner is account]
         return sorted(own, key=lambda post: (not post.pinned, -post.taken_at))[:TIMELINE]
 
     def reels(self, account: Account) -> list[Post]:
-        """The account's newest reels."""
+        """Return an account's newest reels."""
         own = [self.posts[code] for code in self.listed if self.posts[code].owner is account]
         return sorted((post for post in own if post.is_video), key=lambda post: -post.taken_at)[:TIMELINE]
 
     # The site
 
     def fault(self, request: FakeRequest) -> str | None:
-        """The fault of a path's post or share link. Faults of the embed page do not affect the post's page."""
+        """Return the fault that a path selects. Faults of the embed page do not affect the post's own page."""
         share, post = _SHARE.fullmatch(request.path), _POST.fullmatch(request.path)
         found = share["token"] if share else post["code"] if post else ""
         name = self.faults.get(found)
@@ -93,7 +93,7 @@ class Site:
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """A post, its embed page, an account's reels, a share link's redirect, a query's data, or the error page."""
+        """Build the correct response: a post, embed page, reels page, share link's redirect, query or error page."""
         if request.method == "POST":
             return self._query(request)
         post, share, reels = (form.fullmatch(request.path) for form in (_POST, _SHARE, _REELS))
@@ -121,7 +121,7 @@ class Site:
     def document(self, post: Post, *blocks: bytes) -> bytes:
         """Render a post's page with data blocks."""
         route, meta = photoapp_page.POST_ROUTE, photoapp_page.preview(post)
-        # Attributes of scripts differ between pages.
+        # The attributes of the script elements differ between pages.
         attributes = ' data-content-len="4711"' if int(post.pk) % 2 else ""
         return photoapp_page.document(route, blocks, light=self.light, meta=meta, attributes=attributes)
 
@@ -132,7 +132,7 @@ class Site:
         return photoapp_page.prefetched(photoapp_page.POST_QUERY, self.data(post, "page"))
 
     def data(self, post: Post, form: str) -> dict[str, Any]:
-        """Build a query's data in one of the platform's forms: page, item, graph."""
+        """Build a query's data in one of the formats: ``page``, ``item`` or ``graph``."""
         if form == "item":
             return {"xdt_api__v1__media__shortcode__web_info": {"items": [photoapp_media.item(post)]}}
         if form == "graph":
@@ -141,14 +141,14 @@ class Site:
         return {"xig_polaris_media": photoapp_media.wrapper(post, self.timeline(post.owner))}
 
     def reels_page(self, account: Account) -> bytes:
-        """Render an account's page of reels."""
+        """Render the page with an account's reels."""
         edges = [photoapp_media.clip(post) for post in self.reels(account)]
         data = {"xig_user_by_username": {"pk": account.pk, "polaris_clips_connection": {"edges": edges}}}
         block = photoapp_page.prefetched("PolarisLoggedOutDesktopWWWProfileReelsTabContentQuery", data)
         return photoapp_page.document(photoapp_page.REELS_ROUTE, (block,), light=self.light)
 
     def _query(self, request: FakeRequest) -> FakeResponse:
-        """The responses to the queries of the pages' scripts, each with its own path."""
+        """Respond to the queries that scripts of the pages send. Each query has its own path."""
         query = orjson.loads(request.body)
         form = {"/api/graphql": "page", "/graphql/query": str(query.get("form", "item"))}[request.path]
         post = self.posts.get(query.get("shortcode") or code_of(int(query["media_id"])))
@@ -157,17 +157,17 @@ class Site:
         return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """The response of one of the app's own faults. It damages the page for browsers, for any client."""
+        """Build the response of one of the app's own faults. The page is damaged for browsers and other clients."""
         return photoapp_faults.damaged(name, lambda: self.page(FakeRequest(request.path)), self._other_page)
 
     def _other_page(self) -> FakeResponse:
-        """Render another post's page."""
+        """Render the page of another post."""
         post = self.posts[self.listed[1]]
         data = {"xig_polaris_media": photoapp_media.wrapper(post, ())}
         return 200, {}, self.document(post, photoapp_page.prefetched(photoapp_page.POST_QUERY, data))
 
     def catalogue(self) -> dict[str, Any]:
-        """The targets that exist."""
+        """Return the targets that the sandbox has."""
         return {
             "posts": {code: {"owner": self.posts[code].owner.username} for code in self.listed},
             "shares": self.shares,
@@ -175,14 +175,14 @@ class Site:
         }
 
     def url_of_fault(self, name: str) -> str:
-        """The target URL with a fault."""
+        """Return the URL of the target that has a fault."""
         (code,) = (code for code, fault in self.faults.items() if fault == name)
         return f"{photoapp_page.PUBLIC}/{'share/p' if name in SHARE_FAULTS else 'p'}/{code}/"
 
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The exact record of a target: ``url``, and ``plays`` for a crawl with play counts.
+        """Return the exact record for a target: ``url``, and ``plays`` for a crawl with play counts.
 
         ``form`` (page, item, graph or embed) selects the record of one response, without a crawl's further pages.
 

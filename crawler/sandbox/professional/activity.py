@@ -1,4 +1,4 @@
-"""The articles of the simulated profile pages, and recent activity in both of its layouts."""
+"""The simulated profile pages' articles, and the member's recent activity in both of its layouts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
 
 MAX_SHOWN_CHARACTERS = 150
-"""Length at which the list layout cuts a text."""
+"""Number of characters after which the list layout shortens a text."""
 REACTIONS = ("LIKE", "PRAISE", "EMPATHY", "APPRECIATION", "INTEREST", "ENTERTAINMENT", "MAYBE")
 
 
 def cut(text: str) -> str:
-    """A text, cut as in the list layout."""
+    """Return a text as the list layout shortens it."""
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS].rstrip()}…"
 
 
 def articles(markup: Markup, member: Member) -> str:
-    """The articles. All are in the page, which initially shows three."""
+    """Build the section with the articles. All of them are in the page, which initially shows three."""
     rows = "".join(f"<li>{_article(markup, row)}</li>" for row in member.rows["articles"])
     return markup.section("articles", f"Articles by {member.first}", rows and show_more(rows, 3))
 
@@ -40,14 +40,14 @@ def _article(markup: Markup, row: Row) -> str:
 
 
 def first(markup: Markup, member: Member) -> str:
-    """The first activity section, with the followers: the tabs, or the first three rows of the list."""
+    """Build the first activity section, with the followers: either the tabs, or the first three rows of the list."""
     if member.layout == "tabs":
         return _wrapped(markup, "Activity", _tabs(markup, member))
     return _wrapped(markup, "Activity", _list(markup, member.rows["activity"][:3]))
 
 
 def more(markup: Markup, member: Member) -> str:
-    """The second activity section, which only the list layout has."""
+    """Build the second activity section, which only the list layout has."""
     rows = member.rows["activity"][3:] if member.layout == "list" else []
     return _wrapped(markup, f"More activity by {member.first}", _list(markup, rows))
 
@@ -167,7 +167,7 @@ def _counts(markup: Markup) -> str:
 
 
 def _actions(markup: Markup, url: str) -> str:
-    """The reaction and share buttons of a post: most of a card's size."""
+    """Build the reaction and share buttons of a post, which are most of a card's size."""
     if markup.light:
         return ""
     target = quote(url, safe="")

@@ -1,4 +1,4 @@
-"""The expected record of a simulated member (specification 2.6)."""
+"""The records that must be extracted for the simulated members (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LISTS = (
 
 
 def record(member: Member) -> dict[str, Any]:
-    """The contract's record of a member."""
+    """Build the expected record of a member."""
     experience, education = _experience(member), _education(member)
     about, truncated = _about(member)
     activity = [_activity(member, row) for row in _in_page_order(member)]
@@ -80,7 +80,7 @@ def _about(member: Member) -> tuple[str, bool]:
         return "", False
     if not member.masked:
         return member.about, False
-    # The page's description is a single line; linked data keeps the line breaks.
+    # The description in the page's head is a single line; linked data keeps the line breaks.
     return member.cut_about if member.linked else " ".join(member.cut_about.split()), True
 
 
@@ -105,7 +105,7 @@ def _in_page_order(member: Member) -> list[Row]:
 
 
 def _activity(member: Member, row: Row) -> Row:
-    """A row as readable from the page: the list layout cuts texts; only linked data has own posts in full."""
+    """Build an activity row. The list layout shortens texts; only linked data has the member's own posts in full."""
     whole = member.layout == "tabs" or (member.linked and row["action"].startswith("Posted"))
     return row if whole else {**row, "text": cut(row["text"])}
 
@@ -125,7 +125,7 @@ def _experience(member: Member) -> list[Row]:
         "company_slug": at.slug if at == member.employer else "",
         "company_url": at.url if at == member.employer else "",
     }
-    # A masked school without years looks like a position, and counts as one.
+    # A masked school without years cannot be distinguished from a position, so it is expected as a position.
     others = len(member.positions) - 1 + sum(not study.start for study in member.studies)
     return [first] + [_hidden() for _ in range(others)]
 
@@ -185,7 +185,7 @@ def _masked_study(study: Study) -> Row:
     return {**dict.fromkeys(texts, ""), **shown, "masked": True, "school_image": None}
 
 
-# What is withheld
+# The fields that the page withholds
 
 
 def _withheld(member: Member, experience: list[Row], education: list[Row]) -> list[str]:

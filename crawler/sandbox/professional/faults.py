@@ -1,4 +1,4 @@
-"""The faults of the simulated professional network, by the name in a profile's URL."""
+"""The faults of the simulated professional network. The name in a profile's URL selects them."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ FAULTS = COMMON | {
     "broken-linked-data": Fault("OK", "linked data that ends in the middle"),
     "deep-linked-data": Fault("OK", "linked data of ten thousand nested lists"),
 }
-"""Faults by name. The profile of that name has the fault."""
+"""The faults by name. A request for the profile with that name gets the fault."""
 
 WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data")
 _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
 
 
 def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
-    """The response of one of the network's own faults."""
+    """Build the response of one of the network's own faults."""
     if name in _REDIRECTS:
         return 302, {"Location": _REDIRECTS[name].format(back=quote(PUBLIC + path, safe=""))}, b""
     if name in _ANSWERS:
@@ -60,7 +60,7 @@ def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
 
 
 def expected_after_fault(name: str, member: Member) -> Member:
-    """The member as readable from the page of a harmless fault."""
+    """Return the member with only the data that can be read from the page of a harmless fault."""
     return replace(member, linked=False) if name in WITHOUT_LINKED_DATA else member
 
 
@@ -68,7 +68,7 @@ def expected_after_fault(name: str, member: Member) -> Member:
 
 
 def not_found() -> bytes:
-    """The page for missing and private profiles."""
+    """Build the page that is shown for missing and for private profiles."""
     head = page_key("public_profile_v3_desktop", "Profile Not Found").replace("<title>\n", "<title>")
     head += '<link rel="canonical" href="/public-profile/in/somebody/">'
     return document(
@@ -79,13 +79,13 @@ def not_found() -> bytes:
 
 
 def login_wall() -> bytes:
-    """The login wall."""
+    """Build the page with the login wall."""
     head = page_key("auth_wall_desktop_profile", "Sign Up")
     return document(head, '<main><h1 class="join-form__title">Join LinkedIn</h1><form action="/signup"></form></main>')
 
 
 def guest_home() -> bytes:
-    """The home page."""
+    """Build the home page that visitors without an account get."""
     head = page_key("d_homepage-guest-home", "Log In or Sign Up")
     return document(head, "<main><h1>Welcome to your professional community</h1></main>")
 

@@ -1,4 +1,4 @@
-"""The linked data of the simulated profile pages: a part of the profile, in the schema.org vocabulary."""
+"""The linked data of the simulated profile pages. It has a part of the profile, in the schema.org vocabulary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Node = dict[str, Any]
 
 
 def linked_data(member: Member) -> Node:
-    """The page's ``@graph``: articles, posts, the page, and the member at the end."""
+    """Build the page's ``@graph``: articles, posts, the page itself, and at the end the member."""
     author = {"@type": "Person", "name": member.name, "url": member.url}
     articles = [
         {

@@ -1,4 +1,4 @@
-"""The lists of simulated profiles, except positions and schools. Rows have the contract's keys."""
+"""The lists in simulated profiles, except positions and schools. Rows have the keys of the expected record."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Makers = dict[str, Callable[[], Row]]
 
 
 class Lists(Words):
-    """Makes the lists of a profile."""
+    """Invents the lists of a profile."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._ids = 7_400_000_000_000_000_000
 
     def lists(self, name: str, url: str, traits: Row, *, masked: bool) -> dict[str, list[Row]]:
-        """The other lists of a profile. With the trait ``whole`` none of them is empty."""
+        """Invent the other lists of a profile. With the trait ``whole``, no list is empty."""
         makers = {**self._cards(), **self._works(), **self._links(name, url, tabs=traits["layout"] == "tabs")}
         clear = {"activity", "people_also_viewed", "projects", "volunteer_experience", "websites", "same_name"}
         sizes = {"activity": (0, 3, 13), "articles": (0, 10), "people_also_viewed": (0, 10, 20), "websites": (0, 1, 3)}
@@ -104,7 +104,7 @@ class Lists(Words):
         }
 
     def activity(self, name: str, url: str, *, tabs: bool) -> Row:
-        """A post with the member's action. Only the tabs layout contains the post's author."""
+        """Invent a post and what the member did with it. Only the tabs layout contains the post's author."""
         self._ids += self.random.randint(1, 10**9)
         post = f"{PUBLIC}/posts/{self.random.choice(WORDS)}_{self.random.choice(WORDS)}-activity-{self._ids}-Xq_9"
         own = self.random.random() < 0.5
@@ -120,7 +120,7 @@ class Lists(Words):
         }
 
     def article(self) -> Row:
-        """An article; some have no cover."""
+        """Invent an article. Some articles have no cover."""
         slug = "-".join(self.random.choices(WORDS, k=4))
         return {
             "image": self.maybe_picture("article-cover_image-shrink_720_1280") or "",
@@ -129,7 +129,7 @@ class Lists(Words):
         }
 
     def other(self) -> Row:
-        """Another member, in the right rail."""
+        """Invent another member, for the list at the right of the page."""
         name, url = self.somebody()
         return {
             "followers": self.maybe(followers_text(self.random.randint(2, 90_000))),

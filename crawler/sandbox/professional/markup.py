@@ -1,4 +1,4 @@
-"""Building blocks of the simulated network's pages: pictures, cards, the sign-in window."""
+"""HTML building blocks of the simulated network's pages: pictures, cards, the sign-in window."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LABELS = (
 
 
 class Markup:
-    """Writes elements. ``rendered``: as saved by a browser, with pictures loaded. ``light``: without the bulk."""
+    """Builds HTML. ``rendered``: as a browser saves it, with pictures loaded. ``light``: without the bulk of a page."""
 
     def __init__(self, *, rendered: bool, light: bool) -> None:
         self.rendered = rendered
         self.light = light
 
     def picture(self, url: str | None, classes: str = "hue-web-entity__image w-6 h-6") -> str:
-        """A picture, or its placeholder."""
+        """Build a picture, or its placeholder if pictures are not loaded."""
         source = escape(url or GHOST)
         if self.rendered:
             return f'<img class="inline-block relative {classes} lazy-loaded" aria-busy="false" src="{source}" alt>'
@@ -36,14 +36,14 @@ class Markup:
         )
 
     def full_link(self, url: str, label: str) -> str:
-        """The link that covers a card."""
+        """Build the link that covers a whole card."""
         return (
             f'<a class="{FULL_LINK}" href="{escape(url)}" data-tracking-control-name="public_profile" '
             f'data-tracking-will-navigate><span class="sr-only">\n            {escape(label)}\n          </span></a>'
         )
 
     def more_text(self, text: str) -> str:
-        """A text, cut behind a "show more" button if it is long."""
+        """Build a text. If it is long, a part of it is behind a "show more" button."""
         if not text:
             return ""
         whole = lines(text)
@@ -57,7 +57,7 @@ class Markup:
         )
 
     def sign_in(self, name: str, slug: str, trk: str, photo: str | None) -> str:
-        """The sign-in window. It contains the member's name and photo, and occurs many times in a page."""
+        """Build the sign-in window. It contains the member's name and photo, and occurs many times in a page."""
         if self.light:
             return (
                 '<div class="contextual-sign-in-modal"><div class="modal modal--contextual-sign-in"><h2>'
@@ -72,7 +72,7 @@ class Markup:
         )
 
     def section(self, name: str, title: str, content: str, *, kind: str = "") -> str:
-        """A section of the profile, "" for one without content."""
+        """Build a section of the profile. It is "" if it has no content."""
         if not content:
             return ""
         return (
@@ -83,12 +83,12 @@ class Markup:
         )
 
     def logo(self, url: str | None, page: str = "") -> str:
-        """The logo of a card, with a link if the company or school has a page."""
+        """Build the logo in a card. It has a link if the company or school has a page."""
         shown = self.picture(url, "hue-web-entity__image w-6 h-6 profile-section-card__image")
         return f'<a class="profile-section-card__image-link" href="{tracked(page)}">{shown}</a>' if page else shown
 
     def card(self, heading: str, subtitle: str, body: str, logo: str = "", classes: str = "") -> str:
-        """A row of most lists. All arguments are markup."""
+        """Build a card, which is a row in most lists. All arguments are HTML."""
         return (
             f'<li class="profile-section-card relative flex w-full list-none py-1.5 pr-2 pl-1 {classes}">\n<!---->'
             f'{logo or self.logo(None)}\n  <div class="pl-0.5 grow break-words">\n    <h3 class="[&amp;&gt;*]:mb-0 '
@@ -99,7 +99,7 @@ class Markup:
 
 
 def show_more(rows: str, shown: int) -> str:
-    """A list that initially shows some of its rows. All are in the page."""
+    """Build a list that initially shows some of its rows. All rows are in the page."""
     icon = '<icon class="show-more-less-button-icon"></icon>'
     return (
         f'<div class="show-more-less"><ul data-max-num-to-show="{shown}" class="show-more-less__list '
@@ -111,23 +111,23 @@ def show_more(rows: str, shown: int) -> str:
 
 
 def heading(title: str, href: str = "") -> str:
-    """The text of a card's heading, linked if a link is given (already escaped)."""
+    """Build a card's heading from escaped text, with a link if one is given."""
     shown = f"\n          {escape(title)}\n        "
     return f'<a class="link-styled" data-tracking-will-navigate href="{href}">{shown}</a>' if href else shown
 
 
 def lines(text: str) -> str:
-    """Text with its line breaks as elements."""
+    """Build a text whose line breaks are elements."""
     return escape(text).replace("\n", "<br>")
 
 
 def tracked(url: str) -> str:
-    """A link within the platform, with its tracking."""
+    """Build a link within the platform, with its tracking parameters."""
     return escape(f"{url}?trk=public_profile_link")
 
 
 def redirected(url: str) -> str:
-    """A link to an external page through the platform's redirect, "" without a link."""
+    """Build a link to an external page through the platform's redirect, or "" without a link."""
     if not url:
         return ""
     target = quote(url, safe="").replace(".", "%2E")
@@ -137,7 +137,7 @@ def redirected(url: str) -> str:
 
 
 def date_range(text: str, duration: str = "") -> str:
-    """Two dates, or one and "Present", and the duration."""
+    """Build the HTML for two dates, or one date and "Present", and the duration between them."""
     if not text:
         return ""
     start, dash, end = text.partition(" - ")

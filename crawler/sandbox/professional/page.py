@@ -1,4 +1,4 @@
-"""The complete profile pages of the simulated network, with the structure and size of the real ones."""
+"""The simulated network's complete profile pages, with the structure and size of real ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LANGUAGES = 27
 
 
 def profile(member: Member, *, light: bool) -> bytes:
-    """A member's page."""
+    """Render the profile page of a member."""
     markup = Markup(rendered=member.rendered, light=light)
     parts = (
         _top_card(markup, member),
@@ -46,7 +46,7 @@ def profile(member: Member, *, light: bool) -> bytes:
 
 
 def document(head: str, body: str) -> bytes:
-    """A page of the network."""
+    """Render a page of the network around its content."""
     return (
         f'<!DOCTYPE html>\n    <html lang="en">\n      <head>\n{head}\n      </head>\n      <body dir="ltr">\n'
         f"<!----><!---->\n{body}\n      </body>\n    </html>\n"
@@ -54,7 +54,7 @@ def document(head: str, body: str) -> bytes:
 
 
 def page_key(key: str, title: str) -> str:
-    """The beginning of every page's head."""
+    """Build the beginning of the head, which every page has."""
     return (
         f'<meta name="pageKey" content="{key}">\n<meta name="robots" content="max-image-preview:large, noarchive">\n'
         f'<meta name="locale" content="en_US">\n<meta id="config" data-app-version="2.0.4565" '
@@ -101,7 +101,7 @@ def _described(member: Member) -> str:
     return f"{description}{' ' if member.counted else ' · '}{viewed}"
 
 
-# The head of the profile
+# The top of the profile
 
 
 def _top_card(markup: Markup, member: Member) -> str:
@@ -179,7 +179,7 @@ def _websites(markup: Markup, rows: list[Row]) -> str:
     return (rows and f'<div data-section="websites">{window}</div>') or ""
 
 
-# Around the profile
+# The parts around the profile
 
 
 def _instructor_courses(markup: Markup, member: Member) -> str:

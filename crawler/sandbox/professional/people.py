@@ -1,4 +1,4 @@
-"""The members of the simulated professional network: invented, seeded, and of all real kinds.
+"""The simulated network's members: invented from a seed, with every real kind of profile.
 
 Rows of a profile's lists have the contract's keys; the pages convert them.
 """
@@ -12,7 +12,7 @@ from crawler.sandbox.professional.lists import Lists
 from crawler.sandbox.professional.words import CITIES, FIRST, LAST, PUBLIC, Institution, Row
 
 SPECIAL: dict[str, Row] = {
-    # The same for every seed. The pages of faults are made from the first one.
+    # These members are the same for every seed. The pages of faults are made from the first one.
     "mara-lindqvist": {"first": "Mara", "last": "Lindqvist", "layout": "tabs", "whole": True, "linked": True},
     "tomas-okafor-4a0756": {"first": "Tomas", "last": "Okafor", "masked": True, "layout": "list"},
     "masked-linked": {"first": "Ines", "last": "van der Berg", "masked": True, "linked": True, "about": True},
@@ -31,7 +31,7 @@ SPECIAL: dict[str, Row] = {
     "counts-hidden": {"first": "Hal", "last": "Quiet", "counted": False, "linked": True},
 }
 RENAMED = {"mara-before": "mara-lindqvist"}
-"""Former names of members. Their pages have the new name."""
+"""Former names of members, with their new names. A request for the former name gets the page with the new one."""
 
 COUNTRIES = {
     "us": "United States",
@@ -64,26 +64,26 @@ NOW = 2026 * 12 + 6
 
 @dataclass(frozen=True)
 class Position:
-    """A position. Consecutive positions at one employer are shown as a group."""
+    """A position of a member. Consecutive positions at one employer are shown as a group."""
 
     at: Institution
     title: str
     start: str
     end: str
-    """The last month or year, or "Present"; "" without dates, as ``start``."""
+    """The last month or year of the position, or "Present". Like ``start``, it is "" for a position without dates."""
     duration: str
     location: str
     description: str
 
     @property
     def date_range(self) -> str:
-        """The dates as on the page."""
+        """Return the dates as the page shows them."""
         return f"{self.start} - {self.end}" if self.start else ""
 
 
 @dataclass(frozen=True)
 class Study:
-    """A school that a member attended. A missing degree, field or grade is ""."""
+    """A member's time at a school. A missing degree, field or grade is ""."""
 
     at: Institution
     degree: str
@@ -95,13 +95,13 @@ class Study:
 
     @property
     def date_range(self) -> str:
-        """The dates as on the page."""
+        """Return the dates as the page shows them."""
         return " - ".join(str(year) for year in (self.start, self.end) if year)
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member, and the variant of the member's page."""
+    """A member of the network, and the variant of the page that is served for the member."""
 
     slug: str
     first: str
@@ -120,7 +120,7 @@ class Member:
     positions: tuple[Position, ...]
     studies: tuple[Study, ...]
     rows: dict[str, list[Row]] = field(repr=False)
-    """The other lists by field name."""
+    """The member's other lists, by the name of their field."""
     skills: tuple[str, ...]
     masked: bool
     linked: bool
@@ -128,36 +128,36 @@ class Member:
     layout: str
     """The layout of activity: "tabs" or "list"."""
     rendered: bool
-    """Whether the page is as saved by a browser, with pictures loaded."""
+    """Whether the page is as a browser saves it, with pictures loaded."""
     counted: bool
-    """Whether followers and connections are shown."""
+    """Whether the page shows the numbers of followers and connections."""
 
     @property
     def name(self) -> str:
-        """The displayed name."""
+        """Return the name that the page shows."""
         return f"{self.first} {self.last}".strip()
 
     @property
     def url(self) -> str:
-        """The canonical URL of the profile."""
+        """Return the canonical URL of the profile."""
         return f"https://{self.edition}.linkedin.com/in/{quote(self.slug)}"
 
     @property
     def cut_about(self) -> str:
-        """The beginning of the text about the member, as on a masked page."""
+        """Return the beginning of the text about the member, which is all that a masked page shows."""
         return f"{self.about[: len(self.about) * 2 // 3].rstrip()}…" if self.about else ""
 
     @property
     def employer(self) -> Institution | None:
-        """The company in the profile's head: the employer of the first present position."""
+        """Return the company at the top of the profile: the employer of the first present position."""
         return next((p.at for p in self.positions if p.end == "Present"), None)
 
 
 class MemberFactory(Lists):
-    """Creates the members of one seed."""
+    """Invents the members from one seed."""
 
     def members(self, number: int) -> list[Member]:
-        """All special members, and a number of random ones."""
+        """Invent all special members and a number of random ones."""
         made = [self.member(slug, {"masked": False, **traits}) for slug, traits in SPECIAL.items()]
         for index in range(number):
             first, last = self.random.choice(FIRST), self.random.choice(LAST)
@@ -166,7 +166,7 @@ class MemberFactory(Lists):
         return made
 
     def member(self, slug: str, traits: Row) -> Member:
-        """A member with these traits; the rest is random."""
+        """Invent a member with the given traits; all else is random."""
         chance = self.random.random
         traits.setdefault("layout", self.random.choice(("tabs", "list")))
         masked, thin = traits.get("masked", chance() < 0.3), traits.get("thin", False)
@@ -214,7 +214,7 @@ class MemberFactory(Lists):
     # Positions and schools
 
     def positions(self, traits: Row, *, masked: bool) -> tuple[Position, ...]:
-        """Positions, newest first; some are consecutive at the same employer."""
+        """Invent positions, newest first. Some consecutive ones are at the same employer."""
         number = traits.get("positions", self.random.randint(1 if masked or traits.get("whole") else 0, 9))
         made: list[Position] = []
         ended = NOW
@@ -229,7 +229,7 @@ class MemberFactory(Lists):
         return tuple(made)
 
     def position(self, at: Institution, ended: int, *, lasting: bool) -> Position:
-        """A position that is present or ended in the given month."""
+        """Invent a position that is present, or that ended in the given month."""
         months = self.random.randint(1, 90)
         dated = self.random.random() < 0.9
         end = NOW if lasting else ended
@@ -250,7 +250,7 @@ class MemberFactory(Lists):
         return f"{MONTHS[month]} {year}" if self.random.random() < 0.8 else str(year)
 
     def study(self) -> Study:
-        """A school."""
+        """Invent a member's time at a school."""
         start = self.random.choice((None, 1973, 1999, 2008))
         degree = self.random.choice(("", "MBA", "Bachelor’s Degree"))
         subject = self.random.choice(("", "Electrical & Other Engineering")) if degree else ""

@@ -1,4 +1,4 @@
-"""The sections of the simulated profile pages: positions, schools, the masked block, and the lists of cards."""
+"""The sections in simulated profile pages: positions, schools, the masked list, and the lists of cards."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 def masked(text: str) -> str:
-    """A text with asterisks in place of letters, as masked by the platform. Words keep their lengths."""
+    """Replace the letters in a text by asterisks, as the platform masks it. Words keep their lengths."""
     return re.sub(r"\w", "*", text)
 
 
 def summary(markup: Markup, member: Member) -> str:
-    """The text about the member, "" on a masked page."""
+    """Build the section with the text about the member; "" on a masked page."""
     shown = "" if member.masked or not member.about else f"<p>{lines(member.about)}</p>"
     return markup.section("summary", "About", shown, kind="pp-section summary")
 
 
 def history(markup: Markup, member: Member) -> str:
-    """Positions and schools, in two sections or in the masked block."""
+    """Build positions and schools: as two sections, or on a masked page as one list."""
     if member.masked:
         return _masked_block(markup, member)
     groups = [list(rows) for _, rows in groupby(member.positions, key=lambda position: position.at)]
@@ -89,7 +89,7 @@ def _study(markup: Markup, study: Study) -> str:
     return markup.card(title, shown or "-", dates + description, markup.logo(at.logo, at.url), "education__list-item")
 
 
-# The masked block: one list of positions, then schools, without a mark between them
+# The masked list: first the positions, then the schools, without a mark between them
 
 
 def _masked_block(markup: Markup, member: Member) -> str:
@@ -119,7 +119,7 @@ def _masked_block(markup: Markup, member: Member) -> str:
 
 
 def cards(markup: Markup, member: Member) -> str:
-    """The sections below schools, without empty ones."""
+    """Build the sections below the schools. Empty sections are left out."""
     rows, made = member.rows, []
     for name, field, title, write in _SECTIONS:
         content = "".join(write(markup, row) for row in rows[field])
@@ -167,7 +167,7 @@ def _certification(markup: Markup, row: Row) -> str:
 
 
 def _plain(title: str, subtitle: str) -> str:
-    # Saved pages lack these sections. Known is only that an entry has a heading and a line below it.
+    # No saved page has these sections. It is only known that an entry has a heading and a line below it.
     second = escape(subtitle) or "-"
     return f'<li class="profile-section-card"><div><h3>\n{escape(title)}\n</h3><h4>{second}</h4></div></li>'
 

@@ -1,4 +1,4 @@
-"""The simulated professional network: invented members, their pages in every variant, and faults."""
+"""The simulated professional network: its members, their pages in every variant, and its faults."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Site"]
 
 RANDOM_MEMBERS = 20
-"""Number of random members, in addition to the special ones."""
+"""The number of random members in addition to the special ones."""
 _IN = re.compile(r"/in/([^/?#]+)")
 
 
 class Site:
-    """The network. The same seed gives the same members on every machine. ``light`` serves pages without the bulk."""
+    """The simulated network. The same seed produces the same members on every machine. ``light``: smaller pages."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         self.light = light
@@ -34,7 +34,7 @@ class Site:
         }
 
     def member(self, slug: str) -> Member:
-        """The member of a name, of a former name, or of a fault's page.
+        """Return the member for a name, a former name or the name of a fault.
 
         Raises:
             KeyError: the name is unknown.
@@ -46,12 +46,12 @@ class Site:
     # The site
 
     def fault(self, request: FakeRequest) -> str | None:
-        """The fault of the profile with its name."""
+        """Return the fault that the name in the requested profile's URL selects."""
         slug = _slug(request.path)
         return slug if slug in FAULTS else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """A profile, the target of a redirect, or the not-found page."""
+        """Build the correct response: a profile, the page that a redirect leads to, or the not-found page."""
         first = request.path.lstrip("/").partition("/")[0]
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /\n"
@@ -72,15 +72,15 @@ class Site:
         return professional_page.profile(self.members[slug], light=self.light)
 
     def profile_page(self, member: Member) -> bytes:
-        """A member's page."""
+        """Render the profile page of a member."""
         return self._rendered(member.slug)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """The response of one of the network's own faults."""
+        """Build the response of one of the network's own faults."""
         return professional_faults.damaged(name, request.path, lambda: self.page(request))
 
     def catalogue(self) -> dict[str, Any]:
-        """The members and the faults."""
+        """Return the members and the faults that the sandbox has."""
         return {
             "members": {
                 member.slug: {"name": member.name, "masked": member.masked, "positions": len(member.positions)}
@@ -91,7 +91,7 @@ class Site:
         }
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The exact record of a target.
+        """Return the exact record that must be extracted for a target.
 
         Raises:
             KeyError: the member is unknown.
@@ -100,6 +100,6 @@ class Site:
 
 
 def _slug(path: str) -> str:
-    """The name in a profile's path or URL, "" if absent."""
+    """Return the name in a profile's path or URL, or "" if it has none."""
     found = _IN.search(path)
     return unquote(found[1]) if found else ""

@@ -1,4 +1,4 @@
-"""Random content of the simulated professional network: words, pictures, institutions, other people."""
+"""The simulated network's random content: words, pictures, institutions, other people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDS = (".", " & more!", " <3", " 🚀", "’s.", " · and so on.")
 
 @dataclass(frozen=True)
 class Institution:
-    """A company or a school. ``slug`` is "" without a page."""
+    """A company or a school. ``slug`` is "" if it has no page on the network."""
 
     kind: str
     name: str
@@ -33,73 +33,73 @@ class Institution:
 
     @property
     def url(self) -> str:
-        """URL of its page. URLs of schools end in a slash."""
+        """Return the URL of its page. The URLs of schools end in a slash."""
         return f"{PUBLIC}/{self.kind}/{self.slug}{'/' * (self.kind == 'school')}" if self.slug else ""
 
     @property
     def head(self) -> Row:
-        """The object in the head of a profile."""
+        """Return the object that the top of a profile has for it."""
         return {"logo": self.logo, "name": self.name, "url": self.url}
 
 
 class Words:
-    """Random content. The same seed gives the same content on every machine."""
+    """Invents random content. The same seed produces the same content on every machine."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(f"professional {seed}")  # noqa: S311  # invented data, the same on every machine
 
     def phrase(self, words: int) -> str:
-        """Some words."""
+        """Invent a phrase of a few words."""
         return " ".join(self.random.choices(WORDS, k=words))
 
     def text(self, sentences: int, *, breaks: bool = False) -> str:
-        """Sentences with characters that must be escaped, and possibly with line breaks."""
+        """Invent sentences with characters that must be escaped. Some have line breaks."""
         made = [
             self.phrase(self.random.randint(4, 14)).capitalize() + self.random.choice(ENDS) for _ in range(sentences)
         ]
         return self.random.choice((" ", "\n", "\n\n") if breaks else (" ",)).join(made)
 
     def maybe(self, value: str) -> str:
-        """The text, or "" at random."""
+        """Return the text, or at random ""."""
         return value if self.random.random() < 0.7 else ""
 
     def outside(self) -> str:
-        """An external URL."""
+        """Invent the URL of an external page."""
         host, path = self.random.choices(WORDS, k=2)
         return f"https://{host}.example/{path}?a=1&b={self.random.randint(1, 99)}"
 
     def picture(self, kind: str) -> str:
-        """The signed URL of a picture."""
+        """Invent the signed URL of a picture."""
         mark = "".join(self.random.choices("ABCDEFabcdef0123456789-_", k=22))
         number = self.random.randint(10**12, 2 * 10**12)
         return f"{MEDIA}/D5603AQ{mark}/{kind}/0/{number}?e=2147483647&v=beta&t={mark}{mark}"
 
     def maybe_picture(self, kind: str = "profile-displayphoto-shrink_400_400") -> str | None:
-        """The signed URL of a picture, or None at random."""
+        """Invent the signed URL of a picture, or at random return None."""
         return self.picture(kind) if self.random.random() < 0.8 else None
 
     def company(self) -> Institution:
-        """An employer."""
+        """Return a random employer."""
         kind = self.random.choice(("company", "company", "company", "school", "showcase"))
         return self.institution(
             kind, f"{self.phrase(1).title()} {self.random.choice(('& Co.', 'Labs', 'Foundation', '21'))}"
         )
 
     def institution(self, kind: str, name: str) -> Institution:
-        """A company or a school. Some lack a page, some a logo."""
+        """Invent a company or a school. Some have no page, some have no logo."""
         slug = "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
         paged = self.random.random() < 0.85
         logo = self.picture("company-logo_100_100") if paged and self.random.random() < 0.9 else None
         return Institution(kind, name, slug if paged else "", logo)
 
     def somebody(self) -> tuple[str, str]:
-        """A name and the profile's URL."""
+        """Invent a member's name and the URL of the profile."""
         first, last = self.random.choice(FIRST), self.random.choice(LAST)
         return f"{first} {last}", f"{PUBLIC}/in/{quote(f'{first}-{self.random.choice(WORDS)}'.lower())}"
 
 
 def followers_text(number: int) -> str:
-    """The rounded count as on pages."""
+    """Return the rounded number of followers as pages show it."""
     for size, unit in ((1_000_000, "M"), (1_000, "K")):
         if number >= size:
             return f"{number // size}{unit} followers"

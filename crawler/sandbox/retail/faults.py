@@ -38,14 +38,14 @@ FAULTS = COMMON | {
     "missing-name": Fault("EXTRACTION_FAILED", "some product rows without a name"),
     "no-prices": Fault("OK", "rows without prices"),
 }
-"""Faults by name. A search for the name selects a fault; so does its category in ``Site.faults``."""
+"""The faults by name. A search for the name selects a fault. So does the fault's category id in ``Site.faults``."""
 
 NAMELESS_STEP = 7
-"""Each seventh row lacks its name."""
+"""For the fault ``missing-name``: every seventh row has no name."""
 
 
 def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
-    """The response of one of the shop's own faults."""
+    """Build the response of one of the shop's own faults."""
     if name in _ANSWERS:
         return _ANSWERS[name](path)
     title, block = parts(honest()[2])
@@ -57,14 +57,14 @@ def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
 
 
 def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, Any]:
-    """The record of a listing with a harmless fault."""
+    """Return the record of a listing that has a harmless fault."""
     if name != "no-prices":
         return record
     no_price = {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
     return {**record, "products": [{**product, "price": no_price} for product in record["products"]]}
 
 
-# Responses that are not a listing
+# Responses that are not a listing page
 
 
 def _challenge_json(path: str) -> FakeResponse:
@@ -98,7 +98,7 @@ _BLOCKS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-# Listings with wrong data
+# Listing pages with wrong data
 
 
 def _reported_error(initial: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ def _echo(initial: dict[str, Any]) -> dict[str, Any]:
 
 
 def _products(initial: dict[str, Any]) -> list[tuple[dict[str, Any], ...]]:
-    """The products in the listing's grids: the row of each, and the copies of the first ones in the carousel."""
+    """Return a page's products: the rows of its grids, and the copies of the first ones in the carousel."""
     grid: list[dict[str, Any]] = []
     carousel: list[dict[str, Any]] = []
     for stack in initial["searchResult"]["itemStacks"]:

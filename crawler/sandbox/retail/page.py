@@ -1,4 +1,4 @@
-"""The simulated shop's pages: the structure and size of the real ones, with invented content."""
+"""The simulated shop's pages, with the structure and size of real ones, and invented content."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _WORDS = [
 
 
 def search_url(query: str) -> str:
-    """The public URL of a search."""
+    """Return the public URL of a search."""
     return f"{PUBLIC}/search?{urlencode({'q': query})}"
 
 
 def listing(shop: Shop, view: View) -> bytes:
-    """A page of a listing."""
+    """Render a page of a category or search listing."""
     return document(title_of(view), next_data(shop, view), light=shop.light)
 
 
 def document(title: str, data: Any, *, light: bool = False) -> bytes:
-    """A complete page around its data block."""
+    """Render a complete page around its data block."""
     escaped = title.replace("&", "&amp;").replace("<", "&lt;")
     block = data if isinstance(data, bytes) else orjson.dumps(data)
     head = f'<!DOCTYPE html><html lang="en-US"><head><meta charset="utf-8"/><title>{escaped}</title>'.encode()
@@ -59,26 +59,26 @@ def document(title: str, data: Any, *, light: bool = False) -> bytes:
 
 
 def parts(body: bytes) -> tuple[str, bytes]:
-    """The title and the data block of a page made by ``document``."""
+    """Extract the title and the data block from a page that ``document`` rendered."""
     title = body[body.index(b"<title>") + len(b"<title>") : body.index(b"</title>")].decode()
     start = body.index(b">", body.index(b'<script id="__NEXT_DATA__"')) + 1
     return title.replace("&lt;", "<").replace("&amp;", "&"), body[start : body.rindex(b"</script>", 0, -len(_END))]
 
 
 def other(page: str, initial: dict[str, Any]) -> bytes:
-    """A page of another kind: its data does not contain a listing."""
+    """Render a page that is not a listing, such as a page of one product."""
     return document(
         "Walmart.com", {"props": {"pageProps": {"initialData": initial}}, "page": page, "query": {}}, light=True
     )
 
 
 def not_found() -> bytes:
-    """The shop's own not-found page."""
+    """Render the shop's own not-found page."""
     return other("/404", {"contentLayout": {"modules": []}})
 
 
 def challenge() -> bytes:
-    """The page with the CAPTCHA challenge."""
+    """Render the page with the CAPTCHA challenge."""
     filler = b"<!-- " + b" ".join(f"{random.Random(n).getrandbits(64):x}".encode() for n in range(800)) + b" -->"  # noqa: S311
     return (
         b"<!DOCTYPE html><html><head><title>Robot or human?</title></head><body>"
@@ -88,12 +88,12 @@ def challenge() -> bytes:
 
 
 def title_of(view: View) -> str:
-    """The page's title."""
+    """Return the title of a listing's page."""
     return f"{view.category.name if view.category else view.query} - Walmart.com"
 
 
 def next_data(shop: Shop, view: View) -> dict[str, Any]:
-    """The data block of a listing's page."""
+    """Build the data block of a listing's page."""
     initial: dict[str, Any] = {
         "headers": {},
         "moduleDataByZone": {"topZone3": {"configs": {"allSortAndFilterFacets": _facets(shop, view)}}},
@@ -161,7 +161,7 @@ def _facet_value(shop: Shop, category: Category) -> dict[str, Any]:
 
 
 def _listing(shop: Shop, view: View) -> dict[str, Any]:
-    """The listing's object. Its price layout differs between pages, as on the real platform."""
+    """Build the listing in the data block. Pages use different price layouts, as on the real platform."""
     category = view.category
     name = category.name if category else view.query
     title = _heading(view)
@@ -304,7 +304,7 @@ def _stack(
     }
 
 
-# The bulk of a page: styles, drawings, interface texts, service URLs
+# The parts that make up most of a page's size: styles, drawings, interface texts, service URLs
 
 
 @cache

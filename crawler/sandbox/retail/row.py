@@ -1,4 +1,4 @@
-"""A row of the simulated shop's listings, with all real keys, in each of the three price layouts."""
+"""The rows of the simulated shop's listings, with all keys of real rows, in each of the three price layouts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
-    """A row. ``layout`` A: typed price lines (2026); B: flat texts (until mid 2026); C: nested (in-page calls)."""
+    """Build a row. Price layouts: A, price lines (2026); B, flat texts (until mid 2026); C, nested (in-page calls)."""
     price = product.cents
     tracking = f"?classType=REGULAR&athbdg=L{1100 + product.number % 90}"
     return {
@@ -139,7 +139,7 @@ def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
         "imageName": f"{product.product_id}.jpeg",
         "isOutOfStock": product.status == "OUT_OF_STOCK",
         "price": 0 if layout == "A" or price is None else price / 100,
-        # Real pages have zeros here for an unrated product: a trap for readers.
+        # Real pages have 0 here for a product without a rating, although it must be read as null.
         "rating": {"averageRating": product.stars or 0, "numberOfReviews": product.reviews or 0},
         "salesUnit": "EACH",
         "variantList": [{"name": f"Option {n}"} for n in range(product.variants or 0)],
@@ -231,7 +231,7 @@ _EMPTY_TEXTS = [
 
 
 def no_prices() -> dict[str, Any]:
-    """The price object of a row without a price."""
+    """Build the price object of a row that has no price."""
     nothing = {"savingsAmt": 0, "minPrice": 0, "finalCostByWeight": False, "isB2BPrice": False}
     return {**dict.fromkeys(_EMPTY_TEXTS, ""), **nothing, "subscriptionDualPrice": None, "subscriptionPercentage": None}
 

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-# Specification, section 8: measured on one category.
+# Specification, section 8: these numbers were measured on one real category.
 ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
-"""Rows of each page of a listing that exceeds the ceiling."""
+"""Number of rows on each page of a listing that has more products than the platform serves."""
 CAPPED_MAX_PAGE = 25
 BIG_TOTAL = 6446
 REPEATS = 4
-"""Sponsored rows of a full page that repeat another row of the page."""
+"""Number of sponsored rows on a full page that repeat another row of the same page."""
 ONE_PRICE, ONE_PRICE_COUNT = 1999, 700
 UNPRICED_SHARE = 0.04
 
@@ -40,7 +40,7 @@ _FLAGS = ("", "", "", "Best seller", "Rollback", "Popular pick", "100+ bought si
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A node of the tree."""
+    """A category of the shop, with its place in the category tree."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product. Pages and expected records are both made from it."""
+    """A product of the shop. Its rows in pages and its expected records are both made from it."""
 
     number: int
     item_id: str
@@ -71,23 +71,23 @@ class Product:
     icon: bool
     description: str
     variants: int | None
-    """Number of listed variants; None for a row that has variants but does not list them."""
+    """The number of variants that the row lists; None if the row has variants but does not list them."""
 
     @property
     def path(self) -> str:
-        """The product page's path."""
+        """Return the path of the product's page."""
         slug = "".join(c if c.isalnum() and c.isascii() else "-" for c in self.name).strip("-")
         return f"/ip/{slug}/{self.item_id}"
 
     @property
     def image(self) -> str:
-        """URL of the image."""
+        """Return the URL of the product's image."""
         return f"https://i5.walmartimages.com/seo/{self.product_id}.jpeg?odnHeight=180&odnWidth=180&odnBg=FFFFFF"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a page: a product, and whether it is an advertisement."""
+    """A row in a page: a product, and whether it is shown as an advertisement."""
 
     product: Product
     sponsored: bool
@@ -95,7 +95,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One page of one listing."""
+    """One page of a listing, with its rows."""
 
     category: Category | None
     query: str | None
@@ -107,12 +107,12 @@ class View:
 
 
 class Shop:
-    """The shop. The same seed gives the same shop on every machine."""
+    """The simulated shop. The same seed produces the same shop on every machine."""
 
     def __init__(self, seed: int, faults: dict[str, str], *, light: bool) -> None:
         self.seed = seed
         self.faults = faults
-        """Fault names by the id of the category that selects them."""
+        """The fault names, by the category id that selects each fault."""
         self.fault_names = frozenset(faults.values())
         self.light = light
         self.big_category = BIG_DEPARTMENT
@@ -163,7 +163,7 @@ class Shop:
             name=f"{rng.choice(_BRANDS)} {rng.choice(_ADJECTIVES)} {noun}, {rng.randint(1, 24)} ct",
             category=leaf,
             cents=price,
-            # A range has both ends, starting at the current price, or only a lower "from" price.
+            # A price range begins at the current price and has a highest price, or has only a lowest ("from") price.
             low=None if not ranged else price if number % 2 else round((price or 0) * 0.8),
             high=round((price or 0) * 1.7) if ranged and number % 2 else None,
             status=rng.choices(("IN_STOCK", "OUT_OF_STOCK", "UNKNOWN"), (90, 8, 2))[0],
@@ -183,7 +183,7 @@ class Shop:
 
     @cached_property
     def _keys(self) -> dict[str, dict[int, Any]]:
-        """Sort keys by product for each order. The orders all differ; products without a price come last by price."""
+        """Return the sort keys by product for each sort order. Sorted by price, products without a price come last."""
         late = 10**12
 
         def shuffled(name: str) -> dict[int, Any]:
@@ -200,19 +200,19 @@ class Shop:
         }
 
     def matching(self, cat_id: str | None, query: str | None) -> list[Product]:
-        """The products of a category, or of a search."""
+        """Return the products in a category, or those that a search finds."""
         if cat_id is not None:
             return [p for p in self.products if p.category == cat_id or p.category.startswith(cat_id + "_")]
         words = (query or "").lower().split()
         return [p for p in self.products if all(word in p.name.lower() for word in words)]
 
     def products_of(self, cat_id: str) -> tuple[set[str], set[str]]:
-        """Item ids of a category: those with a price, and those without."""
+        """Return the item ids in a category: first those with a price, then those without."""
         found = self.matching(cat_id, None)
         return {p.item_id for p in found if p.cents is not None}, {p.item_id for p in found if p.cents is None}
 
     def view(self, params: dict[str, Any]) -> View:
-        """The page of a listing with these params.
+        """Return the page of the listing for these params.
 
         Raises:
             KeyError: the category or sort order is unknown, or category and query are both missing.
@@ -247,14 +247,14 @@ class Shop:
         return View(category, query, page, sort, len(found), max_page, rows)
 
     def _rows(self, products: list[Product], size: int) -> tuple[Row, ...]:
-        """The page's products, some of them sponsored; a full page repeats some as advertisements."""
-        rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # one in eight
+        """Choose the rows of a page. Some are sponsored, and a full page repeats some products as advertisements."""
+        rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # one row in eight is sponsored
         if len(products) == size - REPEATS:
             rows[2:2] = [Row(p, sponsored=True) for p in products[-REPEATS:]]
         return tuple(rows[:6] if self.light else rows)
 
     def crumbs(self, category: Category) -> list[Category]:
-        """The levels above a category, the broadest first."""
+        """Return the categories above a category, the broadest first."""
         ids = category.id.split("_")
         above = ["_".join(ids[:n]) for n in range(1, len(ids))]
         return [self.categories[cat_id] for cat_id in above if cat_id in self.categories]

@@ -1,4 +1,4 @@
-"""The simulated shop: the listings that it serves, and their expected records."""
+"""The simulated shop's site: the pages that it serves, and the records that must be extracted from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FAULTS", "Site"]
 
 
 class Site(Shop):
-    """The shop's site."""
+    """The simulated shop's site."""
 
     fault_ids: ClassVar[dict[str, str]] = {f"{FAULTS_DEPARTMENT}_{n}": name for n, name in enumerate(sorted(FAULTS), 1)}
 
@@ -29,12 +29,12 @@ class Site(Shop):
     # The site
 
     def fault(self, request: FakeRequest) -> str | None:
-        """The fault of a search for its name, or of its category in the department of faults."""
+        """Return the fault that a request selects: by a search for its name, or by its category id."""
         name = self.faults.get(request.path.rpartition("/")[2]) or request.args.get("q")
         return name if name in FAULTS else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """A listing page, the home page, the page behind redirects to it, or 404."""
+        """Build the correct response: a listing page, the home page, the page that redirects lead to, or 404."""
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
         if request.path == "/blocked":
@@ -57,11 +57,11 @@ class Site(Shop):
         raise KeyError(path)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """The response of one of the shop's own faults."""
+        """Build the response of one of the shop's own faults."""
         return retail_faults.damaged(name, request.path, lambda: self.page(request))
 
     def catalogue(self) -> dict[str, Any]:
-        """The categories and the faults."""
+        """Return the categories and the faults that the sandbox has."""
         return {
             "big_category": self.big_category,
             "categories": {
@@ -73,7 +73,7 @@ class Site(Shop):
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The exact record of a target.
+        """Return the exact record that must be extracted for a target.
 
         Raises:
             KeyError: the category or sort order is unknown, or category and query are both missing.
@@ -108,7 +108,7 @@ class Site(Shop):
 
 
 def _record(row: Row) -> dict[str, Any]:
-    """The contract's product object of a row."""
+    """Build the expected record of a product from its row."""
     p = row.product
     badges = ([p.flag] if p.flag else []) + (["SAVE_WITH_W_PLUS"] if p.icon else [])
     low = p.cents if p.low is None else p.low

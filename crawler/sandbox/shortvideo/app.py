@@ -1,4 +1,4 @@
-"""The simulated short-video site's posts in the format of the app's API: other keys, other missing fields."""
+"""The simulated short-video site's posts in the format of the app's API, whose keys differ from the website's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIGURES = ("collect", "comment", "digg", "play", "share", "repost", "download", 
 
 
 def _address(key: str, addresses: list[str], width: int, height: int) -> dict[str, Any]:
-    """The app's picture object: its ``uri`` is a storage key."""
+    """Build a picture object in the app's format. Its ``uri`` is a storage key."""
     found = {"data_size": 0, "uri": f"tos-photomode/{key}", "url_list": addresses}
     return found | {"url_prefix": None, "width": width, "height": height}
 
@@ -27,13 +27,13 @@ def _marked(key: str) -> list[str]:
 
 
 def entry(post: Post) -> dict[str, Any]:
-    """A row of the app's search."""
+    """Build a row of the app's search."""
     found: dict[str, Any] = {
         "aweme_id": post.id,
         "aweme_type": PHOTO_POST if post.kind in {"photo", "empty"} else VIDEO_POST,
         "anchors": None,
         "author": _author(post.person),
-        "author_user_id": int(post.person.id) // 1000 * 1000,  # rounded, as by JavaScript
+        "author_user_id": int(post.person.id) // 1000 * 1000,  # rounded, as JavaScript does with large numbers
         "commerce_info": {
             "adv_promotable": True,
             "auction_ad_invited": False,
@@ -133,7 +133,7 @@ def _video(post: Post) -> dict[str, Any]:
 
 
 def record(post: Post) -> dict[str, Any]:
-    """The contract's item of a post."""
+    """Build the expected record of a post that is served in the app's format."""
     web = shortvideo_record.record(post)
     figures = dict(zip(FIGURES, post.figures, strict=True))
     slides = [_slide_record(*each) for each in post.pictures]

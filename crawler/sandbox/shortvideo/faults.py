@@ -1,4 +1,4 @@
-"""Faults of the simulated short-video site, selected by the search keywords."""
+"""The faults of the simulated short-video site. The search keywords select them."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ FAULTS = COMMON | {
     "missing-author": Fault("EXTRACTION_FAILED", "a row without its author's id"),
     "no-picture-urls": Fault("EXTRACTION_FAILED", "a row whose pictures have no URL"),
     "missing-author-once": Fault("OK", "a row without its author's id, the first time"),
-    # This platform is always read in the browser, which runs the script that other platforms' requests cannot run.
+    # This platform is always read in the browser, which runs the script of this fault's page.
     "browser-only": Fault("OK", "403 with a page whose script lets browsers in"),
 }
-"""The site's faults, by the search keywords that select them."""
+"""The faults by name. A search for the name as keywords gets the fault."""
 
 OVERLAYS = {
     "captcha": ("captcha", 0),
@@ -65,16 +65,16 @@ OVERLAYS = {
     "login-wall": ("login", 1),
     "login-wall-at-once": ("login", 0),
 }
-"""Overlays of the page: their kind, and the number of responses before they appear."""
+"""The overlays that cover the page: their kind, and the number of responses after which they appear."""
 AFTER_FIRST_RESPONSE = frozenset(
     {"captcha-later", "login-wall", "login-json-later", "raw-controls", "repeated-page", "results-empty-later"}
 )
-"""Faults with a usable first response only. Raw controls also stop the page's own script."""
+"""Faults for which only the first response can be used. ``raw-controls`` stops the page's own script too."""
 
 ON_PAGE = frozenset({"login-redirect", "waiting-room", "waiting-room-closed"})
-"""The site's own faults of the page; all others are faults of its API call."""
+"""The site's own faults that affect the page itself. All others affect the page's API call."""
 REPEATS_FIRST = frozenset({"repeated-page"})
-"""Faults that return the damaged first response at every offset."""
+"""Faults for which every call gets the damaged first response, whatever its offset."""
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 _PAGE_FAULTS = COMMON.keys() | ON_PAGE
@@ -89,12 +89,12 @@ _CALL_TO_COMMON = {
 
 
 def page_fault(keywords: str) -> str | None:
-    """The fault of the page itself, None without a fault."""
+    """Return the fault of the page itself, or None if it has none."""
     return keywords if keywords in _PAGE_FAULTS else None
 
 
 def call_fault(keywords: str, offset: int) -> str | None:
-    """The fault of the page's API call for the rows from ``offset``, None without a fault."""
+    """Return the fault of the page's API call for the rows from ``offset`` on, or None if it has none."""
     is_later = keywords in {"login-json-later", "results-empty-later"}
     if offset == 0 if is_later else offset and keywords.endswith("-once"):
         return None
@@ -106,14 +106,14 @@ def call_fault(keywords: str, offset: int) -> str | None:
 
 
 def readable_posts(keywords: str, posts: Sequence[Post], first: int) -> Sequence[Post]:
-    """The posts that can be read despite a fault."""
+    """Return the posts that a reader can still get despite a fault."""
     if keywords in {"no-results", "sensitive"}:
         return ()
     return posts[:first] if keywords in AFTER_FIRST_RESPONSE else posts
 
 
 def damaged_page(name: str, request: FakeRequest, honest: FaultlessResponse) -> FakeResponse:
-    """The damaged response of the search page."""
+    """Build the response of a fault that affects the search page."""
     if name == "login-redirect":
         return 302, {"Location": "/login?redirect_url=%2Fsearch"}, b""
     if name == "waiting-room" and "_wafchallengeid=42" in request.headers.get("cookie", ""):
@@ -122,7 +122,7 @@ def damaged_page(name: str, request: FakeRequest, honest: FaultlessResponse) -> 
 
 
 def damaged_results(name: str, honest: FaultlessResponse) -> FakeResponse:
-    """The damaged response of the page's API call."""
+    """Build the response of a fault that affects the page's API call."""
     if name in _ANSWERS:
         return 200, JSON, _ANSWERS[name]
     status, headers, body = honest()
@@ -183,7 +183,7 @@ def _no_picture_urls(answer: dict[str, Any]) -> None:
 
 
 def _unchanged(answer: dict[str, Any]) -> None:
-    """Leave the answer unchanged: it is the first one, which is the fault."""
+    """Leave the response unchanged. The fault is that every call gets the first response."""
 
 
 _DAMAGES: dict[str, Callable[[dict[str, Any]], bytes | None]] = {

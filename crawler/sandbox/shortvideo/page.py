@@ -1,4 +1,4 @@
-"""The simulated search page: its HTML, and the script that fetches the results and signs each call."""
+"""The simulated search page: its HTML, and its script, which fetches the results and signs each call."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ SEARCH_SCRIPT = rb"""
 
 
 def signature(text: str) -> str:
-    """The signature that the script computes: FNV-1a over UTF-16 code units."""
+    """Compute the same signature as the page's script: FNV-1a over UTF-16 code units."""
     value = 0x811C9DC5
     units = text.encode("utf-16-le")
     for low, high in zip(units[::2], units[1::2], strict=True):
@@ -85,7 +85,7 @@ def signature(text: str) -> str:
 
 
 def search(keyword: str, nonce: str, overlay: tuple[str, int] | None, request: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
-    """The search page's photo tab. Its script has another origin: the same machine by another host name."""
+    """Render the photo tab of the search page. Its script is served under another host name of the same machine."""
     port = request.headers.get("host", "").rpartition(":")[2] or "80"
     origin = "" if keyword == "no-script" else f"http://localhost:{port}"
     kind, after = overlay or (None, 0)
@@ -106,12 +106,12 @@ main{{height:100vh;overflow-y:auto}} article{{height:360px}} {rules}</style>
 
 
 def waiting_room(*, opens: bool) -> bytes:
-    """The waiting room; with ``opens`` its script sets the cookie that leads to the search page."""
+    """Render the waiting room. With ``opens``, its script sets the cookie that opens the search page."""
     script = 'document.cookie = "_wafchallengeid=" + (6 * 7); location.reload();' if opens else ""
     return f"""<html><head><title>Please wait...</title></head><body><p id="cs">Please wait...</p><p id="wci"></p>
 <script>setTimeout(() => {{ {script} }}, 200);</script></body></html>""".encode()
 
 
 def login() -> bytes:
-    """The login page."""
+    """Render the login page."""
     return b'<!DOCTYPE html><html><title>Log in</title><body><div id="loginContainer">Log in</div></body></html>'

@@ -1,4 +1,4 @@
-"""The expected records of the simulated short-video site's posts, from its data."""
+"""The records that must be extracted from the simulated short-video site."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from crawler.sandbox.shortvideo.world import Person, Post, Sound
 
 PUBLIC = "https://www.tiktok.com"
-"""The origin in records, also for pages of the sandbox."""
+"""The origin of URLs in records. It is the real one, even for pages of the sandbox."""
 
 
 def picture(addresses: list[str], width: int | None = None, height: int | None = None) -> dict[str, Any]:
-    """The contract's image object."""
+    """Build a picture as the record has it."""
     first = addresses[0] if addresses else ""
     return {"height": height, "uri": first, "url_list": addresses, "url_prefix": None, "width": width}
 
@@ -24,12 +24,12 @@ NOTHING = picture([])
 
 
 def moment(seconds: int) -> str:
-    """A time in the contract's format."""
+    """Format a time as the record has it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def record(post: Post) -> dict[str, Any]:
-    """The contract's item of a post."""
+    """Build a post as the record has it."""
     slides = [picture(urls(key), width, height) for key, width, height in post.pictures]
     key, width, height = post.pictures[-1]
     cover = picture(urls(f"{key}-cover"), width, height) if post.covered else slides[0]

@@ -1,4 +1,4 @@
-"""The simulated short-video site: its search page, the signed API call of the page, and the expected records."""
+"""The simulated short-video site: its search page, the signed API call of that page, and the expected records."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["FAULTS", "Site"]
 
 RESULTS = "/api/search/photo/full/"
 PAGE_SIZE = 12
-"""Rows per API call of the page."""
+"""The number of rows in each response to the page's API call."""
 
 _STATIC: dict[str, FakeResponse] = {
     "/login": (200, {}, shortvideo_page.login()),
     "/robots.txt": (200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"),
 }
-"""Static pages."""
+"""Pages with fixed content, by path."""
 
 
 class Site(Posts):
-    """The site of a seed."""
+    """The simulated short-video site, made from one seed."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         super().__init__(seed, light=light)
@@ -41,7 +41,7 @@ class Site(Posts):
     # Requests
 
     def fault(self, request: FakeRequest) -> str | None:
-        """The fault that the keywords select: of the page, or of its API call."""
+        """Return the fault that the keywords select: of the page, or of its API call."""
         if request.path == "/search/photo":
             return shortvideo_faults.page_fault(request.args.get("q", ""))
         if request.path == RESULTS and self._is_signed(request):
@@ -49,7 +49,7 @@ class Site(Posts):
         return None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """The search page, its API call, its script, a static page, or 404."""
+        """Build the correct response: the search page, its API call, its script, a static page, or 404."""
         if request.path == "/search/photo":
             keyword = request.args.get("q", "")
             return (
@@ -64,18 +64,18 @@ class Site(Posts):
         return _STATIC.get(request.path) or (404, {}, b"<html><title>Not found</title></html>")
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """The response of one of the site's own faults."""
+        """Build the response of one of the site's own faults."""
         if name in shortvideo_faults.ON_PAGE:
             return shortvideo_faults.damaged_page(name, request, lambda: self.page(request))
         offset = 0 if name in shortvideo_faults.REPEATS_FIRST else int(request.args.get("offset", 0))
         return shortvideo_faults.damaged_results(name, lambda: self._found(request.args["keyword"], offset))
 
     def nonce(self, keyword: str) -> str:
-        """The key that a page gives to its script for signatures."""
+        """Return the key that a page gives to its script, which uses it for signatures."""
         return hashlib.sha256(f"{self.seed}|{keyword}".encode()).hexdigest()[:16]
 
     def _is_signed(self, request: FakeRequest) -> bool:
-        """Whether the page's script made the call: with its key, these keywords and offset, and in this browser."""
+        """Return whether the page's script made the call: with the page's key, keywords and offset, in one browser."""
         keyword, offset = request.args.get("keyword", ""), request.args.get("offset", "")
         parts = (self.nonce(keyword), keyword, offset, request.headers.get("user-agent", ""))
         is_right = request.args.get("X-Bogus") == shortvideo_page.signature("|".join(parts))
@@ -84,19 +84,19 @@ class Site(Posts):
         )
 
     def log_id(self, keyword: str) -> str:
-        """The id of a search, which the calls for its next pages must contain."""
+        """Return the id of a search. Calls for its further pages must contain the id."""
         return f"20261121080000{hashlib.sha256(keyword.encode()).hexdigest()[:20].upper()}"
 
     def _results(self, request: FakeRequest) -> FakeResponse:
         if not self._is_signed(request):
-            return 200, {"Content-Type": "application/json"}, b""  # the platform's block of bots
+            return 200, {"Content-Type": "application/json"}, b""  # the platform sends an empty body to bots
         return self._found(request.args["keyword"], int(request.args["offset"]))
 
     def _found(self, keyword: str, offset: int) -> FakeResponse:
         return 200, shortvideo_faults.JSON, orjson.dumps(self.answer(keyword, offset))
 
     def answer(self, keyword: str, offset: int) -> dict[str, Any]:
-        """One response of the search API. From the second on, its first row repeats the last one before."""
+        """Build a response of the search API. Except for the first response, its first row repeats the previous row."""
         posts = self.posts(keyword)
         rows = posts[max(offset - 1, 0) : offset + PAGE_SIZE]
         item = shortvideo_app.entry if keyword == "app-shape" else shortvideo_web.item
@@ -123,7 +123,7 @@ class Site(Posts):
         }
 
     def catalogue(self) -> dict[str, Any]:
-        """The keywords with a meaning. Any other keywords are valid, too."""
+        """Return the keywords that have a special meaning. All other keywords are valid too."""
         return {
             "examples": [self.example, LONG],
             "faults": {name: {"code": fault.code, "about": fault.about} for name, fault in FAULTS.items()},
@@ -132,7 +132,7 @@ class Site(Posts):
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The exact record of a target.
+        """Return the exact record that must be extracted for a target.
 
         Raises:
             KeyError: no keywords.
@@ -153,7 +153,7 @@ class Site(Posts):
         }
 
     def _may_continue(self, keyword: str, rows: int) -> bool:
-        """Whether more responses follow the one with the last requested row: these may contain more rows."""
+        """Return whether further responses may have more rows than the response with the last requested row."""
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
         for end in range(PAGE_SIZE, len(posts), PAGE_SIZE):
             if sum(post.kind == "photo" and not post.hidden for post in posts[:end]) >= rows:

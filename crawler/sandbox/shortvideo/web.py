@@ -1,4 +1,4 @@
-"""The simulated short-video site's posts in the format of its web API."""
+"""The simulated short-video site's posts in the format of the website's API."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ FIGURES = ("collect", "comment", "digg", "play", "share", "repost")
 
 
 def urls(key: str) -> list[str]:
-    """The mirrors of a picture."""
+    """Return the URLs of a picture on all mirrors."""
     return [f"{host}/tos-photomode/{key}~tplv.jpeg?x-expires=1795500000" for host in (CDN, MIRROR)]
 
 
 def avatar(person: Person, size: int) -> str:
-    """URL of an account's picture."""
+    """Return the URL of an account's picture."""
     return f"{CDN}/tos-avt/{person.id}~c5_{size}x{size}.jpeg?x-expires=1795500000"
 
 
 def sound_url(sound: Sound) -> str:
-    """URL of a sound."""
+    """Return the URL of a sound."""
     return f"https://v16-webapp.tiktokcdn.example/music/{sound.id}.mp3"
 
 
 def sound_cover(sound: Sound, size: str) -> str:
-    """URL of a sound's picture."""
+    """Return the URL of the picture that belongs to a sound."""
     return f"{CDN}/tos-music/{sound.id}_{size}.jpeg"
 
 
 def show_url(post: Post) -> str:
-    """URL of the slide show that the platform made of a post."""
+    """Return the URL of the slide show that the platform rendered from a post."""
     return f"https://v16-webapp.tiktokcdn.example/show/{post.id}.mp4"
 
 
 def rounded(number: int) -> int:
-    """A figure rounded to three digits, as shown by the platform."""
+    """Round a number to three digits, as the platform shows it."""
     digits = len(str(number)) - 3
     return number if digits <= 1 else round(number, -digits)
 
 
 def item(post: Post) -> dict[str, Any]:
-    """A row of the search API."""
+    """Build a row of the search API."""
     found = {
         "id": post.id,
         "desc": post.caption,
@@ -116,7 +116,7 @@ def item(post: Post) -> dict[str, Any]:
 
 
 def anchors() -> list[dict[str, Any]]:
-    """The links of some posts."""
+    """Build the links that some posts have."""
     return [
         {
             "id": "3149762289",
@@ -206,7 +206,7 @@ def _tags(post: Post) -> list[dict[str, Any]]:
 
 
 def _video(post: Post) -> dict[str, Any]:
-    """A video; for a photo post a stub of one."""
+    """Build the video object. For a photo post it has only a few fields."""
     moving = post.kind == "video"
     stub: dict[str, Any] = {
         "id": post.id,

@@ -1,4 +1,4 @@
-"""The simulated short-video site's data: invented posts and search results."""
+"""The simulated short-video site's invented posts and search results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 LONG = "long list"
 LONG_ROWS = 130
-"""Rows of the search with more than ten pages."""
+"""The number of rows of the search ``long list``, which has more than ten pages."""
 TOP_ID = 7_480_000_000_000_000_000
 
 _HANDLES = ("nora.paints", "tiny_atlas", "käthe", "mossandclay", "user4471", "the.quiet.hour", "بحر", "okoye_eats")
@@ -25,7 +25,7 @@ _SOUNDS = ("original sound", "sonido original", "原聲", "Delirium", "And I Lov
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """An account."""
+    """An account of the site."""
 
     id: str
     handle: str
@@ -36,7 +36,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """The sound of a post."""
+    """The sound that a post plays."""
 
     id: str
     title: str
@@ -48,24 +48,24 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post of the site, the source of responses and of expected records."""
+    """A post of the site. Responses and expected records are both made from it."""
 
     id: str
     kind: str
-    """photo, video, live, empty (a photo post without pictures)."""
+    """The kind of post: ``photo``, ``video``, ``live`` or ``empty`` (a photo post without pictures)."""
     person: Person
     caption: str
     language: str
     created: int
     pictures: tuple[tuple[str, int, int], ...]
-    """Key, width and height of each."""
+    """The key, width and height of each picture."""
     covered: bool
-    """Whether the post has a cover of its own; the default is the first picture."""
+    """Whether the post has its own cover; if not, its first picture is the cover."""
     rendered: bool
-    """Whether the platform rendered a slide show of it."""
+    """Whether the platform rendered a slide show from the post."""
     sound: Sound | None
     figures: tuple[int, ...]
-    """Collected, commented, liked, played, shared, reposted, downloaded, sent."""
+    """Numbers in this order: collected, commented, liked, played, shared, reposted, downloaded, sent."""
     ad: bool
     paid: bool | None
     comments: int | None
@@ -74,7 +74,7 @@ class Post:
 
 
 class Posts:
-    """The posts of the site. The same seed gives the same posts everywhere."""
+    """The posts of the site. The same seed produces the same posts on every machine."""
 
     def __init__(self, seed: int, *, light: bool) -> None:
         self.seed = seed
@@ -82,7 +82,7 @@ class Posts:
 
     @lru_cache(maxsize=64)  # noqa: B019  # sites exist until their process ends
     def posts(self, keyword: str) -> tuple[Post, ...]:
-        """All results of a search, in the platform's order, including items that are not photo posts."""
+        """Return all results of a search, in the platform's order, including items that are not photo posts."""
         rng = random.Random(f"{self.seed}{keyword}")  # noqa: S311  # invented data, not a secret
         size = 5 if self.light else LONG_ROWS if keyword == LONG else rng.randint(30, 46)
         return tuple(self._post(rng, number, keyword) for number in range(size))

@@ -1,4 +1,4 @@
-"""The figures and the about panel of the simulated video site's channels."""
+"""The simulated video site's channel counts (subscribers, items) and about panels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def subscribers(channel: Channel) -> tuple[str, int | None]:
-    """The text with the number of subscribers, and this number rounded; "" and None if hidden."""
+    """Return the text with the number of subscribers, and the rounded number in it; "" and None if it is hidden."""
     if channel.subscribers is None:
         return "", None
     words, number = compact(channel.subscribers, digits=3, lower=channel.lower)
@@ -21,7 +21,7 @@ def subscribers(channel: Channel) -> tuple[str, int | None]:
 
 
 def videos(channel: Channel) -> tuple[str, int]:
-    """The text with the number of items, and this number rounded."""
+    """Return the text with the channel's number of items, and the rounded number in it."""
     words, number = (
         compact(channel.total, digits=3, lower=channel.lower)
         if channel.total >= 1000
@@ -31,14 +31,14 @@ def videos(channel: Channel) -> tuple[str, int]:
 
 
 def redirect(link: str, event: str) -> str:
-    """A link behind the platform's redirect; links to its own hosts are not redirected."""
+    """Build an external link through the platform's redirect. Links to the platform's own hosts are not redirected."""
     if "music.youtube.com" in link:
         return link
     return f"https://www.youtube.com/redirect?event={event}&redir_token={mark(link)}&q={quote(link, safe='')}"
 
 
 def about_panel(channel: Channel) -> Node:
-    """The about panel."""
+    """Build the about panel of a channel."""
     joined = datetime.fromtimestamp(channel.created, UTC)
     words, _ = subscribers(channel)
     node: Node = {

@@ -1,4 +1,4 @@
-"""The expected records of the simulated video site, from its data instead of its pages."""
+"""The records that must be extracted from the simulated video site, made from its data instead of its pages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from crawler.sandbox.videosite.world import Channel, Item
 
 MAX_ENRICHMENTS = 15
-"""The default number of enrichment requests for a page: the feed once, then single videos."""
+"""The default number of enrichment requests per page: one for the feed, the others for single videos."""
 LABELS = {"videos": "video", "shorts": "short", "streams": "live"}
 
 Record = dict[str, Any]
 
 
 def sources_of(channel: Channel, page: list[Item], *, first: bool) -> dict[str, str]:
-    """The source that enriches each item of a page: the feed for the newest, then single videos."""
+    """Return the source that enriches each item of a page: the feed for the newest, then requests for single videos."""
     sources: dict[str, str] = {}
     left = MAX_ENRICHMENTS
     if first:
@@ -41,7 +41,7 @@ def sources_of(channel: Channel, page: list[Item], *, first: bool) -> dict[str, 
 
 
 def post(channel: Channel, item: Item, source: str) -> Record:
-    """The expected item, from its list and from the source that enriches it."""
+    """Build the expected item from its entry in the list and from the source that enriches it."""
     from_feed = channel.fault == "no-playlist"
     playlist = channel.kind in {"gated", "topic"}
     _, listed = listed_views(channel, item, playlist=playlist)
@@ -76,7 +76,7 @@ def post(channel: Channel, item: Item, source: str) -> Record:
 
 
 def _dated(channel: Channel, item: Item) -> bool:
-    """Whether the list has the date: for announced items, in the older formats."""
+    """Return whether the list itself has the item's date. It does for announced items, in the older formats."""
     return item.state == "upcoming" and channel.shape != "lockup" and item.tab != "shorts"
 
 
@@ -91,7 +91,7 @@ def _seconds(item: Item, source: str, *, from_feed: bool) -> int | None:
 
 
 def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int | None:
-    """The list's number for a short, else the exact one if a source has it. A feed with 1 for every item is ignored."""
+    """Return the list's number for a short, else the exact one if a source has it. A feed with only 1s is ignored."""
     if item.tab == "shorts" or not source or item.state == "upcoming":
         return listed
     if source == "feed" and channel.feed_ones:
@@ -100,7 +100,7 @@ def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int
 
 
 def profile(channel: Channel, *, about: bool) -> Record:
-    """The expected channel; ``about`` adds the fields of its about panel."""
+    """Build the expected channel. ``about`` adds the fields that only the about panel has."""
     words, number = subscribers(channel)
     shown = channel.kind in {"normal", "topic"}
     handle = channel.handle if shown else ""
@@ -140,8 +140,8 @@ def profile(channel: Channel, *, about: bool) -> Record:
         }
         return record
     if shown:
-        record["external_links"] = list(channel.links)  # from the linked data
-    if channel.kind not in {"game", "sport"}:  # the feed has the second
+        record["external_links"] = list(channel.links)  # the links are in the linked data too
+    if channel.kind not in {"game", "sport"}:  # the feed has the exact time
         record["account_creation_date"] = channel.created
         record["account_creation_date_text"] = datetime.fromtimestamp(channel.created, UTC).date().isoformat()
     return record

@@ -1,4 +1,4 @@
-"""The simulated video site's smaller responses: feed, video metadata, resolved addresses, errors and blocks."""
+"""The simulated video site's smaller responses: feeds, metadata of videos, resolved addresses, errors and blocks."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _FEED = (
 
 
 def feed_items(items: list[Item]) -> list[Item]:
-    """The items of a feed: the newest public ones."""
+    """Return the items that a feed lists: the newest public ones."""
     return [item for item in items if item.state not in {"members", "upcoming"}][:FEED_LENGTH]
 
 
 def feed(channel: Channel, tab: str | None) -> bytes:
-    """The feed of a channel, or of the playlist of one of its tabs."""
+    """Build the feed of a channel, or of the playlist that has the items of one of its tabs."""
     if tab is None:
         query, feed_id = f"channel_id={channel.id}", channel.id[2:]
         items = sorted((item for items in channel.items.values() for item in items), key=lambda item: -item.published)
@@ -73,12 +73,12 @@ def _entry(channel: Channel, item: Item, author: str) -> str:
 
 
 def feed_picture(item: Item) -> str:
-    """The URL of the picture in the feed."""
+    """Return the URL of an item's picture as feeds have it."""
     return f"https://i4.ytimg.com/vi/{item.id}/hqdefault.jpg"
 
 
 def player(channel: Channel, item: Item) -> Node:
-    """A video's metadata, as in the player's API call."""
+    """Build a video's metadata as the API call ``player`` returns it."""
     moment = datetime.fromtimestamp(item.published, PACIFIC).isoformat()
     short = item.tab == "shorts"
     microformat: Node = {
@@ -120,13 +120,13 @@ def player(channel: Channel, item: Item) -> Node:
 
 
 def bot_check() -> Node:
-    """The player's response with a bot check."""
+    """Build the response of ``player`` that requires a bot check."""
     reason = "Sign in to confirm you’re not a bot"
     return {"responseContext": {}, "playabilityStatus": {"status": "LOGIN_REQUIRED", "reason": reason}}
 
 
 def resolved(channel: Channel, url: str) -> Node:
-    """The channel that an address leads to."""
+    """Build the API response that names the channel to which an address belongs."""
     web = linked(url, "CHANNEL") | {"apiUrl": "/youtubei/v1/browse"}
     endpoint = command("resolve", web=web, browseEndpoint={"browseId": channel.id, "params": "EgC4AQDyBgQKAjIA"})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
@@ -134,20 +134,20 @@ def resolved(channel: Channel, url: str) -> Node:
 
 
 def redirected(url: str) -> Node:
-    """The other address that an address leads to."""
+    """Build the API response that names another address, to which an address redirects."""
     endpoint = command("resolve", web=linked(url, "UNKNOWN", 83_769, api=False), urlEndpoint={"url": url})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
     return {"responseContext": answer_context("", heavy=False), "endpoint": endpoint}
 
 
 def refused(code: int, message: str, status: str) -> Node:
-    """The response of a failed API call."""
+    """Build the error response of an API call."""
     error = {"message": message, "domain": "global", "reason": status.lower()}
     return {"error": {"code": code, "message": message, "errors": [error], "status": status}}
 
 
 def alert(channel: str, words: str, kind: str = "ERROR") -> Node:
-    """The response for an unavailable channel, with an alert."""
+    """Build the data of a page whose channel is unavailable. It has only an alert."""
     picture = {"thumbnails": [{"url": "https://yt3.ggpht.com/a/default-user=s100", "width": 100, "height": 100}]}
     return {
         "responseContext": answer_context(channel, heavy=False),
@@ -158,7 +158,7 @@ def alert(channel: str, words: str, kind: str = "ERROR") -> Node:
 
 
 def age_gate(channel: Channel) -> Node:
-    """The age gate of a channel for adults."""
+    """Build the age gate that is shown in place of an age-restricted channel."""
     gate = {
         "channelTitle": channel.name,
         "avatar": {"thumbnails": [{"url": channel.avatar, "width": 144, "height": 144}]},
@@ -175,7 +175,7 @@ def age_gate(channel: Channel) -> Node:
 
 
 def topic(channel: Channel, home: Node) -> Node:
-    """A generated channel of a game or a sport: a special header, and no metadata."""
+    """Build the page of a game's or sport's generated channel. It has a special header, and no metadata."""
     url = f"/channel/{channel.id}/featured"
     tab = {
         "tabRenderer": {
@@ -212,7 +212,7 @@ def topic(channel: Channel, home: Node) -> Node:
 
 
 def appended(browse: str, rows: list[Node], *, place: str = "onResponseReceivedActions", heavy: bool = True) -> Node:
-    """A continuation page of a list."""
+    """Build the API response with a further page of a list."""
     added = {"continuationItems": rows, "targetId": f"browse-feed{browse}"}
     return {
         "responseContext": answer_context(browse, len(rows), heavy=heavy),
@@ -222,14 +222,14 @@ def appended(browse: str, rows: list[Node], *, place: str = "onResponseReceivedA
 
 
 def opened_about(channel: Channel) -> Node:
-    """The about panel as part of its own page."""
+    """Build the about panel as the separate about page has it."""
     section = {"itemSectionRenderer": {"contents": [about_panel(channel)]}}
     panel = {"engagementPanelSectionListRenderer": {"content": {"sectionListRenderer": {"contents": [section]}}}}
     return command("about", showEngagementPanelEndpoint={"engagementPanel": panel})
 
 
 def person(channel: Channel) -> Node:
-    """The channel in the linked data of its page."""
+    """Build the linked data of a channel's page, which describes the channel."""
     _, number = subscribers(channel)
     main: Node = {
         "@type": "Person",

@@ -1,4 +1,4 @@
-"""Faults of the simulated video site, and the kinds of requests that they affect."""
+"""The faults of the simulated video site, and the kinds of requests that each of them affects."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ FAULTS = COMMON | {
     "lost-page": Fault("OK", "the next pages are not found"),
     "page-error": Fault("OK", "the next pages fail with 500"),
 }
-"""The site's faults, by the channel handle that selects them. The code is the outcome of the first page."""
+"""The faults by name. A request for the channel with that handle gets the fault. The code is the first page's outcome.
+"""
 
 PAGE_KINDS = frozenset({"page", "browse"})
 HTML_KINDS = frozenset({"page", "about-page"})
@@ -72,14 +73,14 @@ class Call:
     channels: Channels
     channel: Channel
     rendered: bool
-    """Whether the response is an HTML page with the data, instead of the data only."""
+    """Whether the response is an HTML page that contains the data. If not, it is the data as JSON."""
 
     def data(self, tab: str, name: str = "") -> Node:
-        """The undamaged data of a channel with a tab open, by default of the requested channel."""
+        """Return the undamaged data of a channel with a tab open. By default it is the requested channel."""
         return tab_data(self.channels.named(name) if name else self.channel, tab, heavy=self.channels.heavy)
 
     def respond(self, data: Node | bytes) -> FakeResponse:
-        """The response that contains data."""
+        """Build the response that has the given data, as an HTML page or as JSON."""
         if self.rendered:
             return 200, {}, document("A channel", data)
         return 200, {"Content-Type": "application/json"}, data if isinstance(data, bytes) else orjson.dumps(data)
@@ -89,12 +90,12 @@ Damage = Callable[[Call], FakeResponse]
 
 
 def applies_to(name: str, kind: str) -> bool:
-    """Whether a fault affects a kind of request."""
+    """Return whether a fault affects this kind of request."""
     return kind in _FAULTS[name][0]
 
 
 def damaged(name: str, call: Call) -> FakeResponse:
-    """The response of a fault to a request that it affects."""
+    """Build the response of a fault to a request that the fault affects."""
     return _FAULTS[name][1](call)
 
 
@@ -209,4 +210,4 @@ _FAULTS: dict[str, tuple[frozenset[str], Damage]] = {
     "lost-page": (frozenset({"continuation"}), _fixed(_NOT_FOUND)),
     "page-error": (frozenset({"continuation"}), _fixed(_error(500, "INTERNAL"))),
 }
-"""Name -> the kinds of requests that it affects, and their response."""
+"""For each fault, the kinds of requests that it affects, and the function that builds their response."""

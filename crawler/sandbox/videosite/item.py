@@ -1,4 +1,4 @@
-"""The simulated video site's items in its lists, in every format of the last years."""
+"""The simulated video site's items in lists, in every format that the site has used in the last years."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def row(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """An item's row of its tab's list."""
+    """Build the row that an item has in its tab's list."""
     if item.tab == "shorts":
         shown = reel(item, heavy=heavy) if channel.shape == "grid" else short(item, heavy=heavy)
         return {"richItemRenderer": {"content": shown, "trackingParams": mark("row", item.id)}}
@@ -51,7 +51,7 @@ def row(channel: Channel, item: Item, *, heavy: bool) -> Node:
 
 
 def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tuple[str, int | None]:
-    """The text with the views in a list, and this number rounded; "" and None if the list has none."""
+    """Return the text with the views in a list, and the rounded number in it; "" and None if the list has none."""
     if item.state == "live":
         return f"{item.views % 9_000 + 5:,} watching", None
     if item.state == "upcoming":
@@ -67,18 +67,18 @@ def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tup
 
 
 def length(item: Item) -> str:
-    """The text on the picture."""
+    """Return the text on the item's picture: its length, "LIVE" or "Upcoming"."""
     return {"live": "LIVE", "upcoming": "Upcoming"}.get(item.state, clock(item.seconds))
 
 
 def age(item: Item) -> str:
-    """The age of an item, as written in lists."""
+    """Return the item's age as lists show it, such as "3 weeks ago"."""
     words = ago(NOW - item.published)
     return f"Streamed {words}" if item.tab == "streams" else words
 
 
 def lockup(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """The format since 2026."""
+    """Build an item in the format that lists have used since 2026 (lock-ups)."""
     badge: Node = {
         "text": length(item),
         "badgeStyle": f"THUMBNAIL_OVERLAY_BADGE_STYLE_{'LIVE' if item.state == 'live' else 'DEFAULT'}",
@@ -193,7 +193,7 @@ def _menu_button(item: Item) -> Node:
 
 
 def video(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """The format until 2026, also of grids until 2022."""
+    """Build an item in the format that lists used until 2026, and grids until 2022."""
     views, _ = listed_views(channel, item)
     style = {"live": "LIVE", "upcoming": "UPCOMING"}.get(item.state, "DEFAULT")
     words = simple(length(item)) | accessibility_label(length(item))
@@ -294,7 +294,7 @@ def _toggle_overlay(item: Item) -> Node:
 
 
 def playlist_video(channel: Channel, item: Item) -> Node:
-    """The format in playlists."""
+    """Build an item in the format of playlists."""
     views, _ = listed_views(channel, item, playlist=True)
     video_info = [views, " • ", age(item)] if views else [age(item)]
     node: Node = {
@@ -313,7 +313,7 @@ def playlist_video(channel: Channel, item: Item) -> Node:
 
 
 def continuation(token: str, ending: str) -> Node:
-    """The last row of a list with a next page."""
+    """Build the last row of a list that has a next page."""
     next_page = {"token": token, "request": "CONTINUATION_REQUEST_TYPE_BROWSE"}
     next_command = command(token[-20:], web=posted("browse"), continuationCommand=next_page)
     if ending == "view":

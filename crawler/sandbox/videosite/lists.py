@@ -1,4 +1,4 @@
-"""The simulated video site's lists: the tabs of a channel, their pages, and the tokens of next pages."""
+"""The simulated video site's lists: the tabs of a channel, their pages, and the tokens that lead to next pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def tab_data(channel: Channel, tab: str, *, heavy: bool) -> Node:
-    """The data of a channel's page with one tab open, or the first tab if the channel lacks it."""
+    """Build the data of a channel's page with a tab open. If the channel lacks the tab, its first tab is open."""
     if channel.kind == "gated":
         return extra.age_gate(channel)
     if channel.kind in {"game", "sport"}:
@@ -37,21 +37,21 @@ def tab_data(channel: Channel, tab: str, *, heavy: bool) -> Node:
 
 
 def items_of(channel: Channel, tab: str, number: int) -> list[Item]:
-    """The items of a page of a list, counted from 0."""
+    """Return the items on a page of a list. Pages are counted from 0."""
     sizes = channel.sizes(tab)
     start = sum(sizes[:number])
     return channel.items.get(tab, [])[start : start + sizes[number]] if number < len(sizes) else []
 
 
 def token_after(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
-    """The token of the next page, "" on the last page."""
+    """Return the token for the page after this one, or "" on the last page."""
     if number + 1 >= len(channel.sizes(tab)):
         return ""
     return token(channel, tab, 1 if channel.fault == "loop" else number + 1, heavy=heavy)
 
 
 def rows_of(channel: Channel, tab: str, number: int, *, heavy: bool) -> list[Node]:
-    """The rows of a page of a list, including the row that leads to the next page."""
+    """Build the rows on a page of a list, including the row that leads to the next page."""
     listed = items_of(channel, tab, number)
     if channel.kind in {"gated", "topic"}:
         rows = [_playlist_row(channel, item, heavy=heavy) for item in listed]
@@ -75,14 +75,14 @@ def _playlist_row(channel: Channel, item: Item, *, heavy: bool) -> Node:
 
 
 def token(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
-    """The site's token of a page: opaque to clients, and as long as real ones."""
+    """Build the token for a page. Clients cannot read it, and it is as long as real ones."""
     body = urlsafe_b64encode(orjson.dumps({"c": channel.id, "t": tab, "p": number})).decode().rstrip("=")
     padding = mark(channel.id, tab, number, size=64) * (40 if tab == "shorts" else 24) if heavy else ""
     return quote(f"4qmFsg{body}=={padding}")
 
 
 def read_token(text: object) -> dict[str, Any]:
-    """The content of a token, {} for a foreign token."""
+    """Return the content of a token, or {} if the site did not make the token."""
     body = unquote(str(text)).removeprefix("4qmFsg").partition("==")[0]
     try:
         found = orjson.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PUBLIC = "https://www.youtube.com"
 VERSION = "2.20260801.03.00"
-"""Version of the web client in the pages."""
+"""The version of the web client that the pages name."""
 
 TABS = {
     "featured": ("Home", "EghmZWF0dXJlZPIGBAoCMgA%3D"),
@@ -37,11 +37,11 @@ TABS = {
     "playlists": ("Playlists", "EglwbGF5bGlzdHPyBgQKAkIA"),
     "posts": ("Posts", "EgVwb3N0c_IGBAoCSgA%3D"),
 }
-"""Last segment of a tab's URL -> its title, and its ``params`` in API calls."""
+"""For the last segment of a tab's URL: the tab's title, and its ``params`` in API calls."""
 
 
 def answer_context(browse: str, *of: object, heavy: bool = True) -> Node:
-    """The context that every response contains."""
+    """Build the context that every API response contains."""
     values = [("browse_id", browse), ("browse_id_prefix", ""), ("logged_in", "0")]
     params = [{"key": key, "value": value} for key, value in values]
     node: Node = {"serviceTrackingParams": [{"service": "GFEEDBACK", "params": params}]}
@@ -66,7 +66,7 @@ def answer_context(browse: str, *of: object, heavy: bool = True) -> Node:
 
 
 def channel_data(channel: Channel, selected: str, content: Node, *, heavy: bool) -> Node:
-    """The data of a channel's page with one tab open."""
+    """Build the data of a channel's page with one tab open."""
     tabs = [_tab(channel, name, content if name == selected else None) for name in channel.tabs]
     tabs.append(
         {
@@ -109,7 +109,7 @@ def _tab(channel: Channel, name: str, content: Node | None) -> Node:
 
 
 def rich_grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> Node:
-    """A tab's list since 2022."""
+    """Build the content of a tab in the format used since 2022."""
     grid: Node = {"contents": rows, "trackingParams": mark("grid", channel.id, tab)}
     if heavy:
         target = uuid(channel.id, tab)
@@ -118,7 +118,7 @@ def rich_grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> N
 
 
 def grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> Node:
-    """A tab's list until 2022."""
+    """Build the content of a tab in the format used until 2022."""
     inner = {"items": rows, "trackingParams": mark("grid", channel.id), "targetId": f"browse-feed{channel.id}{tab}"}
     section = {"contents": [{"gridRenderer": inner}], "trackingParams": mark("section", channel.id)}
     node: Node = {"contents": [{"itemSectionRenderer": section}], "trackingParams": mark("list", channel.id)}
@@ -132,14 +132,14 @@ def grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> Node:
 
 
 def nothing(words: str, channel: Channel) -> Node:
-    """An empty tab."""
+    """Build the content of a tab that has no items."""
     message = {"messageRenderer": {"text": simple(words), "trackingParams": mark("message", channel.id)}}
     section = {"itemSectionRenderer": {"contents": [message], "trackingParams": mark("empty", channel.id)}}
     return {"sectionListRenderer": {"contents": [section], "trackingParams": mark("list", channel.id)}}
 
 
 def home(channel: Channel) -> Node:
-    """The home tab, shown if the requested tab does not exist. Its shelf has another channel's about panel."""
+    """Build the home tab, shown if the requested tab does not exist. One shelf has another channel's about panel."""
     token = mark("about of another channel", channel.id, size=60)
     panel = {"continuationItemRenderer": {"continuationEndpoint": {"continuationCommand": {"token": token}}}}
     opened = command(channel.id, "shelf", showEngagementPanelEndpoint={"engagementPanel": panel})
@@ -244,7 +244,7 @@ def _metadata(channel: Channel) -> Node:
 
 
 def shuffled(channel: Channel) -> list[str]:
-    """The country codes in random order, as in real responses."""
+    """Return the country codes in random order, as real responses have them."""
     codes = list(channel.codes)
     random.Random(channel.id).shuffle(codes)  # noqa: S311  # an invented order
     return codes
@@ -282,7 +282,7 @@ def _microformat(channel: Channel) -> Node:
 
 
 def document(title: str, data: object, *, person: Node | None = None, player: Node | None = None) -> bytes:
-    """An HTML page with its data; ``data`` may be bytes that are not valid JSON."""
+    """Render an HTML page with the given data. If ``data`` is bytes, they need not be valid JSON."""
     block = data if isinstance(data, bytes) else orjson.dumps(data)
     config = orjson.dumps(
         {"INNERTUBE_CONTEXT_CLIENT_VERSION": VERSION, "INNERTUBE_CONTEXT_HL": "en", "VISITOR_DATA": mark("visitor")}

@@ -1,4 +1,4 @@
-"""Building blocks of the simulated video site's data: commands, buttons and menus."""
+"""Building blocks of the simulated video site's JSON: commands, buttons and menus."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 Node = dict[str, Any]
 
 QUIET: Node = {"sendPost": True}
-"""The metadata of clicks that only the page handles."""
+"""The metadata of clicks that the page handles without a request."""
 SIGN_IN = "https://accounts.google.com/ServiceLogin?service=youtube&passive=true&hl=en"
 
 
 def mark(*of: object, size: int = 27) -> str:
-    """A meaningless tracking token, as on every part of a page; equal for equal arguments."""
+    """Build a meaningless tracking token, as every part of a page has one. Equal arguments give equal tokens."""
     return urlsafe_b64encode(blake2b(repr(of).encode(), digest_size=min(size, 64)).digest()).decode()
 
 
 def uuid(*of: object) -> str:
-    """A tracking token in the form of a UUID."""
+    """Build a tracking token with the format of a UUID."""
     digits = blake2b(repr(of).encode(), digest_size=16).hexdigest()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def logged(*of: object, spec: bool = False) -> Node:
-    """The logging directives of a part of the page."""
+    """Build the logging directives that a part of the page has."""
     directives: Node = {"trackingParams": mark(*of), "visibility": {"types": "12"}}
     if spec:
         directives["clientVeSpec"] = {"uiType": 184_974, "veCounter": 468_937_718}
@@ -33,12 +33,12 @@ def logged(*of: object, spec: bool = False) -> Node:
 
 
 def context(*of: object, spec: bool = False) -> Node:
-    """The logging directives in their usual wrapper."""
+    """Build the logging directives in the object that usually contains them."""
     return {"loggingContext": {"loggingDirectives": logged(*of, spec=spec)}}
 
 
 def command(*of: object, web: Node | None = None, **endpoint: Any) -> Node:
-    """A command that a click runs."""
+    """Build a command, which the page runs after a click."""
     node: Node = {"clickTrackingParams": mark("click", *of)}
     if web is not None:
         node["commandMetadata"] = {"webCommandMetadata": web}
@@ -46,18 +46,18 @@ def command(*of: object, web: Node | None = None, **endpoint: Any) -> Node:
 
 
 def posted(api: str) -> Node:
-    """The metadata of a click that calls the API."""
+    """Build the metadata of a click that calls the API."""
     return {"sendPost": True, "apiUrl": f"/youtubei/v1/{api}"}
 
 
 def linked(url: str, kind: str = "CHANNEL", root: int = 3611, *, api: bool = True) -> Node:
-    """The metadata of a click that leads to another page."""
+    """Build the metadata of a click that leads to another page."""
     web: Node = {"url": url, "webPageType": f"WEB_PAGE_TYPE_{kind}", "rootVe": root}
     return web | ({"apiUrl": "/youtubei/v1/browse"} if api else {})
 
 
 def watch(video: str, *of: object) -> Node:
-    """A click that opens a video."""
+    """Build the command that opens a video."""
     stream = (
         f"https://rr5---sn-{mark(video)[:8].lower()}.googlevideo.com/initplayback?source=youtube&id={mark(video, 'id')}"
     )
@@ -76,7 +76,7 @@ def watch(video: str, *of: object) -> Node:
 
 
 def queue(video: str, *of: object, opens: bool = True) -> Node:
-    """A click that puts a video into the queue."""
+    """Build the command that puts a video into the queue."""
     created = command(
         video, web=posted("playlist/create"), createPlaylistServiceEndpoint={"videoIds": [video], "params": "CAQ%3D"}
     )
@@ -93,7 +93,7 @@ def queue(video: str, *of: object, opens: bool = True) -> Node:
 
 
 def edit(video: str, *, remove: bool = False) -> Node:
-    """A click that adds a video to the watch-later list, or removes it."""
+    """Build the command that adds a video to the watch-later list, or removes it."""
     action = (
         {"action": "ACTION_REMOVE_VIDEO_BY_VIDEO_ID", "removedVideoId": video}
         if remove
@@ -104,7 +104,7 @@ def edit(video: str, *, remove: bool = False) -> Node:
 
 
 def share(video: str) -> Node:
-    """A click that opens the panel for sharing."""
+    """Build the command that opens the panel for sharing a video."""
     popup = {"unifiedSharePanelRenderer": {"trackingParams": mark("share", video), "showLoadingSpinner": True}}
     opened = command(video, openPopupAction={"popup": popup, "popupType": "DIALOG", "beReused": True})
     endpoint = {"serializedShareEntity": mark(video, size=10), "commands": [opened]}
@@ -112,14 +112,14 @@ def share(video: str) -> Node:
 
 
 def offline(video: str) -> Node:
-    """A click that downloads a video."""
+    """Build the command that downloads a video."""
     fetched = {"videoId": video, "params": "CAIQAA%3D%3D", "isCrossDeviceDownload": False}
     added = command(video, "add", getDownloadActionCommand=fetched)
     return command(video, "offline", offlineVideoEndpoint={"videoId": video, "onAddCommand": added})
 
 
 def button(style: str, *of: object, **more: Any) -> Node:
-    """A button of the older kind."""
+    """Build a button in the older format."""
     return {
         "buttonRenderer": {
             "style": style,
@@ -132,7 +132,7 @@ def button(style: str, *of: object, **more: Any) -> Node:
 
 
 def view_button(style: str, kind: str, size: str, *of: object, **more: Any) -> Node:
-    """A button of the newer kind."""
+    """Build a button in the newer format."""
     return {
         "buttonViewModel": {
             **more,
@@ -146,14 +146,14 @@ def view_button(style: str, kind: str, size: str, *of: object, **more: Any) -> N
 
 
 def sheet(entries: list[Node]) -> Node:
-    """A menu of the newer kind."""
+    """Build a menu in the newer format."""
     content = {"listViewModel": {"listItems": entries}}
     strategy = {"inlineContent": {"sheetViewModel": {"content": content}}}
     return {"showSheetCommand": {"panelLoadingStrategy": strategy}}
 
 
 def entry(title: str, icon: str, tapped: Node, *of: object) -> Node:
-    """One line of such a menu."""
+    """Build a line of a menu in the newer format."""
     return {
         "listItemViewModel": {
             "title": {"content": title},
@@ -167,33 +167,33 @@ def entry(title: str, icon: str, tapped: Node, *of: object) -> Node:
 
 
 def feedback(*of: object) -> Node:
-    """A click that opens the feedback form."""
+    """Build the command that opens the feedback form."""
     data = {"userFeedbackEndpointProductSpecificValueData": {"key": "video_id", "value": str(of[0])}}
     return command(*of, web={"ignoreNavigation": True}, userFeedbackEndpoint={"additionalDatas": [data]})
 
 
 def images(url: str, *sizes: tuple[int, int]) -> list[Node]:
-    """A picture in several sizes."""
+    """Build a picture object with several sizes."""
     return [{"url": url.format(w=width, h=height), "width": width, "height": height} for width, height in sizes]
 
 
 def simple(words: str) -> Node:
-    """A text."""
+    """Build a text object that has a single string."""
     return {"simpleText": words}
 
 
 def runs(*parts: str) -> Node:
-    """A text in parts."""
+    """Build a text object that has several parts."""
     return {"runs": [{"text": part} for part in parts]}
 
 
 def accessibility_label(words: str) -> Node:
-    """The label for screen readers."""
+    """Build an object with the label for screen readers."""
     return {"accessibility": {"accessibilityData": {"label": words}}}
 
 
 def compact(number: int, *, digits: int = 2, lower: bool = False) -> tuple[str, int]:
-    """A number in the site's short form, rounded down, and the rounded number: 43,712 is "43K", 43,000."""
+    """Return a number in the site's short form, rounded down, and the rounded number: 43,712 gives "43K" and 43,000."""
     for unit, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
         if number >= unit:
             places = max(0, digits - len(str(number // unit)))
@@ -205,14 +205,14 @@ def compact(number: int, *, digits: int = 2, lower: bool = False) -> tuple[str, 
 
 
 def clock(seconds: int) -> str:
-    """A length in the format of players."""
+    """Format a length as players show it."""
     hours, rest = divmod(seconds, 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
 def ago(seconds: int) -> str:
-    """An age in the format of lists."""
+    """Format an age as lists show it."""
     for unit, name in ((31_536_000, "year"), (2_592_000, "month"), (604_800, "week"), (86_400, "day"), (3_600, "hour")):
         if seconds >= unit:
             number = seconds // unit

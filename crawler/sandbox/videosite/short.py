@@ -1,4 +1,4 @@
-"""The simulated video site's shorts in its lists, in both formats."""
+"""The simulated video site's shorts in lists, in both formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def short(item: Item, *, heavy: bool, playlist: bool = False) -> Node:
-    """The format of shorts since 2024; in playlists without the text with the views."""
+    """Build a short in the format used since 2024. In playlists it lacks the text with the views."""
     words, _ = compact(item.views)
     overlay: Node = {"primaryText": {"content": item.title}}
     if item.state != "hidden" and not playlist:
@@ -63,7 +63,7 @@ def short(item: Item, *, heavy: bool, playlist: bool = False) -> Node:
 
 
 def _in_words(words: str) -> str:
-    """A rounded number in words, for screen readers."""
+    """Write a rounded number in words, for screen readers."""
     for letter, scale in (("K", "thousand"), ("M", "million"), ("B", "billion")):
         if words.endswith(letter):
             return f"{words[:-1]} {scale}"
@@ -71,7 +71,7 @@ def _in_words(words: str) -> str:
 
 
 def reel(item: Item, *, heavy: bool) -> Node:
-    """The format of shorts until 2024."""
+    """Build a short in the format used until 2024."""
     words, _ = compact(item.views)
     node: Node = {
         "videoId": item.id,

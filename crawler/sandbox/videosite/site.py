@@ -1,4 +1,4 @@
-"""The simulated video site: the responses to requests, and the expected records of its channels."""
+"""The simulated video site: its responses to requests, and the expected records of its channels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TRUE = {"true", "1", True}
 
 
 class Site(Channels):
-    """The video site of a seed."""
+    """The simulated video site, made from one seed."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         super().__init__(seed, sorted(FAULTS), light=light)
@@ -42,7 +42,7 @@ class Site(Channels):
     # Requests
 
     def kind(self, request: FakeRequest) -> str:
-        """The kind of a request."""
+        """Return the kind of a request, such as a page or an API call."""
         call = request.path.removeprefix("/youtubei/v1/")
         if request.path.startswith("/feeds/"):
             return "feed"
@@ -56,7 +56,7 @@ class Site(Channels):
         return {"player": "player", "navigation/resolve_url": "resolve"}.get(call, "unknown")
 
     def target(self, request: FakeRequest) -> Channel | None:
-        """The channel that a request targets."""
+        """Return the channel that a request is for."""
         kind, params = self.kind(request), _body(request)
         if kind in {"page", "about-page"}:
             return self._addressed(request.path)
@@ -80,19 +80,19 @@ class Site(Channels):
         return known.get(name if segments[0] == "channel" else name.lower())
 
     def fault(self, request: FakeRequest) -> str | None:
-        """The fault of the requested channel."""
+        """Return the fault that the requested channel has."""
         channel = self.target(request)
         return channel.fault or None if channel else None
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """The response of one of the site's own faults; an honest one if it affects another kind of request."""
+        """Build the response of one of the site's own faults, or the correct one if the request is not affected."""
         kind, channel = self.kind(request), self.target(request)
         if channel is None or not applies_to(name, kind):
             return self.page(request)
         return damaged(name, Call(self, channel, rendered=kind in HTML_KINDS))
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """The honest response."""
+        """Build the correct response to a request."""
         kind, channel = self.kind(request), self.target(request)
         if channel is None:
             return self._unknown(kind, request)
@@ -184,7 +184,7 @@ class Site(Channels):
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The record of a page of a channel. ``page``, from 1, replaces the contract's cursor.
+        """Return the record for a page of a channel. ``page``, from 1, replaces the contract's cursor.
 
         ``pagination.cursor`` is the site's own token, "" at the start of a tab and at the end of the list.
 
@@ -208,7 +208,7 @@ class Site(Channels):
         }
 
     def _pages(self, channel: Channel, kind: str) -> list[tuple[str, int, list[Item]]]:
-        """The pages to read: tab, number in its list, items."""
+        """Return the pages of a channel in the order in which they are read: tab, number in the tab's list, items."""
         tabs = (
             [KINDS[kind]]
             if kind != "all"
@@ -229,7 +229,7 @@ class Site(Channels):
         return found
 
     def catalogue(self) -> dict[str, Any]:
-        """The channels and faults of the site."""
+        """Return the channels and faults that the sandbox has."""
         return {
             "channels": {
                 each.handle or each.id: {"id": each.id, "items": {t: len(i) for t, i in each.items.items()}}

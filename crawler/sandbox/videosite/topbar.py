@@ -1,4 +1,4 @@
-"""The top bar of the simulated video site's pages."""
+"""The bar at the top of the simulated video site's pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crawler.sandbox.videosite.parts import (
 
 
 def topbar() -> Node:
-    """The top bar of every page."""
+    """Build the bar at the top of every page."""
 
     def signal(name: str) -> Node:
         action = {"signal": "CLIENT_SIGNAL", "actions": [command(name, signalAction={"signal": name})]}

@@ -1,4 +1,4 @@
-"""The simulated video site's data: invented channels and their items, the same for the same seed."""
+"""The simulated video site's data: channels and their items. The same seed produces the same ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import string
 from dataclasses import dataclass, field
 
 NOW = 1_790_000_000
-"""The time at which all pages are rendered."""
+"""The time at which all pages are rendered, in Unix seconds."""
 _IDS = string.ascii_letters + string.digits + "-_"
 _SUBJECTS = (
     "Ferry",
@@ -48,34 +48,34 @@ PAGE = {"videos": 30, "shorts": 48, "streams": 30}
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A video, a short or a stream."""
+    """A video, a short or a live stream of a channel."""
 
     id: str
     tab: str
     title: str
     description: str
     tags: tuple[tuple[str, ...], tuple[str, ...]]
-    """The hashtags of title and description."""
+    """The hashtags in the title, and those in the description."""
     friends: tuple[tuple[str, ...], tuple[str, ...]]
-    """The handles mentioned in them."""
+    """The handles mentioned in the title, and those mentioned in the description."""
     views: int
     likes: int | None
     published: int
     seconds: int
     state: str
-    """``done``, ``live``, ``upcoming``; or, for an item without listed views, ``members``, ``premium``, ``hidden``."""
+    """``done``, ``live`` or ``upcoming``; or ``members``, ``premium`` or ``hidden`` if the list shows no views."""
     together: bool
     charity: bool
 
     @property
     def picture(self) -> str:
-        """The picture in lists, with placeholders for its size."""
+        """Return the URL of the item's picture in lists, with placeholders for its size."""
         return f"https://i.ytimg.com/vi/{self.id}/hqdefault.jpg?sqp=-oaymwE{self.id}&w={{w}}&h={{h}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel, and the formats of its pages."""
+    """A channel of the site, and the formats that its pages have."""
 
     id: str
     handle: str
@@ -96,12 +96,12 @@ class Channel:
     pronouns: bool = False
     lower: bool = False
     shape: str = "lockup"
-    """Format of the lists: ``lockup``, ``rich``, ``grid``, the newest first."""
+    """Format of the channel's lists: ``lockup`` (the newest), ``rich`` or ``grid`` (the oldest)."""
     header: str = "page"
     ending: str = "renderer"
-    """Format of the row that leads to the next page: ``renderer``, ``view``, ``button``."""
+    """Format of the row that leads to the next page: ``renderer``, ``view`` or ``button``."""
     kind: str = "normal"
-    """``normal``, ``gated``, ``topic`` (no tabs), ``game``, ``sport``."""
+    """Kind of channel: ``normal``, ``gated`` (age-restricted), ``topic`` (no tabs), ``game`` or ``sport``."""
     legacy: str = ""
     short_first: bool = False
     repeats: bool = False
@@ -111,24 +111,24 @@ class Channel:
 
     @property
     def path(self) -> str:
-        """The path of its page."""
+        """Return the path of the channel's page."""
         return f"/@{self.handle}" if self.handle else f"/channel/{self.id}"
 
     @property
     def vanity(self) -> str:
-        """Its canonical address."""
+        """Return the canonical URL of the channel."""
         return f"http://www.youtube.com{self.path}"
 
     @property
     def tabs(self) -> list[str]:
-        """The tabs of its page, in order."""
+        """Return the tabs of the channel's page, in order."""
         if self.kind == "topic":
             return ["featured", "playlists"]
         lists = [tab for tab in PAGE if tab in self.items]
         return lists if self.shape == "grid" and len(lists) == 1 else ["featured", *lists, "playlists", "posts"]
 
     def sizes(self, tab: str) -> list[int]:
-        """The number of items of each page of a tab's list."""
+        """Return the number of items on each page of a tab's list."""
         left, size = len(self.items.get(tab, [])), PAGE[tab]
         if self.kind in {"gated", "topic"}:
             size = 100
@@ -138,12 +138,12 @@ class Channel:
 
 
 def new_id(rng: random.Random, size: int) -> str:
-    """A random id of ``size`` characters."""
+    """Return a random id with ``size`` characters."""
     return "".join(rng.choices(_IDS, k=size))
 
 
 def items(rng: random.Random, tab: str, number: int) -> list[Item]:
-    """``number`` random items of a tab, the newest first."""
+    """Invent ``number`` items of a tab, the newest first."""
     moment = NOW - 7_200
     made: list[Item] = []
     for index in range(number):
@@ -189,7 +189,7 @@ def _item(rng: random.Random, tab: str, index: int, state: str, published: int) 
 
 
 SHAPES = (
-    # handle; numbers of videos, shorts and streams; formats
+    # Columns: handle; numbers of videos, shorts and streams; formats
     ("harborlights", (297, 110, 40), {"badge": "verified", "legacy": "HarborLightsTV"}),
     ("Saltmill", (64, 0, 0), {"shape": "rich", "pronouns": True, "ending": "view"}),
     ("north.pier", (45, 50, 0), {"header": "tabbed", "shape": "rich", "badge": "artist", "lower": True}),
@@ -210,7 +210,7 @@ SPECIAL = (
 
 
 def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object) -> Channel:
-    """A channel with these numbers of videos, shorts and streams. ``shown`` overrides random values."""
+    """Invent a channel with these numbers of videos, shorts and streams. ``shown`` overrides random values."""
     rng = random.Random(f"{seed}/{name}/{shown.get('kind', '')}/{shown.get('legacy', '')}")  # noqa: S311  # invented data
     picture = f"https://yt3.googleusercontent.com/{new_id(rng, 60)}"
     drawn: dict[str, object] = {
@@ -236,7 +236,7 @@ def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object
 
 
 def channels(seed: int, faults: list[str]) -> list[Channel]:
-    """All channels of a site: one for each format, the special ones, one for each fault."""
+    """Invent all channels of a site: one for each format, the special ones, and one for each fault."""
     made = [channel(seed, name, numbers, **shown) for name, numbers, shown in SHAPES]
     made += [channel(seed, name, numbers, handle="", kind=kind) for name, kind, numbers in SPECIAL]
     for fault in faults:
@@ -247,7 +247,7 @@ def channels(seed: int, faults: list[str]) -> list[Channel]:
 
 
 class Channels:
-    """The channels of a seed. ``light``: the site's pages omit the parts that nothing reads."""
+    """The channels that a seed produces. ``light``: the site's pages omit the parts that nothing reads."""
 
     def __init__(self, seed: int, faults: list[str], *, light: bool) -> None:
         self.heavy = not light
@@ -257,7 +257,7 @@ class Channels:
         self.by_legacy = {channel.legacy.lower(): channel for channel in self.channels if channel.legacy}
 
     def named(self, name: str) -> Channel:
-        """The channel of a handle, an id or a legacy name.
+        """Return the channel with a handle, an id or a legacy name.
 
         Raises:
             KeyError: the channel does not exist.
