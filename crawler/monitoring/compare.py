@@ -34,9 +34,9 @@ class FieldChange:
 
     @property
     def change(self) -> Literal["vanished", "dropped", ""]:
-        """ "vanished": the field is no longer filled in any row. "dropped": it is filled significantly less often.
+        """Return "vanished" if the field is no longer filled in any row, "dropped" if it is filled less often.
 
-        Empty: it is filled as often as before, or there are too few rows for a comparison.
+        Return "" if the difference is small, or if it may be a coincidence because there are few rows.
         """
         lost = self.before.coverage - self.now.coverage
         if lost <= MIN_LOSS * self.before.coverage or _deviations(self.before, self.now) < MIN_DEVIATIONS:
@@ -147,7 +147,7 @@ def _sum(counts: Sequence[FieldCount]) -> FieldCount:
 
 
 def _deviations(more: FieldCount, less: FieldCount) -> float:
-    """Return by how many standard deviations one share exceeds the other, if the true shares are assumed to be equal."""
+    """Return by how many standard deviations one share exceeds the other, if the true shares were equal."""
     if not more.rows or not less.rows:
         return 0.0
     pooled = (more.filled + less.filled) / (more.rows + less.rows)

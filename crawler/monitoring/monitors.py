@@ -73,7 +73,7 @@ class Monitors:
 
         assert self.crawler.stats is not None
         runner = MonitorRunner()
-        # Spidermon's own actions and monitors need the first arguments; ``crawler.monitoring.suite`` needs the last two.
+        # ``report`` and ``history`` are for ``crawler.monitoring.suite``; Spidermon's own actions need the others.
         runner.run(
             self.suite(crawler=self.crawler),
             stats=self.crawler.stats.get_stats(),

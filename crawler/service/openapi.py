@@ -82,7 +82,7 @@ HEADERS: Json = {
     "RateLimit-Policy": {"description": "The key's rate limit, in the format of the IETF's draft.", "schema": TEXT},
     "RateLimit": {"description": "The remaining calls, and the seconds until the next reset.", "schema": TEXT},
     "X-Cache": {
-        "description": "`HIT`: the record was cached. Only scrapers with a cache send this header.",
+        "description": "`HIT`: the record was cached. Only responses of cached scrapers have this header.",
         "schema": {"enum": ["HIT", "MISS"]},
     },
     "Age": {"description": "Seconds since the cached record was fetched.", "schema": TEXT},
