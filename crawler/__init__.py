@@ -1,1 +1,1 @@
-"""A Scrapy project that turns a stream of targets into exactly one outcome each: data, or a typed error."""
+"""A Scrapy project that scrapes targets. Each target has exactly one outcome: data or a typed error."""

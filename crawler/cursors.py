@@ -1,7 +1,8 @@
-"""Continuation cursors: opaque to the client, validated when they are sent back.
+"""Cursors, with which clients continue a listing. Clients send them back unchanged, and they are validated.
 
-A cursor is URL-safe base64 of a checksum and JSON: ``[kind, payload]``. It contains no secret and is not signed; the
-checksum detects truncated and mistyped copies. The platform checks whether the payload matches the params.
+A cursor is a checksum and the JSON array ``[kind, payload]``, encoded as URL-safe base64. It contains no secrets and is
+not signed. The checksum detects cursors that were not copied correctly. Each platform's code checks whether the payload
+matches the params.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any
 import orjson
 
 MAX_LENGTH = 16_384
-"""Longer text is refused without being decoded. Valid cursors are much shorter."""
+"""Maximum characters of a cursor. Valid cursors are much shorter."""
 
 
 def encode(kind: str, payload: dict[str, Any]) -> str:
-    """Return a cursor for the client to send back. ``kind``: a scraper's name and a version.
+    """Return a cursor with a payload. ``kind``: names the listing and the version of the payload's format.
 
     >>> decode("videos-1", encode("videos-1", {"tab": "live"}))
     {'tab': 'live'}
@@ -27,10 +28,10 @@ def encode(kind: str, payload: dict[str, Any]) -> str:
 
 
 def decode(kind: str, text: str) -> dict[str, Any]:
-    """Return the payload of a cursor of this kind.
+    """Return the payload of a cursor.
 
     Raises:
-        ValueError: the text is not a cursor, is of another kind, or was truncated or changed.
+        ValueError: the text is not a cursor, was changed, or is a cursor of another kind.
     """
     if len(text) > MAX_LENGTH:
         raise ValueError("not a cursor: too long")

@@ -1,9 +1,9 @@
-"""All errors of targets and calls, as one tree of typed errors.
+"""The typed errors with which targets and calls can fail.
 
 ::
 
     ScrapeError
-    ├── RequestError              the caller's request: correct it, then send it again
+    ├── RequestError              the caller's request is wrong: correct it, then send it again
     │   ├── InvalidJson               INVALID_JSON               400
     │   ├── InvalidRequest            INVALID_REQUEST            400
     │   ├── ScraperNotFound           SCRAPER_NOT_FOUND          404
@@ -16,10 +16,10 @@
     │   ├── IdempotencyMismatch       IDEMPOTENCY_MISMATCH       422
     │   ├── RateLimited               RATE_LIMITED               429  retryable
     │   └── ConcurrencyLimited        CONCURRENCY_LIMITED        429  retryable
-    ├── AuthError                 the caller's key
+    ├── AuthError                 the caller's API key is missing or wrong
     │   ├── MissingApiKey             MISSING_API_KEY            401
     │   └── InvalidApiKey             INVALID_API_KEY            401
-    ├── TargetError               the target itself: a retry changes nothing
+    ├── TargetError               the target has no public data: a retry changes nothing
     │   ├── TargetNotFound            TARGET_NOT_FOUND           404
     │   └── TargetRestricted          TARGET_RESTRICTED          422
     ├── UpstreamError             UPSTREAM_ERROR             502  retryable
@@ -34,7 +34,7 @@
 
 The page objects, spiders, middlewares and the endpoint raise only these errors. Any other exception is a bug: the
 tracker and the endpoint convert it to ``INTERNAL_ERROR``. The errors derive from web-poet's ``PageObjectAction``, so
-that a fixture can store the failure of a page like its data.
+that a fixture can have an error as the expected result of a page.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ErrorType = Literal["auth", "request", "target", "upstream", "service"]
 
 
 class Detail(TypedDict):
-    """One invalid value: its path (keys and indexes), a message and pydantic's type of the error."""
+    """An invalid value: its path (keys and indexes), a message, and pydantic's identifier of the error."""
 
     loc: list[str | int]
     msg: str
@@ -56,10 +56,11 @@ class Detail(TypedDict):
 
 
 class ScrapeError(PageObjectAction):
-    """The base of all errors, with the attributes that callers, feeds and logs receive.
+    """The base class of all typed errors.
 
-    ``details`` name the invalid request fields or payload paths, ``retry_after`` is in seconds, ``upstream_status`` is
-    the platform's HTTP status and ``reason`` a machine-readable slug for the cause.
+    ``details``: the invalid values in the request or in the platform's payload. ``retry_after``: seconds to wait before
+    a retry. ``upstream_status``: the HTTP status of the platform's response. ``reason``: a short identifier of the
+    cause, for programs.
     """
 
     code: ClassVar[str]
@@ -84,7 +85,7 @@ class ScrapeError(PageObjectAction):
         self.reason = reason
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the envelope's ``error``: code, type, message, details, retry_after, upstream, doc_url."""
+        """Return the object ``error`` of the envelope."""
         upstream = None
         if self.upstream_status is not None or self.reason:
             upstream = {"status": self.upstream_status, "reason": self.reason}
@@ -100,20 +101,23 @@ class ScrapeError(PageObjectAction):
 
 
 class RequestError(ScrapeError):
-    """The base of errors of the caller's request."""
+    """The base class of errors in the caller's request."""
 
     type = "request"
 
 
 class InvalidJson(RequestError):
-    """Raised when a request body is not one JSON object without repeated keys."""
+    """Raised when a request body is not a JSON object, or repeats a key."""
 
     code = "INVALID_JSON"
     http_status = 400
 
 
 class InvalidRequest(RequestError):
-    """Raised when params are missing, unknown, mistyped, out of bounds or contradictory, before any request is made."""
+    """Raised when a param is missing or unknown, has a wrong type or value, or contradicts another param.
+
+    No request to the platform is made.
+    """
 
     code = "INVALID_REQUEST"
     http_status = 400
@@ -127,7 +131,7 @@ class ScraperNotFound(RequestError):
 
 
 class MethodNotAllowed(RequestError):
-    """Raised when a route does not accept the HTTP method."""
+    """Raised when a route does not accept the HTTP method of a request."""
 
     code = "METHOD_NOT_ALLOWED"
     http_status = 405
@@ -138,14 +142,14 @@ class MethodNotAllowed(RequestError):
 
 
 class PayloadTooLarge(RequestError):
-    """Raised when the declared or received size of a request body is over the limit."""
+    """Raised when a request body is larger than the limit."""
 
     code = "PAYLOAD_TOO_LARGE"
     http_status = 413
 
 
 class UnsupportedMediaType(RequestError):
-    """Raised when a request body is not ``application/json``."""
+    """Raised when the ``Content-Type`` of a request is not ``application/json``."""
 
     code = "UNSUPPORTED_MEDIA_TYPE"
     http_status = 415
@@ -159,14 +163,14 @@ class BlockedByPolicy(RequestError):
 
 
 class ItemDropped(RequestError):
-    """Raised when an item pipeline dropped the target's item. The message contains the pipeline's reason."""
+    """Raised when an item pipeline has dropped the target's item. The message contains the pipeline's reason."""
 
     code = "ITEM_DROPPED"
     http_status = 422
 
 
 class IdempotencyInProgress(RequestError):
-    """Raised when the call that first carried this ``Idempotency-Key`` is still running."""
+    """Raised when an earlier call with the same ``Idempotency-Key`` is still running."""
 
     code = "IDEMPOTENCY_IN_PROGRESS"
     http_status = 409
@@ -174,14 +178,14 @@ class IdempotencyInProgress(RequestError):
 
 
 class IdempotencyMismatch(RequestError):
-    """Raised when an ``Idempotency-Key`` was used before, for another scraper or other params."""
+    """Raised when an earlier call with the same ``Idempotency-Key`` had another scraper or other params."""
 
     code = "IDEMPOTENCY_MISMATCH"
     http_status = 422
 
 
 class RateLimited(RequestError):
-    """Raised when the API key is over its rate limit."""
+    """Raised when a call exceeds the rate limit of its API key."""
 
     code = "RATE_LIMITED"
     http_status = 429
@@ -189,7 +193,7 @@ class RateLimited(RequestError):
 
 
 class ConcurrencyLimited(RequestError):
-    """Raised when the API key has too many calls in flight."""
+    """Raised when the API key of a call already has its maximum number of calls in flight."""
 
     code = "CONCURRENCY_LIMITED"
     http_status = 429
@@ -197,48 +201,48 @@ class ConcurrencyLimited(RequestError):
 
 
 class AuthError(ScrapeError):
-    """The base of errors of the API key."""
+    """The base class of errors of the caller's API key."""
 
     type = "auth"
     http_status = 401
 
 
 class MissingApiKey(AuthError):
-    """Raised when a call carries no ``X-API-Key``."""
+    """Raised when a call has no API key in the header ``X-API-Key``."""
 
     code = "MISSING_API_KEY"
 
 
 class InvalidApiKey(AuthError):
-    """Raised when a call's ``X-API-Key`` is unknown or revoked."""
+    """Raised when the API key of a call is unknown or revoked."""
 
     code = "INVALID_API_KEY"
 
 
 class TargetError(ScrapeError):
-    """The base of errors of the target itself."""
+    """The base class of errors whose cause is the target itself."""
 
     type = "target"
 
 
 class TargetNotFound(TargetError):
-    """Raised when the target does not exist on the platform, or is a page of another kind."""
+    """Raised when the target does not exist on the platform, or its URL leads to another kind of page."""
 
     code = "TARGET_NOT_FOUND"
     http_status = 404
 
 
 class TargetRestricted(TargetError):
-    """Raised when the target exists but is not public: suspended, age or region restricted, behind a login wall."""
+    """Raised when the target exists but is not public: suspended, restricted (age, region) or behind a login wall."""
 
     code = "TARGET_RESTRICTED"
     http_status = 422
 
 
 class UpstreamError(ScrapeError):
-    """Raised when the platform failed: 5xx or no connection after all retries."""
+    """Raised when the platform responds with a server error (5xx) or cannot be reached, even after retries."""
 
-    # Also the base of all upstream errors.
+    # This is also the base class of all errors of the platform.
     type = "upstream"
     code = "UPSTREAM_ERROR"
     http_status = 502
@@ -246,43 +250,43 @@ class UpstreamError(ScrapeError):
 
 
 class UpstreamBlocked(UpstreamError):
-    """Raised when the platform blocked the request: login wall, challenge, empty body. May open the circuit breaker."""
+    """Raised when the platform blocks the request with a challenge, a login wall or an empty body."""
 
     code = "UPSTREAM_BLOCKED"
 
 
 class ExtractionFailed(UpstreamError):
-    """Raised when a page has an unknown structure, or shows another target. ``details`` contain the paths."""
+    """Raised when a page has an unknown structure or shows another target. ``details`` has the paths in the page."""
 
     code = "EXTRACTION_FAILED"
     retryable = False
 
 
 class UpstreamRateLimited(UpstreamError):
-    """Raised when the platform limits the request rate."""
+    """Raised when the platform responds that it has received too many requests."""
 
     code = "UPSTREAM_RATE_LIMITED"
     http_status = 503
 
 
 class CircuitOpen(UpstreamError):
-    """Raised without a download while a platform's circuit breaker is open."""
+    """Raised when the platform has blocked several requests, so that none is sent for some time."""
 
     code = "CIRCUIT_OPEN"
     http_status = 503
 
 
 class UpstreamTimeout(UpstreamError):
-    """Raised when the target's deadline passed."""
+    """Raised when the platform does not respond in time, or the target's deadline passes."""
 
     code = "UPSTREAM_TIMEOUT"
     http_status = 504
 
 
 class ServiceError(ScrapeError):
-    """Raised for a bug in the project. The message has no traceback."""
+    """Raised when the service itself fails, usually because of a bug. Its log has the details."""
 
-    # Also the base of all service errors.
+    # This is also the base class of all errors of the service.
     type = "service"
     code = "INTERNAL_ERROR"
     http_status = 500
@@ -290,21 +294,21 @@ class ServiceError(ScrapeError):
 
 
 class Overloaded(ServiceError):
-    """Raised when the queue is full, or the call cannot start before its deadline."""
+    """Raised when too many calls are waiting, or the call cannot start before its deadline."""
 
     code = "OVERLOADED"
     http_status = 503
 
 
 class ShuttingDown(ServiceError):
-    """Raised when the service shuts down, or a crawler closed before the target was completed."""
+    """Raised when the service is shutting down, or the crawl ended before the target was completed."""
 
     code = "SHUTTING_DOWN"
     http_status = 503
 
 
 def documented() -> list[type[ScrapeError]]:
-    """Return all errors with a code, in the order of the tree."""
+    """Return all error classes that have a code, in the order of the class tree."""
 
     def below(kind: type[ScrapeError]) -> Iterator[type[ScrapeError]]:
         if "code" in vars(kind):

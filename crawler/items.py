@@ -1,8 +1,8 @@
-"""Each scraper's item class and data model, by name: ``from crawler.items import RetailCategoryV4Item``.
+"""The item classes and data models of all scrapers: ``from crawler.items import RetailCategoryV4Item``.
 
-The scraper ``retail-category-v4`` has the item class ``RetailCategoryV4Item``, which spiders yield, and the pydantic
-model ``RetailCategoryV4Data``, against which the pipelines validate it. The names are resolved on first
-use, so that importing this module does not import a platform.
+For the scraper ``retail-category-v4``, spiders yield items of the class ``RetailCategoryV4Item``. A pipeline validates
+their data with the pydantic model ``RetailCategoryV4Data``. A platform's package is imported only when one of its names
+is used.
 """
 
 from __future__ import annotations

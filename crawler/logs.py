@@ -1,4 +1,4 @@
-"""Structured logs through the standard library's logging, so that Scrapy's level and file settings hold."""
+"""Structured log lines. They use the standard library's logging, so that Scrapy's log settings apply to them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ LOGFMT = structlog.processors.LogfmtRenderer(key_order=["event"], bool_as_flag=F
 
 
 def configure(*last: Processor) -> None:
-    """Format events as ``event=name key=value`` lines that include the bound context (the request id).
+    """Configure structlog to format log events as ``event=name key=value`` lines.
 
-    ``last`` replaces the final processors, which format the line.
+    The lines include the context variables, such as the request id. ``last`` replaces the processors that format the
+    line.
     """
     structlog.configure(
         processors=[
@@ -33,10 +34,10 @@ def configure(*last: Processor) -> None:
 
 
 def structure_everything(settings: Settings) -> None:
-    """Format the log records of all libraries as logfmt lines, so that those of Scrapy and Twisted have the request id.
+    """Format the log records of all libraries, such as Scrapy and Twisted, as logfmt lines with the request id.
 
-    Used by the endpoint, whose log is parsed by machines. Crawls keep Scrapy's own format, for people. Scrapy's handler
-    is not used, because each opened crawler would install it again; Scrapy's log settings apply all the same.
+    Only the endpoint uses this format, because programs read its log. Crawls have Scrapy's own format. Scrapy's log
+    handler is not used, because each open crawler would install it again. Scrapy's log settings are still applied.
     """
     configure(structlog.stdlib.ProcessorFormatter.wrap_for_formatter)
     formatter = structlog.stdlib.ProcessorFormatter(
@@ -56,7 +57,9 @@ def structure_everything(settings: Settings) -> None:
         handler = logging.StreamHandler()
     handler.setFormatter(formatter)
     logging.root.addHandler(handler)
-    logging.root.setLevel(settings["LOG_LEVEL"])  # at the root logger, so that records below the level are not created
+    logging.root.setLevel(
+        settings["LOG_LEVEL"]
+    )  # set on the root logger, so that no records below the level are created
 
 
 def _stamp(_logger: object, _method: str, event: EventDict) -> EventDict:

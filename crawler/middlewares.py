@@ -1,4 +1,4 @@
-"""Downloader middlewares of all platforms: download slots, retries, redirects, allowed origins."""
+"""Downloader middlewares of all platforms: throttling, retries, redirects and allowed origins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ logger = structlog.get_logger(__name__)
 
 
 def time_left(request: Request) -> float | None:
-    """Seconds until the deadline of the request's target, None without a deadline."""
+    """Return the seconds until the deadline of the request's target, or None if it has no deadline."""
     target = request.meta.get("target")
     if target is None or target.deadline is None:
         return None
@@ -39,7 +39,7 @@ def time_left(request: Request) -> float | None:
 
 
 class AllowedOrigins:
-    """Refuses downloads outside the platform's own origins, including those after a redirect."""
+    """Refuses requests to hosts that do not belong to the platform, including requests after a redirect."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -49,7 +49,11 @@ class AllowedOrigins:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        """Raise ``UpstreamBlocked`` for another origin: only a redirect of the platform can lead there."""
+        """Check the origin of a request.
+
+        Raises:
+            UpstreamBlocked: the URL is outside the platform's origins. Only a redirect by the platform can lead there.
+        """
         url = urlsplit(request.url)
         if f"{url.scheme}://{url.netloc}" not in self.crawler.spider.allowed_origins:  # type: ignore[union-attr]
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
@@ -62,14 +66,14 @@ class Redirect(RedirectMiddleware):
         request.headers.pop("Referer", None)
 
     def _engine_started(self) -> None:
-        """Skip Scrapy's check for ``RefererMiddleware``, which is disabled on purpose."""
+        """Do nothing. Scrapy's method would warn that ``RefererMiddleware`` is disabled, which is intended."""
 
 
 class ThrottleMiddleware:
-    """Waits for one of the platform's download slots before each download; the last middleware before the network.
+    """Makes each download wait for one of the platform's download slots. It is the last middleware before the network.
 
-    The download's timeout is limited to the time that its target has left. The slot is released when the transfer has
-    ended, even if nothing waits for it any more.
+    The download timeout is limited to the time until the target's deadline. A slot is released only when the transfer
+    has ended, even if the target has failed in the meantime.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -84,17 +88,18 @@ class ThrottleMiddleware:
         return middleware
 
     async def process_request(self, request: Request) -> None:
-        """Take a slot.
+        """Wait for a slot, and take it.
 
         Raises:
             ShuttingDown: the crawler is closing.
-            ScrapeError: no slot is free before the target's deadline.
+            Overloaded: no download can start before the target's deadline.
+            UpstreamTimeout: no slot was free before the target's deadline.
         """
-        self.release(request)  # that of the request which a middleware behind this one has replaced by this request
+        self.release(request)  # releases the slot of the request that a later middleware has replaced with this one
         target = request.meta.get("target")
         async with self.closing.limit():
             release = await self.throttle.acquire(target.deadline if target else None)
-        # Called at most once; by the garbage collector if the request is discarded on its way to the downloader.
+        # Called at most once. If the request is discarded before it reaches the downloader, the garbage collector does.
         release_slot = weakref.finalize(request, release)
         release_slot.atexit = False
         request.meta["release_slot"] = release_slot
@@ -104,27 +109,27 @@ class ThrottleMiddleware:
             request.meta["download_timeout"] = max(min(timeout, left), 0.001)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Release the slot of a request that a middleware behind this one responded to."""
+        """Release the slot if a later middleware has returned a response without a download."""
         self.release(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Release the slot of a request that a middleware behind this one raised for."""
+        """Release the slot if a later middleware has raised an exception."""
         self.release(request)
 
     @staticmethod
     def release(request: Request) -> None:
-        """Release a request's slot, if it has one."""
+        """Release the slot of a request, if it has one."""
         release_slot = request.meta.pop("release_slot", None)
         if release_slot:
             release_slot()
 
 
 class Retry(RetryMiddleware):
-    """Scrapy's retry middleware with a wait before each retry.
+    """Scrapy's retry middleware, extended with a random wait before each retry.
 
-    The wait is random, up to a limit that doubles with each retry (full jitter), and at least ``Retry-After``. A
-    request is not retried where the wait would exceed ``RETRY_BACKOFF_MAX`` or its target's deadline.
+    The maximum of the wait doubles with each retry. A ``Retry-After`` header sets its minimum. A request is not retried
+    if the wait would be longer than ``RETRY_BACKOFF_MAX`` or than the time until its target's deadline.
     """
 
     closing: Closing
@@ -140,7 +145,7 @@ class Retry(RetryMiddleware):
         middleware.closing = Closing(crawler)
         return middleware
 
-    # Scrapy awaits the results of these two; its own methods are plain functions.
+    # Scrapy awaits the results of these two methods, although its own methods are not coroutines.
     async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
         if response.status not in self.retry_http_codes:
             return response
@@ -154,10 +159,10 @@ class Retry(RetryMiddleware):
     async def process_exception(  # type: ignore[override]
         self, request: Request, exception: Exception
     ) -> Request | Response | None:
-        """Retry the request.
+        """Retry a request whose download has failed.
 
         Raises:
-            UpstreamTimeout: the download was ended by its target's deadline.
+            UpstreamTimeout: the download has timed out at its target's deadline.
         """
         left = time_left(request)
         if isinstance(exception, DownloadTimeoutError) and left is not None and left <= 0:
@@ -169,7 +174,7 @@ class Retry(RetryMiddleware):
         return result
 
     def _wait(self, request: Request, retry_after: float | None = None) -> float | None:
-        """Seconds to wait before a retry, None if the wait would be too long."""
+        """Return the seconds to wait before a retry, or None if the wait would be too long."""
         limit = min(self.backoff_base * 2 ** request.meta.get("retry_times", 0), self.backoff_max)
         wait = max(random.uniform(0, limit), retry_after or 0)  # noqa: S311  # spreads load, no secret
         left = time_left(request)

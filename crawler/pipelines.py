@@ -1,4 +1,4 @@
-"""The item pipelines: validation against the scraper's data model, and lines of batch targets."""
+"""The item pipelines that validate items and make the lines of batch feeds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from crawler.targets.tracker import record_in_progress
 
 
 class InvalidItem(ExtractionFailed, DropItem):
-    """Raised when an item does not match its data model. Scrapy drops the item; its target fails with the paths."""
+    """Raised when an item does not match its data model. Scrapy drops the item; the target fails with this error."""
 
 
 class ValidationPipeline:
-    """Replaces an item by its validated data, or drops it with the paths of invalid values."""
+    """Replaces an item with its validated data, or drops it if the data does not match the scraper's data model."""
 
     def process_item(self, item: Any) -> Record:
         record = record_in_progress(item)
@@ -30,9 +30,9 @@ class ValidationPipeline:
 
 
 class BatchLinePipeline:
-    """The last pipeline: wraps the data of a batch target in a line with the target's id and params.
+    """The last pipeline: converts the item of a batch target to a line with the target's id and params.
 
-    The data of a single target (spider arguments, an HTTP call) is passed on unchanged.
+    The item of a single target (from spider arguments or an HTTP call) is not changed.
     """
 
     def process_item(self, item: Any) -> Record:
@@ -41,10 +41,10 @@ class BatchLinePipeline:
 
 
 def validated(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
-    """Validate data against a model, and return it as JSON data.
+    """Validate data with a data model, and return the result as JSON data.
 
     Raises:
-        ExtractionFailed: with the path of each invalid value.
+        ExtractionFailed: the data does not match the model. ``details`` have the path of each invalid value.
     """
     try:
         return model.model_validate(data).model_dump(mode="json", by_alias=True, exclude_unset=True)

@@ -1,4 +1,4 @@
-"""The scrapers and spiders by name. Each platform's spider is imported when one of its names is first used."""
+"""Finds scrapers and spiders by name. The spider of a platform is imported when it is first needed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 SHARED_MODULES = frozenset({"arguments", "base"})
-"""Modules of ``crawler.spiders`` without a spider."""
+"""Names of the modules in ``crawler.spiders`` that contain no spider of a platform."""
 
 
 @cache
 def spider(platform: str) -> type[PlatformSpider]:
-    """The spider of a platform.
+    """Return the spider class of a platform.
 
     Raises:
         KeyError: the platform does not exist.
@@ -42,18 +42,18 @@ def spider(platform: str) -> type[PlatformSpider]:
 
 
 def spiders() -> dict[str, type[PlatformSpider]]:
-    """The spider of each platform, by the platform's name. Imports all of them."""
+    """Return all spider classes by the name of their platform. This imports all platforms."""
     return {name: spider(name) for name in platforms()}
 
 
 def scraper_names() -> list[str]:
-    """The names of all scrapers and their aliases, sorted."""
+    """Return the names and aliases of all scrapers, sorted."""
     return sorted(name for platform in platforms().values() for name in platform.scrapers)
 
 
 @cache
 def find_scraper(name: str) -> Scraper:
-    """A scraper by its name or one of its aliases.
+    """Return the scraper with this name or alias.
 
     Raises:
         KeyError: the scraper does not exist.
@@ -66,19 +66,20 @@ def find_scraper(name: str) -> Scraper:
 
 @cache
 def scrapers() -> dict[str, Scraper]:
-    """Every scraper by its name and by each of its aliases. Imports all spiders."""
+    """Return all scrapers by name and by alias. This imports all platforms."""
     return {name: find_scraper(name) for name in scraper_names()}
 
 
 def spider_for(scraper: Scraper) -> type[PlatformSpider]:
-    """The spider that serves a scraper."""
+    """Return the spider class for a scraper."""
     return spider(scraper.platform)
 
 
 class SpiderLoader:
-    """Loads a platform's spider on demand by its name, and all other spiders as Scrapy's own loader does.
+    """Imports the spider of a platform only when it is needed. Scrapy's loader loads all other spiders.
 
-    Scrapy's loader imports every spider for every command, with all schemas and page objects.
+    Scrapy's loader alone would import the spiders of all platforms, with their schemas and page objects, for every
+    command.
     """
 
     def __init__(self, settings: BaseSettings) -> None:
@@ -95,7 +96,7 @@ class SpiderLoader:
         return cls(settings)
 
     def load(self, spider_name: str) -> type[Spider]:
-        """The spider class with this name.
+        """Return the spider class with this name.
 
         Raises:
             KeyError: the spider does not exist.
@@ -103,10 +104,10 @@ class SpiderLoader:
         return spider(spider_name) if spider_name in platforms() else self._others.load(spider_name)
 
     def list(self) -> list[str]:
-        """The names of all spiders."""
+        """Return the names of all spiders."""
         return [*platforms(), *self._others.list()]
 
     def find_by_request(self, request: Request) -> builtins.list[str]:
-        """The names of the spiders whose domains match the request's URL."""
+        """Return the names of the spiders that handle the request's domain."""
         own = [name for name, found in spiders().items() if found.handles_request(request)]
         return own + self._others.find_by_request(request)

@@ -1,1 +1,1 @@
-"""The browser: one Chromium per process, its download handler, and the sessions on its pages."""
+"""The browser: one Chromium per process, the download handler that uses it, and the sessions on its pages."""

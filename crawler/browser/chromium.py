@@ -1,4 +1,4 @@
-"""The life cycle of Chromium: one per process, one context per target."""
+"""Starts, replaces and ends Chromium: one per process, with one browser context per target."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ logger = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-"""Names of a Chromium's executable on the PATH."""
+"""Names of the Chromium executables that are searched for on the PATH."""
 INSTALL_HINT = (
     "Chromium was not found. Install it with 'apt-get install chromium' or 'playwright install chromium', or set "
     "PLAYWRIGHT_LAUNCH_OPTIONS = {'executable_path': '/path/to/chromium'}."
 )
 STEP_TIMEOUT_SECONDS = 15.0
-"""Seconds after which a browser that has not opened or closed a context is replaced."""
+"""If the browser takes longer than this to open or close a context, it is replaced."""
 
 
 def executable(options: dict[str, Any], own: str) -> str:
-    """The Chromium to start: the configured one, else one on the PATH, else playwright's own.
+    """Return the path of the Chromium to start: the configured one, else one on the PATH, else ``own`` (Playwright's).
 
     Raises:
         ServiceError: Chromium was not found; the message says how to install it.
@@ -43,7 +43,7 @@ def executable(options: dict[str, Any], own: str) -> str:
 
 
 class Chromium:
-    """The process's browser, started on demand, and the number of crawlers that use it."""
+    """The browser that all crawlers of a process share. It is started for the first page that a crawler opens."""
 
     def __init__(self) -> None:
         self._users = 0
@@ -54,14 +54,14 @@ class Chromium:
         self._ending: set[asyncio.Task[None]] = set()
 
     def join(self, pages: LocalThrottle, options: dict[str, Any]) -> None:
-        """Add a crawler. The first one sets the number of open pages and the launch options."""
+        """Register a crawler. The first crawler sets the maximum number of open pages and the launch options."""
         if not self._users:
             self._pages = pages
             self._options = options
         self._users += 1
 
     async def leave(self) -> None:
-        """Remove a crawler. The browser ends with the last one."""
+        """Unregister a crawler. When no crawler is left, the browser ends."""
         self._users -= 1
         if self._users == 0:
             self._discard()
@@ -81,14 +81,17 @@ class Chromium:
 
     @asynccontextmanager
     async def page(self, deadline: float | None, **options: Any) -> AsyncIterator[Page]:
-        """A page in a context of its own, which is always closed. Waits for a free page until the deadline."""
+        """Open a page in a new context for a ``with`` block, and close the context afterwards.
+
+        If too many pages are open, wait for a free one until the deadline.
+        """
         release = await self._pages.acquire(deadline)
         try:
             browser, context = await self._context(options)
             try:
                 yield await context.new_page()
             finally:
-                # Shielded: the target's timeout may be the reason, and must not cancel the closing too.
+                # Shielded, so that a timeout of the target, which ends the block, does not also cancel the closing.
                 await asyncio.shield(self._in_background(self._close(browser, context)))
         finally:
             release()
@@ -97,7 +100,7 @@ class Chromium:
         try:
             return await self._open(options)
         except Error:
-            logger.info("browser_restarted")  # it crashed or hung before it did anything for this target
+            logger.info("browser_restarted")  # the browser crashed or hung before it did anything for this target
             return await self._open(options)
 
     async def _open(self, options: dict[str, Any]) -> tuple[Browser, BrowserContext]:
@@ -110,7 +113,7 @@ class Chromium:
             raise
 
     async def _limited(self, browser: Browser, work: Coroutine[Any, Any, T]) -> T:
-        """Await a step of the browser. If it takes too long, the browser is assumed to hang, and is replaced."""
+        """Run an operation of the browser. If it takes too long, the browser is considered hung and is replaced."""
         try:
             async with asyncio.timeout(STEP_TIMEOUT_SECONDS):
                 return await work
@@ -121,7 +124,7 @@ class Chromium:
             raise Error(f"The browser did not respond within {STEP_TIMEOUT_SECONDS:.0f} s.") from None
 
     async def _running(self) -> Browser:
-        """The running browser, started where necessary. Concurrent callers share one start."""
+        """Return the running browser. Start it if it is not running; concurrent callers share one start."""
         if self._browser is None and (self._start is None or self._start.done()):
             self._discard()
             self._start = asyncio.ensure_future(self._launch())
@@ -146,11 +149,11 @@ class Chromium:
             self._in_background(self._close(browser, opened.result()))
 
     async def _close(self, browser: Browser, context: BrowserContext) -> None:
-        with suppress(Error):  # it was closed with its browser
+        with suppress(Error):  # the context no longer exists if its browser was closed
             await self._limited(browser, context.close())
 
     def _discard(self) -> None:
-        """Close the browser in the background: the driver kills processes that do not exit."""
+        """Close the browser in the background. Playwright's driver kills browser processes that do not exit."""
         if self._playwright is not None:
             self._in_background(self._end(self._browser, self._playwright))
         self._playwright = self._start = None

@@ -1,7 +1,7 @@
-"""The download handler that opens pages in the browser.
+"""The download handler that loads pages in the browser.
 
-Only crawlers whose spiders need it have the handler (``sessions.carry_browser``). The browser starts with the first
-page, is replaced when it crashes or hangs, and ends with the last crawler that has the handler.
+Only crawlers whose spiders may use the browser have this handler (``sessions.carry_browser``). The browser is started
+for the first page, replaced when it crashes or hangs, and closed with the last crawler that has the handler.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 EMPTY_DOCUMENT = "<html><head></head><body></body></html>"
-"""The HTML that the browser makes of an empty body."""
+"""The HTML that the browser returns for a response with an empty body."""
 
 
 class SharedBrowser:
-    """The handler's browser provider: counts crawlers. Starting a crawler does not start the browser."""
+    """The browser provider of scrapy-playwright. All crawlers share one browser, which starts with the first page."""
 
     def __init__(self, chromium: Chromium, pages: LocalThrottle, options: dict[str, Any], _config: object) -> None:
         self.chromium = chromium
@@ -45,21 +45,21 @@ class SharedBrowser:
         self.options = options
 
     async def start(self) -> None:
-        """Add the crawler. The browser starts with the first page."""
+        """Register the crawler as a user of the browser. This does not start the browser."""
         self.chromium.join(self.pages, self.options)
 
     async def close(self) -> None:
-        """Remove the crawler."""
+        """Unregister the crawler as a user of the browser."""
         await self.chromium.leave()
 
 
 class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # its base is untyped
-    """Loads requests that carry a ``page_session_factory`` in the browser, and downloads all others as Scrapy does."""
+    """Loads requests with ``meta["page_session_factory"]`` in the browser. Scrapy downloads all other requests."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         settings = crawler.settings
-        self.config.target_closed_max_retries = 0  # a closed page has ended its session
+        self.config.target_closed_max_retries = 0  # a session cannot continue after its page was closed
         self.process_request_headers = None  # keep the browser's own headers
         self.abort_request = self.is_unwanted
         self.blocked_types = frozenset(settings.getlist("BROWSER_BLOCKED_TYPES"))
@@ -73,17 +73,17 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         )
 
     def is_unwanted(self, request: PageRequest) -> bool:
-        """Whether to abort a request: for its resource type, or because its host is a known tracker."""
+        """Whether to abort a page's request, because of its resource type or because its host is a known tracker."""
         if request.resource_type in self.blocked_types:
             return True
         host = urlsplit(request.url).hostname or ""
         return any(host == tracker or host.endswith(f".{tracker}") for tracker in self.trackers)
 
     async def download_request(self, request: Request) -> Response:
-        """Download a request. In the browser, the response is the page's HTML at the end of its session.
+        """Download a request. A response from the browser contains the page's HTML at the end of its session.
 
         Raises:
-            UpstreamTimeout: the download timeout has passed.
+            UpstreamTimeout: the page was not loaded before the download timeout or the target's deadline.
             UpstreamBlocked: the page navigated to another host.
             UpstreamError: the browser or the page crashed.
             DownloadFailedError: the connection failed.
@@ -120,7 +120,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         request.meta.update(
             playwright=True,
             playwright_page=page,
-            playwright_include_page=True,  # it is closed with its context
+            playwright_include_page=True,  # the page is closed here, with its context
             # The session decides when the page is loaded, and the download timeout is the limit.
             playwright_page_goto_kwargs={"wait_until": "commit", "timeout": 0},
         )
@@ -168,7 +168,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         return UpstreamError("The browser or its page crashed.", reason="browser_gone")
 
     def _log(self, request: Request, session: PageSession, seconds: float) -> None:
-        """Log one line per page, and count its requests, sent and aborted, in the stats."""
+        """Log one line for the page, and add the numbers of its sent and aborted requests to the stats."""
         for kind, number in session.sent.items():
             self.stats.inc_value(f"browser/made/{kind}", number)
         for kind, number in session.aborted.items():

@@ -1,8 +1,8 @@
 """Browser sessions: what to wait for on a page, and which of its responses to capture.
 
-A request carries the factory of its session in ``meta["page_session_factory"]``. The download handler
-(``browser.handler``) opens the page, and stores the session in ``meta["page_session"]``. Importing this module does not
-need a browser.
+A request that must be loaded in the browser has a function in ``meta["page_session_factory"]`` that creates its
+session. The download handler (``browser.handler``) calls it, opens the page, and stores the session in
+``meta["page_session"]``. This module can be imported without Playwright.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = structlog.get_logger(__name__)
 
 HANDLER = "crawler.browser.handler.BrowserHandler"
 
-# Scrolls everything that can be scrolled, and returns the name of an end marker that is visible.
+# Scrolls the document and its main elements to the end, and returns the name of a visible end marker, or null.
 SCROLL_SCRIPT = """(markers) => {
     for (const element of [document.scrollingElement, ...document.querySelectorAll("main")]) {
         element?.scrollTo(0, element.scrollHeight);
@@ -40,23 +40,23 @@ SCROLL_SCRIPT = """(markers) => {
 
 PARSED_SCRIPT = "document.readyState !== 'loading'"
 POLL_SECONDS = 0.25
-"""Seconds between two checks of a page that has received nothing new."""
+"""Seconds between two checks of the page while no response arrives."""
 RENDER_SECONDS = 0.05
-"""Seconds in which a page renders what it has just received: it cannot be scrolled further before."""
+"""Minimum seconds from a response to the next scroll: the page must render the new content before it can scroll on."""
 FIRST_RESPONSE_FACTOR = 3
-"""How many times ``quiet`` the first response may take: the page itself is loaded meanwhile."""
+"""The first response may take this many times ``quiet`` seconds, because the page itself must be loaded first."""
 TIMEOUT_SHARE = 0.8
-"""Share of a download's timeout after which a session ends with what it has."""
+"""Share of the download timeout after which a session ends, so that the responses captured until then can be used."""
 
 
 def carry_browser(settings: BaseSettings) -> None:
-    """Give a spider's crawler the download handler that can open pages in the browser."""
+    """Change a spider's settings so that its crawler has the download handler that can use the browser."""
     handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), "http": HANDLER, "https": HANDLER}
     settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
 
 
 def in_browser(request: Request, session: Callable[[], PageSession] | None = None) -> Request:
-    """Return the request as it was before redirects and retries, to be loaded in the browser."""
+    """Return a request that loads the same page in the browser, with the URL from before any redirects."""
     url = request.meta.get("redirect_urls", [request.url])[0]
     kept: dict[str, Any] = {name: request.meta[name] for name in ("target", "page_params") if name in request.meta}
     return Request(
@@ -65,24 +65,27 @@ def in_browser(request: Request, session: Callable[[], PageSession] | None = Non
 
 
 class PageSession:
-    """A session on one page. It waits until the page is not a block: some pages first run a script that lifts it."""
+    """A browser session on one page. It ends when the page is loaded.
+
+    If the response is a block, the session waits for some time, because a script in the page may lift the block.
+    """
 
     def __init__(self, *, quiet: float = 9.0) -> None:
         self.quiet = quiet
-        """Seconds without anything new after which the session ends."""
+        """Seconds without a new response after which the session ends."""
         self.sent: Counter[str] = Counter()
-        """Requests that the page has sent, by resource type."""
+        """Resource type -> number of requests that the page has sent."""
         self.aborted: Counter[str] = Counter()
-        """Requests that were aborted, by resource type."""
+        """Resource type -> number of requests of the page that were aborted."""
         self.navigation: PageRequest | None = None
-        """The last request for a document."""
+        """The page's last request for a document."""
         self.document: PageResponse | None = None
-        """The last response that is a document."""
+        """The last response to a request for a document."""
         self.failure = ""
-        """Why the last document was not received, or not completely."""
+        """Why the last document was not received completely; empty if it was."""
 
     def attach(self, page: Page, is_unwanted: Callable[[PageRequest], bool]) -> None:
-        """Subscribe to a page's events before its first navigation."""
+        """Subscribe to the events of a page. Called before the page's first navigation."""
 
         def on_request(request: PageRequest) -> None:
             (self.aborted if is_unwanted(request) else self.sent)[request.resource_type] += 1
@@ -103,10 +106,10 @@ class PageSession:
         page.on("response", on_response)
 
     def on_response(self, response: PageResponse) -> None:
-        """Hook for every response that the page receives."""
+        """Called for every response that the page receives. Subclasses override it."""
 
     async def evaluate(self, page: Page, script: str, argument: Any = None) -> Any:
-        """Return a script's result in the page; None while the page navigates."""
+        """Run a script in the page and return its result. Return None if the page is navigating."""
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
 
         try:
@@ -118,18 +121,18 @@ class PageSession:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the document is a block, which a script in it may lift."""
+        """Whether the status of the document is that of a block, which a script in the page may lift."""
         return self.document is not None and self.document.status in BLOCK_STATUSES
 
     @property
     def has_failed(self) -> bool:
-        """Whether waiting is useless: the document was not received completely, or its status is an error."""
+        """Whether the page cannot be loaded: its document was not received completely, or its status is an error."""
         if self.document is None or self.failure:
             return bool(self.failure)
         return self.document.status >= 400 and not self.is_blocked
 
     async def run(self, page: Page, seconds: float) -> None:
-        """Return when the page has the content that it was opened for, or cannot get it any more."""
+        """Wait until the page is loaded or has failed, and while it is a block for some time. Then return."""
         end = _now() + min(self.quiet, seconds * TIMEOUT_SHARE)
         while (self.is_blocked and _now() < end) or not (  # noqa: ASYNC110  # the page sends no event for it
             self.has_failed or await self.evaluate(page, PARSED_SCRIPT)
@@ -139,7 +142,7 @@ class PageSession:
 
 @dataclass(frozen=True, slots=True)
 class CapturedResponse:
-    """A response to one of the page's own requests."""
+    """A response to a request that a script in the page has sent."""
 
     url: str
     status: int
@@ -148,33 +151,33 @@ class CapturedResponse:
 
 
 class ResponseListener(PageSession):
-    """Scrolls a page, and captures the responses to one of its own requests until they are enough."""
+    """A session that scrolls a page and captures the responses to its requests for one URL path."""
 
     def __init__(self, path: str, end_markers: Mapping[str, str], *, quiet: float = 9.0, pause: float = 1.0) -> None:
         super().__init__(quiet=quiet)
         self.path = path
-        """URL path of the request."""
+        """The URL path of the requests whose responses are captured."""
         self.end_markers = end_markers
-        """Name -> selector of an element that is visible when no further response will follow."""
+        """Name -> CSS selector of an element that becomes visible when no further response will arrive."""
         self.pause = pause
-        """Seconds from a response to the next scroll."""
+        """Seconds to wait after a response before the next scroll."""
         self.end_marker: str | None = None
-        """The name of the end marker that is visible."""
+        """The name of the end marker that has become visible; None if none has."""
         self._responses: asyncio.Queue[tuple[PageResponse, asyncio.Task[bytes]]] = asyncio.Queue()
 
     async def take(self, answer: CapturedResponse) -> bool:
-        """Read a response. Return whether it is the last one needed."""
+        """Process a captured response. Return True if no further responses are needed."""
         raise NotImplementedError
 
     def on_response(self, response: PageResponse) -> None:
-        """Queue a response to the request. Its body is fetched at once: the browser does not keep it for long."""
+        """Queue a response that is to be captured. Its body is read at once, because the browser soon discards it."""
         if urlsplit(response.url).path == self.path:
             body = asyncio.ensure_future(response.body())
             body.add_done_callback(_ignore_error)
             self._responses.put_nowait((response, body))
 
     async def run(self, page: Page, seconds: float) -> None:
-        """Return when the responses are enough, or when no further ones will follow."""
+        """Scroll the page and capture responses until enough have arrived or no further response will arrive."""
         end = _now() + seconds * TIMEOUT_SHARE
         last_response, max_quiet = _now(), self.quiet * FIRST_RESPONSE_FACTOR
         while _now() < end and _now() - last_response < max_quiet and not self.has_failed:
@@ -210,7 +213,7 @@ def _is_navigation(page: Page, request: PageRequest) -> bool:
 
 
 def _ignore_error(body: asyncio.Task[Any]) -> None:
-    """Retrieve the error of a body that is no longer needed, so that asyncio does not log it."""
+    """Retrieve the exception of a task that read a body, so that asyncio does not log it as never retrieved."""
     if not body.cancelled():
         body.exception()
 

@@ -1,1 +1,1 @@
-"""The project's own Scrapy commands, which Scrapy loads by the setting ``COMMANDS_MODULE``."""
+"""The project's Scrapy commands. The setting ``COMMANDS_MODULE`` makes Scrapy load them."""

@@ -1,4 +1,4 @@
-"""``scrapy crawl``: Scrapy's own command, with an exit code for the outcomes of the targets."""
+"""``scrapy crawl``: Scrapy's own command, with an exit code that depends on the outcomes of the targets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Command(CrawlCommand):
 
 
 def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
-    """Validation errors of ``-a`` arguments by name, for a log line instead of a traceback."""
+    """Return the name of each invalid ``-a`` argument with its error, so that a log line can replace a traceback."""
     models = [get_args(base)[0] for base in get_original_bases(spider) if get_origin(base) is Args]
     try:
         for model in models:
@@ -56,13 +56,13 @@ def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[s
 
 
 def exit_code(crawler: Crawler) -> int:
-    """The exit code for the stats of a finished crawler."""
+    """Return the exit code for a crawler that has ended, from its stats."""
     assert crawler.stats is not None
     stats = crawler.stats.get_stats()
     not_written = any(key.startswith(FAILED.format("")) for key in stats) or stats.get(UNSTORED)
     if stats.get("finish_reason") != "finished" or not_written:
         return RUN_BROKE
     codes = {key.removeprefix("targets/") for key in stats if key.startswith("targets/")}
-    if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file, shard or queue
+    if not codes and stats.get("log_count/ERROR"):  # without an error, the file, shard or queue is empty
         return RUN_BROKE
     return ALL_HAVE_DATA if codes <= {"OK"} else SOME_FAILED

@@ -1,4 +1,4 @@
-"""``scrapy extract``: run the page objects on saved responses, without network access."""
+"""``scrapy extract``: extracts data from saved responses, without network access."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAILED, WRONG_USAGE = 2, 3
 
 
 class Command(ScrapyCommand):
-    """Prints ``data`` as JSON, or the typed error with exit code 2. Exit code 3: wrong usage."""
+    """Prints the data as JSON. Exit codes: 0 for data, 2 if the page has a typed error, 3 for wrong usage."""
 
     requires_project = True
     requires_crawler_process = False
@@ -41,7 +41,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.error = _exit_with_usage_error  # type: ignore[method-assign]  # argparse exits 2, as for a typed error
+        parser.error = _exit_with_usage_error  # type: ignore[method-assign]  # argparse would exit with code 2
         parser.add_argument("--url", help="URL of the responses")
         parser.add_argument(
             "-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="a param of the request"
@@ -79,11 +79,11 @@ def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
 
 
 def _asked(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
-    """The page params. Params of the scraper may be missing, but not invalid.
+    """Return the page params for the ``-a`` arguments. Params that the scraper requires may be missing.
 
     Raises:
-        UsageError: an argument is not of the form ``name=value``.
-        InvalidRequest: the scraper does not have a param, or its value is invalid.
+        UsageError: an argument is not ``name=value``.
+        InvalidRequest: an argument is not a param of the scraper, or its value is invalid.
     """
     try:
         given = arglist_to_dict(arguments)
@@ -103,11 +103,12 @@ def _read(name: str) -> bytes:
 
 
 async def extract(scraper: Scraper, bodies: list[bytes], params: dict[str, Any], *, url: str) -> dict[str, Any]:
-    """Return the scraper's data from saved bodies, as its spider would.
+    """Return the data that the scraper extracts from the bodies of saved responses for one target.
 
     Raises:
-        ScrapeError: raised by the page objects; ``ExtractionFailed`` where the scraper does not recognise a body.
-        UsageError: two bodies are of the same page type; a target has one of each.
+        ScrapeError: a page object has raised an error.
+        ExtractionFailed: a body is not a page that the scraper recognises.
+        UsageError: two bodies have the same page type, but a target has only one page of each type.
     """
     pages = [_page(scraper, body, params, url) for body in bodies]
     for kind, number in Counter(page.source for page in pages).items():

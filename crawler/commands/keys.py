@@ -1,4 +1,4 @@
-"""``scrapy keys``: the API keys of the endpoint's clients."""
+"""``scrapy keys``: manages the API keys of the endpoint's clients."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from crawler.service.store import Store, store_location
 
 
 class Command(ScrapyCommand):
-    """``create CLIENT`` prints a key, once; ``list`` and ``revoke ID`` use the id of a key.
+    """Creates, lists and revokes API keys, and prints usage.
 
-    ``usage`` prints the calls of the last 31 days, of all clients or of one.
+    ``create CLIENT`` prints a new key, which cannot be printed again. ``list`` prints the ids of all keys, and
+    ``revoke ID`` revokes the key with this id. ``usage`` prints the calls of the last 31 days, of one or all clients.
     """
 
     requires_project = True
@@ -77,13 +78,13 @@ class Command(ScrapyCommand):
 
 
 def rate(text: str) -> str:
-    """Check a rate limit, as ``60/minute``."""
+    """Check that a text is a rate limit such as ``60/minute``, and return it."""
     parse(text)  # argparse turns a ValueError into a message with the option's name
     return text
 
 
 def concurrency(text: str) -> int:
-    """Parse a limit of calls in flight."""
+    """Parse the maximum number of calls in flight."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected at least 1, not {number}")

@@ -1,4 +1,7 @@
-"""``scrapy newplatform``: write a platform that works against its sandbox, as a template for a real one."""
+"""``scrapy newplatform``: writes the files of a new platform, which works with its own simulated site.
+
+A developer then changes the files for the real site.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from scrapy.exceptions import UsageError
 
 import crawler
 
-NAME = re.compile(r"[a-z][a-z0-9]{0,19}")  # also a valid host name label, and short enough for the line length
+NAME = re.compile(r"[a-z][a-z0-9]{0,19}")  # valid in a host name, and so short that no line becomes too long
 PACKAGES = ("platforms", "spiders", "sandbox")
 CHECKOUT = ("pyproject.toml", "docs/platforms", "tests/platforms")
 OWN_IMPORTS = re.compile(r"(?:^from crawler\..*\n)+", re.MULTILINE)
 
 
 class Command(ScrapyCommand):
-    """Exit codes: 0 if all files were written, 2 for wrong usage, which writes no file."""
+    """Exit codes: 0 if all files were written, 2 for wrong usage. No file is written then."""
 
     requires_project = True
     requires_crawler_process = False
@@ -61,7 +64,7 @@ class Command(ScrapyCommand):
 
 
 def platform_files(name: str) -> dict[str, str]:
-    """The text of each file of a new platform, by its path in the project."""
+    """Return the files of a new platform: path in the project -> text."""
     words = {"name": name, "Name": name.capitalize()}
     return {
         path.removesuffix(".tmpl").replace("NAME", name): _sorted_imports(Template(text).substitute(words))
@@ -78,12 +81,12 @@ def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]
 
 
 def _sorted_imports(text: str) -> str:
-    """The text with sorted imports of the project: their order depends on the platform's name."""
+    """Sort the imports from ``crawler`` in a file's text, because their order depends on the platform's name."""
     return OWN_IMPORTS.sub(lambda block: "".join(sorted(block[0].splitlines(keepends=True))), text)
 
 
 def _modules(name: str) -> Iterator[str]:
-    """The files of existing modules with this name, such as ``page`` in ``platforms`` and ``base`` in ``spiders``."""
+    """Yield the paths of existing modules with this name, such as ``crawler/platforms/page.py`` for ``page``."""
     for package in PACKAGES:
         found = find_spec(f"crawler.{package}.{name}")
         if found is not None and found.origin is not None:  # without an origin: a folder that contains only a cache

@@ -1,4 +1,4 @@
-"""``scrapy probe``: fetch one live target and report its requests and fields, to diagnose a scraper."""
+"""``scrapy probe``: fetches one live target and reports its requests and fields, to diagnose a scraper."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Command(ScrapyCommand):
 
 
 def report(recorder: Recorder, params: dict[str, Any]) -> list[str]:
-    """The lines of the report."""
+    """Return the lines of the report about a recorded crawl."""
     outcome, scraper = recorder.outcome, recorder.scraper
     assert outcome is not None
     arguments = " ".join(f"{name}={value}" for name, value in params.items())

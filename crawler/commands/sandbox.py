@@ -1,4 +1,4 @@
-"""``scrapy sandbox``: serve the simulated platforms on loopback until interrupted."""
+"""``scrapy sandbox``: serves the simulated platforms on loopback until it is interrupted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Command(ScrapyCommand):
-    """Prints one line of JSON, ``{"origins": {platform: origin}}``: a value for ``PLATFORM_ORIGINS``."""
+    """Serves the simulated platforms, and prints their origins as one line of JSON.
+
+    The line is ``{"origins": {platform: origin}}``. The inner object is a value for the setting ``PLATFORM_ORIGINS``.
+    """
 
     requires_project = True
     requires_crawler_process = False

@@ -1,4 +1,4 @@
-"""``scrapy serve``: the on-demand endpoint."""
+"""``scrapy serve``: runs the HTTP endpoint."""
 
 from __future__ import annotations
 
@@ -32,19 +32,22 @@ if TYPE_CHECKING:
 EXIT_REFUSED, EXIT_PORT_BUSY = 2, 1
 
 BACKLOG = 1024
-"""Size of the kernel's queue of connections that are not accepted yet."""
+"""Maximum number of connections that wait in the kernel until the process accepts them."""
 
 STARTUP_SECONDS = 1.0
-"""Seconds after which all modules and schemas are loaded."""
+"""Seconds after the start at which all modules and schemas are loaded, so that the garbage collector can be tuned."""
 
 
 def keys_file(settings: Settings) -> Path:
-    """Return the path of the API keys."""
+    """Return the path of the file with the API keys."""
     return Path(settings["KEYS_FILE"] or data_file("keys.sqlite"))
 
 
 class Command(ScrapyCommand):
-    """Serve until SIGTERM, then finish the calls in flight. Exit code 2 without keys, 1 if the port is in use."""
+    """Serves until SIGTERM, and then completes the calls in flight.
+
+    Exit codes: 1 if it cannot listen on the port, 2 if no API key is valid or ``--sandbox`` is used with a public host.
+    """
 
     requires_project = True
     requires_crawler_process = False
@@ -91,7 +94,7 @@ class Command(ScrapyCommand):
         self.settings.set("LOG_INSTALL_ROOT_HANDLER", value=False, priority="cmdline")
         configure_logging(self.settings)
         structure_everything(self.settings)
-        # They log each download and each part of a crawler; the service logs one line per call.
+        # Scrapy and scrapy-poet log every download and component, but the service logs one line per call.
         for noisy in ("scrapy", "scrapy_poet"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
 
@@ -104,7 +107,7 @@ class Command(ScrapyCommand):
         if opts.workers == 1:
             return self._work(keys, opts, listener=listener, announce=announce)
         with TemporaryDirectory(prefix="crawler-metrics-") as folder:
-            # The workers share their metrics in it. It must be set before prometheus_client is imported.
+            # The workers share their metrics in this folder. It must be set before prometheus_client is imported.
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
             from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
 
@@ -123,7 +126,7 @@ class Command(ScrapyCommand):
         announce: Callable[[], None] = lambda: None,
         channel: socket.socket | None = None,
     ) -> None:
-        """Serve in this process, on its own socket or on connections from the supervisor."""
+        """Serve in this process: accept connections on ``listener``, or receive them from the supervisor."""
         install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", "uvloop.Loop")
         from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
 
@@ -155,7 +158,7 @@ class Command(ScrapyCommand):
 
 
 def port(text: str) -> int:
-    """Parse a port."""
+    """Parse the number of a port."""
     number = int(text)
     if not 0 <= number < 2**16:
         raise argparse.ArgumentTypeError(f"{number} is not a port: expected 0 to 65535")
@@ -163,7 +166,7 @@ def port(text: str) -> int:
 
 
 def workers(text: str) -> int:
-    """Parse the number of workers."""
+    """Parse the number of worker processes."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected at least 1, not {number}")
@@ -176,10 +179,10 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def tune_garbage_collector() -> None:
-    """Exclude permanent objects from garbage collection, and collect less often.
+    """Exclude all existing objects from garbage collection, and collect less often.
 
-    A call creates thousands of objects, and reference counting frees nearly all of them. Repeated traversals of all
-    modules and schemas took a fifth of a call's processor time.
+    A call creates thousands of objects, of which reference counting frees nearly all. The collector would still search
+    all modules and schemas again and again, which took a fifth of the CPU time of a call.
     """
     gc.collect()
     gc.freeze()

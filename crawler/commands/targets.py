@@ -1,4 +1,4 @@
-"""``scrapy targets``: fills a queue of targets in Redis, and shows its progress."""
+"""``scrapy targets``: adds targets to a queue in Redis, and shows the progress of the queue."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from crawler.targets.redis_queue.stream import Status, TargetStream
 
 TARGETS_PER_PUSH = 500
-"""Targets per transaction."""
+"""Number of targets that are added to the queue in one transaction."""
 REFRESH_SECONDS = 1.0
-"""Seconds between two refreshes of the status."""
+"""Seconds between two refreshes of the status on a terminal."""
 
 
 class Command(ScrapyCommand):
-    """Exits with 0, with 4 if lines of a file are not targets, or with 1 if Redis or the file cannot be used."""
+    """Exit codes: 0 for success, 4 if lines of the file are not targets, 1 if Redis or the file cannot be used."""
 
     requires_project = True
     requires_crawler_process = False
@@ -49,10 +49,11 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "push: adds the targets of a file (path, glob or URL, as in -a targets=) to the queue. Repeat an "
-            "interrupted push to continue it. Invalid lines are printed as in a failures feed. "
-            "status: waiting, running, done, failed; refreshed on a terminal, else one line of JSON. "
-            "dead: prints the dead letters as a targets file, and the reasons on stderr."
+            "push: adds the targets in a file (a path, glob or URL, as in -a targets=) to the queue. To continue an "
+            "interrupted push, run the same command again. Invalid lines are printed as in a failures feed. "
+            "status: shows the numbers of waiting, running, completed and failed targets, refreshed on a terminal, "
+            "else as one line of JSON. "
+            "dead: prints the dead letters (targets that were given up) as a targets file, and their reasons on stderr."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -101,7 +102,7 @@ async def _closing(streams: dict[str, TargetStream], work: Coroutine[Any, Any, i
 
 
 async def push(streams: dict[str, TargetStream], location: str, scraper: str | None) -> int:
-    """Add a file's targets, each to its platform's part of the queue. Print the invalid lines."""
+    """Add the targets in a file to the queue, each for its platform. Print the failures of invalid lines."""
     every = tuple(each for spider in spiders().values() for each in spider.scrapers)
     source = FileSource(TargetParser(every, scraper), location)
     await source.open()
@@ -144,7 +145,7 @@ async def _chunks(source: FileSource) -> AsyncIterator[list[Target | InvalidTarg
 
 
 async def _all(streams: dict[str, TargetStream]) -> dict[str, Status]:
-    """Return the status of each platform with targets in the queue."""
+    """Return the status of each platform that has or had targets in the queue."""
     found = {platform: await stream.status() for platform, stream in streams.items()}
     return {
         platform: each for platform, each in found.items() if each.waiting + each.running + each.buffered + each.done
@@ -167,7 +168,7 @@ async def show_status(streams: dict[str, TargetStream], queue: str) -> int:
 
 
 def status_table(platforms: dict[str, Status], queue: str) -> Table:
-    """Return the status as a table."""
+    """Return the status of each platform as a table."""
     table = Table(box=box.SIMPLE, title=f"queue {queue}", caption="Ctrl-C ends this view, not the workers")
     for head in ("platform", "waiting", "running", "workers", "done", "failed", "dead", "per s", "left"):
         table.add_column(head, justify="left" if head in {"platform", "failed"} else "right", no_wrap=True)
@@ -188,7 +189,7 @@ def status_table(platforms: dict[str, Status], queue: str) -> Table:
 
 
 async def print_dead(streams: dict[str, TargetStream]) -> int:
-    """Print dead letters as lines of a targets file, so that they can be pushed again, and the reasons on stderr."""
+    """Print the dead letters as a targets file, which can be pushed again. Print their reasons on stderr."""
     for stream in streams.values():
         for letter in await stream.dead_letters():
             target = orjson.loads(letter["target"])

@@ -1,1 +1,1 @@
-"""Between a request and the network: throttling, circuit breaking, injection, log context."""
+"""Components that handle each download: throttling, circuit breaking, injection of page objects, log context."""

@@ -1,7 +1,7 @@
-"""Download handlers whose transfers end within ``CLOSE_GRACE`` seconds after their crawler has begun to close.
+"""Download handlers that end their transfers at most ``CLOSE_GRACE`` seconds after the crawler has started to close.
 
-Transfers are ended here, never by cancelling ``engine.download_async()``: that would leave the connection open, and
-other requests that wait for the same download (robots.txt) would never get a response.
+Cancelling ``engine.download_async()`` instead would leave the connection open, and other requests that wait for the
+same download (robots.txt) would never get a response.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class BoundedTransfers:
-    """Mixin of download handlers that close their connection when ``download_request()`` is cancelled."""
+    """A mixin for download handlers that ends their transfers when the crawler closes.
+
+    The handler must close its connection when ``download_request()`` is cancelled.
+    """
 
     closing: Closing
 
@@ -33,11 +36,11 @@ class BoundedTransfers:
         """Download a request.
 
         Raises:
-            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` is over.
+            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
         """
         async with self.closing.limit():
             return cast("Response", await super().download_request(request))  # type: ignore[misc]  # as above
 
 
 class HttpHandler(BoundedTransfers, HTTP11DownloadHandler):
-    """Scrapy's own handler, bounded."""
+    """Scrapy's own HTTP handler, which ends its transfers when the crawler closes."""

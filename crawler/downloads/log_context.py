@@ -1,8 +1,8 @@
-"""The request id in every log line of a target, including those of its page objects.
+"""Adds the target's id to all log lines that are written while the target is processed, as ``request_id``.
 
-A crawler processes many targets at once, and its tasks do not start in the context of the HTTP call. Scrapy runs each
-download and each callback in a task of its own, so a variable bound at its start holds for everything in that task
-(middlewares, page object, pipelines), and for nothing else.
+A crawler processes many targets at the same time, and its tasks do not inherit the context of the HTTP call. Scrapy
+runs each download and each callback in its own task. A context variable that is set at the start of the task is
+therefore seen by everything that runs in it (middlewares, page objects, pipelines), but not by other targets.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class BindTarget:
-    """Binds the target's id: the first downloader middleware, and the first spider middleware."""
+    """Sets the target's id for log lines. It is the first downloader middleware and the first spider middleware."""
 
     def process_request(self, request: Request) -> None:
-        """Bind before a download."""
+        """Set the target's id in the task of a download."""
         _bind(request)
 
     def process_spider_input(self, response: Response) -> None:
-        """Bind before a callback."""
+        """Set the target's id in the task of a callback."""
         _bind(response.request)
 
 

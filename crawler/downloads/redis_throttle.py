@@ -1,7 +1,7 @@
-"""Download slots that several processes share through Redis: how many are taken, and when the next may start.
+"""A throttle whose download slots several processes share through Redis.
 
-A slot is a lease that expires, so a killed process does not keep its slots. While Redis is unavailable, each process
-uses its own share, which is never empty.
+A slot is a lease that expires, so that a killed process does not keep its slots forever. While Redis is unavailable,
+each process has its own share of the slots: at least one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 # KEYS: next start; leases by expiry. ARGV: concurrency, seconds to the following start, seconds of a lease, token.
-# Returns "0" where a slot was taken, "-1" where all slots are taken, else the seconds until the next start.
+# Returns "0" if this call took a slot, "-1" if no slot is free, else the seconds until the next download may start.
 TAKE = """
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
@@ -42,11 +42,11 @@ return '0'
 """
 
 POLL_SECONDS = 0.02
-"""Mean time between two attempts while all slots are taken; random, so that processes do not poll in step."""
+"""Mean seconds between two attempts while no slot is free. The time varies, so that processes do not poll in step."""
 
 
 class Leases:
-    """Slots under one name, taken and released by any process."""
+    """A number of slots with a common name, which any process can take and release."""
 
     def __init__(self, redis: Redis, name: str, size: int, length: float) -> None:
         self.size = size
@@ -57,7 +57,9 @@ class Leases:
         self._releasing: set[asyncio.Task[None]] = set()
 
     async def take(self, delay: float = 0.0) -> float | Callable[[], None]:
-        """Return the function that releases the slot; or the seconds until the next start, -1 if all are taken.
+        """Try to take a slot. Return the function that releases it.
+
+        If no slot can be taken now, return the seconds until the next may be taken, or -1 if no slot is free.
 
         Raises:
             RedisError: Redis is unavailable.
@@ -67,12 +69,12 @@ class Leases:
         return result or (lambda: self._release(token))
 
     async def close(self) -> None:
-        """Finish the pending releases, and disconnect."""
+        """Wait until all released slots are released in Redis, and disconnect."""
         await asyncio.gather(*self._releasing)
         await self.redis.aclose()
 
     def _release(self, token: str) -> None:
-        """Release a slot in the background: a lease that is not released expires."""
+        """Release a slot in the background. If this fails, the lease expires later."""
         task = asyncio.ensure_future(self._delete(token))
         self._releasing.add(task)
         task.add_done_callback(self._releasing.discard)
@@ -85,7 +87,7 @@ class Leases:
 
 
 class RedisThrottle:
-    """A platform's slots, shared through Redis. ``local`` is this process's share while Redis is unavailable."""
+    """A platform's throttle, shared through Redis. While Redis is unavailable, the throttle ``local`` is used."""
 
     def __init__(  # noqa: PLR0913  # the limits, and where they are kept
         self,
@@ -108,15 +110,15 @@ class RedisThrottle:
         self.close = self._leases.close
 
     def earliest(self, ahead: int = 0) -> float:
-        """As ``LocalThrottle``, as far as this process knows: other processes may start downloads in between."""
+        """Estimate as in ``LocalThrottle``. Downloads that other processes start may delay it further."""
         return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.delay * (1 - self.jitter)
 
     async def acquire(self, deadline: float | None = None) -> Callable[[], None]:
-        """As ``LocalThrottle``. The order of waiting processes is random.
+        """Wait for a slot, as in ``LocalThrottle``. Several waiting processes get slots in random order.
 
         Raises:
-            Overloaded: as soon as it is certain that no download can start before the deadline.
-            UpstreamTimeout: the deadline passed while all slots were taken.
+            Overloaded: no download can start before the deadline. This is raised as soon as it is certain.
+            UpstreamTimeout: the deadline passed while no slot was free.
         """
         loop = asyncio.get_running_loop()
         while self._available:

@@ -1,7 +1,7 @@
-"""State that the crawlers of a process share, such as the throttle and circuit breaker of each platform.
+"""State that the crawlers in a process share, such as the throttle and circuit breaker of each platform.
 
-It is shared because a recycled crawler, or a second one beside it, must not double the load on a platform, and must
-not forget that the platform has just blocked a request.
+Without it, a second crawler for the same platform would double the load on the platform, and a crawler that replaces
+another one would ignore that the platform has just blocked requests.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ T = TypeVar("T")
 class SharedState:
     """Throttles, circuit breakers, guest tokens and the browser of a process.
 
-    A command that runs several crawlers passes one object to each spider (argument ``shared``). Otherwise each spider
-    makes its own.
+    A command that runs several crawlers passes the same object to all spiders (argument ``shared``). A spider without
+    this argument creates its own object.
     """
 
     def __init__(self) -> None:
         self._parts: dict[tuple[type, str], Any] = {}
 
     def get(self, kind: type[T], name: str, make: Callable[[], T]) -> T:
-        """Return the part of this class and name, made on first use."""
+        """Return the shared object of this class and name. ``make`` creates it on first use."""
         key = (kind, name)
         if key not in self._parts:
             self._parts[key] = make()
@@ -39,14 +39,14 @@ class SharedState:
 
 @dataclass(frozen=True)
 class PlatformState:
-    """State that all crawlers of one platform share."""
+    """The throttle and the circuit breaker that all crawlers of one platform share."""
 
     budget: Throttle
     breaker: CircuitBreaker
 
 
 def platform_state(shared: SharedState, name: str, settings: BaseSettings) -> PlatformState:
-    """Return the throttle and the circuit breaker of a platform, made from the settings on first use."""
+    """Return the throttle and the circuit breaker of a platform. They are created from the settings on first use."""
 
     def make() -> PlatformState:
         breaker = CircuitBreaker(settings.getint("BREAKER_THRESHOLD"), settings.getfloat("BREAKER_COOLDOWN"))

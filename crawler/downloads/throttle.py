@@ -1,4 +1,4 @@
-"""Per-platform rate limiting and circuit breaking within this process. ``redis_throttle.py`` shares the limits."""
+"""Per-platform throttling and circuit breaking in one process. ``redis_throttle.py`` is for several processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ReleaseSlot = Callable[[], None]
 
 
 class Throttle(Protocol):
-    """A platform's download slots, of this process alone or shared by several."""
+    """Interface of a platform's throttle, which makes downloads wait for a slot."""
 
     concurrency: int
 
@@ -29,12 +29,15 @@ class Throttle(Protocol):
 
 @dataclass
 class LocalThrottle:
-    """One platform's slots: ``concurrency`` downloads at once at most, and ``delay`` seconds between their starts."""
+    """A platform's throttle in one process.
+
+    At most ``concurrency`` downloads run at once. Their starts are about ``delay`` seconds apart.
+    """
 
     concurrency: int
     delay: float = 0.0
     jitter: float = 0.5
-    """Share of the delay by which it varies up and down, so that requests have no fixed rhythm."""
+    """Maximum deviation from the delay, as a share of it. Delays are random, so that requests have no fixed rhythm."""
     _next_start: float = 0.0
     _slots: asyncio.Semaphore = field(init=False)
 
@@ -42,15 +45,15 @@ class LocalThrottle:
         self._slots = asyncio.Semaphore(self.concurrency)
 
     def earliest(self, ahead: int = 0) -> float:
-        """The earliest start (event loop time) of a download that has ``ahead`` others before it."""
+        """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others."""
         return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.delay * (1 - self.jitter)
 
     async def acquire(self, deadline: float | None = None) -> ReleaseSlot:
-        """Wait for a slot, and return the function that releases it. ``deadline`` is event loop time.
+        """Wait for a slot, and return the function that releases it. ``deadline`` is a time of the event loop.
 
         Raises:
-            Overloaded: at once, where the download could not start before the deadline.
-            UpstreamTimeout: the deadline passed while all slots were taken.
+            Overloaded: the download cannot start before the deadline. This is raised without waiting.
+            UpstreamTimeout: the deadline passed while no slot was free.
         """
         loop = asyncio.get_running_loop()
         start = max(loop.time(), self._next_start)
@@ -67,23 +70,26 @@ class LocalThrottle:
         return self._slots.release
 
     def share(self, processes: int) -> LocalThrottle:
-        """Return the equal share of one of several processes that do not coordinate: one slot at least."""
+        """Return the throttle for one of several processes that divide the platform's budget among them.
+
+        Each process has at least one slot.
+        """
         return LocalThrottle(max(1, self.concurrency // processes), self.delay * processes, self.jitter)
 
 
 def jittered(jitter: float) -> float:
-    """A random factor between 1 - ``jitter`` and 1 + ``jitter``."""
+    """Return a random factor between 1 - ``jitter`` and 1 + ``jitter``."""
     return random.uniform(1 - jitter, 1 + jitter)  # noqa: S311  # no secret
 
 
 def no_slot_before_deadline(seconds: float) -> Overloaded:
-    """The error of a request whose slot would come too late."""
+    """Return the error for a request that cannot get a slot before its deadline."""
     wait = math.ceil(seconds)
     return Overloaded(f"The platform's next download slot is free in {wait} s, after the deadline.", retry_after=wait)
 
 
 def no_slot_in_time() -> UpstreamTimeout:
-    """The error of a request that waited for a slot until its deadline."""
+    """Return the error for a request that waited for a slot until its deadline."""
     return UpstreamTimeout("The deadline passed while waiting for a download slot.", reason="no_turn")
 
 
@@ -91,21 +97,22 @@ def no_slot_in_time() -> UpstreamTimeout:
 class CircuitBreaker:
     """Stops requests to a platform for ``cooldown`` seconds after ``threshold`` consecutive blocks.
 
-    A block with ``retry_after`` opens the breaker at once, for that time. A ``threshold`` of 0 disables it.
-    After the cooldown one target is let through: its outcome closes the breaker, or opens it for twice as long.
+    A block with ``retry_after`` opens the breaker at once, for at least this time. With ``threshold`` 0, the breaker
+    never opens. After the cooldown, one target is tried. If the platform blocks it, too, the breaker opens again, with
+    a doubled cooldown. If it gets data or an error of the target itself, the breaker closes.
     """
 
     threshold: int
     cooldown: float
     max_cooldown: float = 900.0
-    """Upper limit of the doubled cooldowns, in seconds."""
+    """Maximum cooldown in seconds after it has been doubled."""
     _blocks: int = 0
     _open_until: float = 0.0
     _trial_in_flight: bool = False
 
     @property
     def remaining(self) -> float:
-        """Seconds until a target may be tried; 0 where the breaker is closed."""
+        """Seconds until a target may be tried; 0 if the breaker is closed."""
         if not self._open:
             return 0.0
         if self._trial_in_flight:
@@ -113,10 +120,10 @@ class CircuitBreaker:
         return max(0.0, self._open_until - time.monotonic())
 
     def check(self) -> None:
-        """Let a target pass, or refuse it.
+        """Check whether a target may be tried now.
 
         Raises:
-            CircuitOpen: with the seconds to wait.
+            CircuitOpen: the breaker is open. ``retry_after`` is the number of seconds to wait.
         """
         wait = self.remaining
         if wait:
@@ -131,13 +138,16 @@ class CircuitBreaker:
         return 0 < self.threshold <= self._blocks
 
     async def wait(self) -> None:
-        """Wait until a target may pass: for crawls, whose targets have no caller waiting."""
-        while wait := self.remaining:  # noqa: ASYNC110  # it waits for time to pass; a block meanwhile adds to it
+        """Wait until a target may be tried. Only crawls wait; calls of the endpoint use ``check``."""
+        while wait := self.remaining:  # noqa: ASYNC110  # waits for a time, which a further block may postpone
             await asyncio.sleep(wait)
         self.check()
 
     def record(self, error: ScrapeError | None) -> None:
-        """Count a block. Other responses of the platform reset the count; failures to get or read one do not."""
+        """Count consecutive blocks: a block increases the count, and data or an error of the target resets it.
+
+        Other errors leave the count unchanged: they do not show whether the platform blocks requests.
+        """
         self._trial_in_flight = False
         if isinstance(error, UpstreamBlocked):
             retry_after = error.retry_after or 0

@@ -1,4 +1,4 @@
-"""``ZYTE_API_KEY``: downloads go through Zyte API instead of from this machine's own address."""
+"""``ZYTE_API_KEY``: Zyte API downloads the pages, so that the platforms do not see this machine's address."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Addon:
-    """Enables the add-on of scrapy-zyte-api where ``ZYTE_API_KEY`` is set."""
+    """Scrapy add-on that enables scrapy-zyte-api if ``ZYTE_API_KEY`` is set."""
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Change the settings.
+        """Change the settings so that requests are sent to Zyte API.
 
         Raises:
-            UsageError: the key is set, and the extra is not installed.
+            UsageError: the key is set, but the extra ``zyte`` is not installed.
         """
         if not settings.get("ZYTE_API_KEY"):
             return
@@ -40,15 +40,15 @@ class Addon:
         except ImportError as error:
             raise UsageError("ZYTE_API_KEY needs scrapy-zyte-api[provider]: install the extra 'zyte'") from error
         settings["DOWNLOADER_MIDDLEWARES"]["crawler.downloads.zyte.Refusals"] = (
-            989  # nearest to the network but for ThrottleMiddleware
+            989  # only ThrottleMiddleware is nearer to the network
         )
 
 
 class Refusals:
-    """Turns refusals of Zyte API into typed errors. Its client has already retried where that helps."""
+    """Converts error responses of Zyte API to typed errors. Zyte API's client has already retried them if useful."""
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Raise the typed error of a refusal; ignore other exceptions."""
+        """Raise the typed error for an error response of Zyte API. Ignore other exceptions."""
         from zyte_api import RequestError  # noqa: PLC0415  # an extra
 
         if isinstance(exception, RequestError):
@@ -56,7 +56,7 @@ class Refusals:
 
 
 def refusal(status: int) -> ScrapeError:
-    """The typed error for a status of Zyte API itself (not of the platform).
+    """Return the typed error for a status of Zyte API itself (not of the platform).
 
     >>> refusal(520).code, refusal(429).code, refusal(401).code
     ('UPSTREAM_BLOCKED', 'UPSTREAM_RATE_LIMITED', 'INTERNAL_ERROR')

@@ -1,4 +1,4 @@
-"""The download handlers of scrapy-zyte-api, bounded. Needs the extra ``zyte``."""
+"""The download handlers of scrapy-zyte-api, limited by ``CLOSE_GRACE``. Needs the extra ``zyte``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from crawler.downloads.handlers import BoundedTransfers
 
 
 class HttpHandler(BoundedTransfers, ScrapyZyteAPIHTTPDownloadHandler):  # type: ignore[misc]  # its response may be None
-    """Handler of ``http`` URLs."""
+    """Downloads ``http`` URLs through Zyte API."""
 
 
 class HttpsHandler(BoundedTransfers, ScrapyZyteAPIHTTPSDownloadHandler):  # type: ignore[misc]  # as above
-    """Handler of ``https`` URLs."""
+    """Downloads ``https`` URLs through Zyte API."""

@@ -1,1 +1,1 @@
-"""Monitors of a crawl: compare its fields and outcomes with the last runs. Needs the extra ``monitors``."""
+"""Monitors compare the fields and outcomes of a crawl with those of the last runs. Needs the extra ``monitors``."""

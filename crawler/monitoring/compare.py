@@ -1,4 +1,4 @@
-"""Compares a run with the last runs together, and finds differences that are statistically significant."""
+"""Compares a run with the sums over the last runs, and finds differences that are statistically significant."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from crawler.monitoring.fields import FieldCount
 from crawler.monitoring.run import EXTRACTION_FAILED, Run
 
 MIN_DEVIATIONS = 3.0
-"""Standard deviations from which two shares differ significantly: a false alarm in one of 700 comparisons."""
+"""Two shares differ significantly if they differ by at least this many standard deviations.
+
+About one of 700 comparisons is then a false alarm.
+"""
 MIN_LOSS = 0.2
-"""Share of its former coverage that a field must have lost to be reported."""
+"""A field is reported only if its coverage has fallen by more than this share of its earlier coverage."""
 
 MAX_HEADLINE_FIELDS = 8
 
 
 @dataclass(frozen=True)
 class FieldChange:
-    """The coverage of a field before (in the last runs together) and now."""
+    """How often a field was filled in the last runs (``before``) and in this run (``now``)."""
 
     scraper: str
     path: str
@@ -31,7 +34,10 @@ class FieldChange:
 
     @property
     def change(self) -> Literal["vanished", "dropped", ""]:
-        """Whether the field is never filled any more, or significantly less often. Empty: neither, or too few rows."""
+        """Return "vanished" if the field is no longer filled in any row, "dropped" if it is filled less often.
+
+        Return "" if the difference is small, or if it may be a coincidence because there are few rows.
+        """
         lost = self.before.coverage - self.now.coverage
         if lost <= MIN_LOSS * self.before.coverage or _deviations(self.before, self.now) < MIN_DEVIATIONS:
             return ""
@@ -40,17 +46,17 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class CodeChange:
-    """Number of targets that ended with a code, before and now."""
+    """How many targets ended with an outcome code in the last runs (``before``) and in this run (``now``)."""
 
     code: str
     before: FieldCount
     now: FieldCount
     limit: float
-    """Share of targets that may fail with an upstream or internal error, regardless of the last runs."""
+    """Share of targets that may fail with an upstream or internal error. A higher share is always reported."""
 
     @property
     def risen(self) -> bool:
-        """Whether more targets failed with this code than before, or than the limit allows."""
+        """Whether significantly more targets failed with this code than before, or more than ``limit`` allows."""
         if self.code == "OK":
             return False
         if self.before.rows:
@@ -62,7 +68,7 @@ class CodeChange:
 
 @dataclass(frozen=True)
 class Report:
-    """A run, the runs that it is compared with, and the differences."""
+    """The result of comparing a run with the last runs."""
 
     run: Run
     last: list[Run]
@@ -72,7 +78,7 @@ class Report:
 
     @property
     def vanished(self) -> list[FieldChange]:
-        """Fields that are never filled any more."""
+        """Fields that are no longer filled in any row."""
         return [each for each in self.fields if each.change == "vanished"]
 
     @property
@@ -82,24 +88,24 @@ class Report:
 
     @property
     def failing(self) -> list[CodeChange]:
-        """Codes with which too many targets failed."""
+        """Error codes with which too many targets failed."""
         return [each for each in self.codes if each.risen]
 
     @property
     def page_changed(self) -> bool:
-        """Whether the platform changed its page: fields vanished, or extraction fails more often."""
+        """Whether the platform seems to have changed its pages: fields vanished, or extraction fails more often."""
         return bool(self.vanished) or any(each.code == EXTRACTION_FAILED for each in self.failing)
 
     @property
     def missing(self) -> list[str]:
-        """Content that the changed page lacks: fields that vanished, and paths where extraction failed."""
+        """The vanished fields, and the paths at which extraction failed. Empty if no page has changed."""
         paths = self.run.not_understood if self.page_changed else {}
         names = [f"{each.path} of {each.scraper}" for each in self.vanished]
         return names + [path for path, _ in Counter(paths).most_common(20)]
 
     @property
     def headline(self) -> str:
-        """The report in one sentence."""
+        """A summary of the report in one sentence."""
         if self.page_changed:
             if not self.missing:
                 return "The platform changed its page."
@@ -114,7 +120,7 @@ class Report:
 
 
 def compare(run: Run, last: list[Run], *, max_failed: float) -> Report:
-    """Compare a run with the last runs together."""
+    """Compare a run with the sums over the last runs."""
     return Report(run, last, max_failed, list(_fields(run, last)), list(_codes(run, last, max_failed)))
 
 
@@ -141,7 +147,7 @@ def _sum(counts: Sequence[FieldCount]) -> FieldCount:
 
 
 def _deviations(more: FieldCount, less: FieldCount) -> float:
-    """Standard deviations by which one share exceeds the other, assuming that the true shares are equal."""
+    """Return by how many standard deviations one share exceeds the other, if the true shares were equal."""
     if not more.rows or not less.rows:
         return 0.0
     pooled = (more.filled + less.filled) / (more.rows + less.rows)
@@ -157,4 +163,4 @@ def _codes_of(kind: type[ScrapeError]) -> Iterator[str]:
 
 
 _TARGET_CODES = {code for kind in (RequestError, TargetError) for code in _codes_of(kind)}
-"""Codes that depend on the list of targets, not on the platform."""
+"""Error codes that depend on the targets of a run, not on the platform."""

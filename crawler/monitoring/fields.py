@@ -1,4 +1,4 @@
-"""The fields of a data model, with their descriptions, and how often they are filled in data."""
+"""Finds the fields of data models, and counts how often they are filled in data."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
-"""Values that count as empty. 0 and false are values."""
+"""Values that count as empty. 0 and false are not empty."""
 
 
 class FieldCount(BaseModel):
-    """Counts of a field: ``rows`` objects have it, ``filled`` of them with a value, ``null`` of them with null."""
+    """How often a field is filled: of ``rows`` objects, ``filled`` have a value in it, and ``null`` have null."""
 
     rows: int = 0
     filled: int = 0
@@ -25,12 +25,12 @@ class FieldCount(BaseModel):
 
     @property
     def coverage(self) -> float:
-        """Share of the rows with a value."""
+        """Share of the rows in which the field has a value."""
         return self.filled / self.rows if self.rows else 0.0
 
     @property
     def null_rate(self) -> float:
-        """Share of the rows with null. Other empty rows have an empty text, an empty list or no key."""
+        """Share of the rows in which the field is null. Other empty rows have "" or [], or lack the key."""
         return self.null / self.rows if self.rows else 0.0
 
 
@@ -39,24 +39,24 @@ class DataField:
     """A field of a data model."""
 
     key: str
-    """The key in the data."""
+    """The field's key in the data."""
     description: str
-    """The docstring of the field, "" without one."""
+    """The docstring of the field; "" if it has none."""
     may_be_empty: bool
-    """Whether its type allows null, an empty text or an empty list."""
+    """Whether the type of the field allows null, an empty text or an empty list."""
     is_list: bool
     models: tuple[type[BaseModel], ...]
-    """The models of the objects in the field."""
+    """The models of the objects that the field contains."""
 
 
 class Value(NamedTuple):
-    """A field's value in data."""
+    """The value of a field in a record's data."""
 
     path: str
-    """Path from the root of the data: ``products[].price.current_price``."""
+    """Path from the root of the data, such as ``products[].price.current_price``."""
     field: DataField
     value: Any
-    """None also where the key is absent."""
+    """The value; None if the data does not have the key."""
     is_given: bool
 
     @property
@@ -67,7 +67,7 @@ class Value(NamedTuple):
 
 @cache
 def fields_of(*models: type[BaseModel]) -> tuple[DataField, ...]:
-    """The fields of a model, or the merged fields of the models of a union."""
+    """Return the fields of a model. If several models are given, fields with the same key are merged."""
     found: dict[str, DataField] = {}
     for model in models:
         for name, info in model.model_fields.items():
@@ -95,7 +95,7 @@ def _field(name: str, info: FieldInfo) -> DataField:
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """The types in an annotation, including those of a list's rows."""
+    """Yield the types in an annotation, including the types of a list's entries."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _kinds(get_args(annotation)[0])
@@ -104,14 +104,17 @@ def _kinds(annotation: Any) -> Iterator[Any]:
             yield from _kinds(each)
     elif origin is list:
         yield list
-        # Texts in a list are not fields: only models in it count.
+        # The texts in a list are not fields; the objects in it have fields.
         yield from (kind for each in get_args(annotation) for kind in _kinds(each) if kind not in {str, NoneType})
     else:
         yield annotation
 
 
 def values_of(data: dict[str, Any], *models: type[BaseModel], path: str = "") -> Iterator[Value]:
-    """Yield each field of valid data and of its objects, in the models' order. Rows of a list share one path."""
+    """Yield all field values of valid data and its nested objects, in the order of the models.
+
+    All entries of a list have the same path.
+    """
     for field in fields_of(*models):
         found = Value(f"{path}{field.key}", field, data.get(field.key), field.key in data)
         yield found
@@ -123,7 +126,7 @@ def values_of(data: dict[str, Any], *models: type[BaseModel], path: str = "") ->
 
 
 def count_fields(data: dict[str, Any], model: type[BaseModel], counts: dict[str, FieldCount]) -> None:
-    """Add the fields of a record's data to the counts, by path."""
+    """Count the fields of a record's data. ``counts``: path of a field -> its count, which is increased."""
     for each in values_of(data, model):
         count = counts.get(each.path)
         if count is None:

@@ -1,4 +1,4 @@
-"""``MONITORS``: counts the fields and outcomes of a batch run, and compares it with the last runs at its end."""
+"""``MONITORS``: counts the fields and outcomes of a batch run. When the run ends, compares it with the last runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 
 
 class Monitors:
-    """Counts outcomes, and runs Spidermon's suite after the last one. Not enabled in the endpoint's crawlers."""
+    """Extension that counts outcomes and runs the Spidermon suite at the end. Disabled in the endpoint's crawlers."""
 
     def __init__(self, crawler: Crawler, suite: type[Any]) -> None:
         self.crawler = crawler
@@ -47,7 +47,7 @@ class Monitors:
         extension = cls(crawler, suite)
         crawler.signals.connect(extension.target_completed, target_completed)
         crawler.signals.connect(extension.spider_closed, signals.spider_closed)
-        # Targets in flight when the spider is closed are completed before this signal.
+        # Targets that were in flight when the spider was closed are completed before this signal.
         crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
         return extension
 
@@ -58,11 +58,11 @@ class Monitors:
         self.run.add_outcome(outcome)
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
-        """Store the close reason."""
+        """Store the reason for which the spider was closed."""
         self.run.reason = reason
 
     def engine_stopped(self) -> None:
-        """Compare the run, and run Spidermon's suite with its actions."""
+        """Compare the run with the last runs, and run the Spidermon suite, which writes the reports."""
         settings = self.crawler.settings
         last = self.history.last(settings.getint("MONITORS_RUNS"))
         report = compare(self.run, last, max_failed=settings.getfloat("MONITORS_MAX_FAILED"))
@@ -73,7 +73,7 @@ class Monitors:
 
         assert self.crawler.stats is not None
         runner = MonitorRunner()
-        # The data that Spidermon's actions and monitors expect, then that of ``crawler.monitoring.suite``.
+        # ``report`` and ``history`` are for ``crawler.monitoring.suite``; Spidermon's own actions need the others.
         runner.run(
             self.suite(crawler=self.crawler),
             stats=self.crawler.stats.get_stats(),

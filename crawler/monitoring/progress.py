@@ -1,4 +1,4 @@
-"""Progress of a crawl: a bar on a terminal, a line a minute in the log."""
+"""Shows the progress of a crawl: a progress bar on a terminal, or log lines at regular intervals."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 REFRESH_INTERVAL = 0.5
-"""Seconds between refreshes of the bar."""
+"""Seconds between refreshes of the progress bar."""
 RATE_WINDOW = 60.0
-"""Seconds over which the rate is averaged."""
+"""The rate is the average over this many seconds."""
 
 
 class Bar(rich.progress.Progress):
-    """A bar for the whole crawl on stderr, with lines of text below it. The caller refreshes it."""
+    """A progress bar on stderr, with lines of text below it. It is shown again only when its caller refreshes it."""
 
     def __init__(self) -> None:
         self.lines: list[Text] = []
@@ -58,9 +58,10 @@ class Bar(rich.progress.Progress):
 
 
 class Progress:
-    """Shows the bar where stderr is a terminal; logs a line every ``LOGSTATS_INTERVAL`` seconds anywhere else.
+    """Extension that shows a progress bar if stderr is a terminal.
 
-    ``LOGSTATS_INTERVAL`` 0 disables both.
+    Otherwise, or if the log is written to a file, it logs the progress every ``LOGSTATS_INTERVAL`` seconds. With
+    ``LOGSTATS_INTERVAL`` 0 it does neither.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -68,14 +69,14 @@ class Progress:
         self.interval = crawler.settings.getfloat("LOGSTATS_INTERVAL")
         if not self.interval:
             raise NotConfigured
-        # Not where stderr is replaced: the one of Scrapy Cloud has no isatty().
+        # Scrapy Cloud replaces stderr with an object that has no isatty().
         self.on_terminal = sys.__stderr__ is not None and sys.stderr is sys.__stderr__ and sys.__stderr__.isatty()
         self.in_log = not self.on_terminal or crawler.settings["LOG_FILE"] is not None
         self._bar: Bar | None = None
         self._handlers: list[logging.StreamHandler[TextIO]] = []
         self._calls: list[LoopingCall | AsyncioLoopingCall] = []
         self._completed: deque[tuple[float, int]] = deque()
-        """Times, each with the number of targets completed until then."""
+        """Pairs of a time and the number of targets that were completed at this time."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Progress:
@@ -85,7 +86,7 @@ class Progress:
         return progress
 
     def spider_opened(self) -> None:
-        """Start the bar and the log lines."""
+        """Start the progress bar, or the log lines."""
         self._completed.append((time.monotonic(), sum(self.counts().values())))
         if self.on_terminal:
             self._bar = Bar()
@@ -97,7 +98,7 @@ class Progress:
             self._every(self.interval, self._log)
 
     def spider_closed(self) -> None:
-        """Leave the final state on the terminal and in the log."""
+        """Show the final state of the progress bar, and log it."""
         for call in self._calls:
             call.stop()
         if self._bar:
@@ -115,28 +116,28 @@ class Progress:
         self._calls.append(call)
 
     def _redirect_log_lines(self) -> None:
-        """Print log lines above the bar: written straight to the terminal they would break it."""
+        """Make log handlers print above the progress bar. Without this, their lines would break the bar."""
         for handler in logging.root.handlers:
             if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
-                handler.setStream(sys.stderr)  # rich has replaced it
+                handler.setStream(sys.stderr)  # the stream with which rich has replaced stderr
                 self._handlers.append(handler)
 
     def counts(self) -> dict[str, int]:
-        """Number of completed targets by code."""
+        """Return the number of completed targets by outcome code."""
         assert self.crawler.stats is not None
         stats: Mapping[str, int] = self.crawler.stats.get_stats()
         return {key.removeprefix("targets/"): n for key, n in sorted(stats.items()) if key.startswith("targets/")}
 
     @property
     def expected(self) -> int | None:
-        """Total number of targets, None while it is unknown."""
+        """The total number of targets, or None while it is unknown."""
         spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of the project's spiders are
         rows = spider.source.expected
         tracker = self.crawler.get_spider_middleware(TargetTracker)
         return rows if rows is None or tracker is None else rows + tracker.pushed
 
     def rate(self) -> float:
-        """Targets per second over the last minute."""
+        """Return the number of targets completed per second, averaged over the last minute."""
         now, done = time.monotonic(), sum(self.counts().values())
         self._completed.append((now, done))
         while len(self._completed) > 2 and now - self._completed[1][0] >= RATE_WINDOW:
@@ -180,7 +181,7 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """Format seconds as minutes or hours.
+    """Format a duration in seconds as minutes and seconds, or as hours, minutes and seconds.
 
     >>> clock(75), clock(7384)
     ('1:15', '2:03:04')

@@ -1,4 +1,4 @@
-"""The record of a run: its outcomes by code, and the coverage of its fields; and the history of runs on disk."""
+"""The counts of a run (its outcomes and how often its fields are filled), and the history of runs on disk."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 EXTRACTION_FAILED = "EXTRACTION_FAILED"
 MAX_RUNS = 100
-"""Runs per spider that are kept on disk."""
+"""Number of runs per spider that are kept on disk."""
 
 
 class Run(BaseModel):
-    """One batch run of a spider, stored for comparison with later runs."""
+    """The counts of one batch run of a spider, which are stored for comparison with later runs."""
 
     spider: str
     started: datetime = Field(default_factory=lambda: datetime.now(UTC))
     reason: str = ""
     """Scrapy's close reason; ``finished`` for a complete run."""
     codes: Counter[str] = Field(default_factory=Counter)
-    """Targets by outcome code."""
+    """Outcome code -> number of targets."""
     fields: dict[str, dict[str, FieldCount]] = Field(default_factory=dict)
-    """By scraper and path (``products[].price.current_price``)."""
+    """Scraper -> path of a field (such as ``products[].price.current_price``) -> how often it is filled."""
     not_understood: Counter[str] = Field(default_factory=Counter)
-    """Paths in the pages where extraction failed, with their counts."""
+    """Path in a platform's payload at which extraction failed -> number of targets."""
 
     @property
     def targets(self) -> int:
-        """Number of targets."""
+        """The number of completed targets."""
         return self.codes.total()
 
     def add_record(self, record: Record) -> None:
@@ -52,7 +52,7 @@ class Run(BaseModel):
 
 
 def _path(loc: list[str | int]) -> str:
-    """A path without row indexes.
+    """Convert the location of a value to a path without list indexes.
 
     >>> _path(["products", 3, "name"])
     'products[].name'
@@ -64,13 +64,13 @@ def _path(loc: list[str | int]) -> str:
 
 
 class History:
-    """The runs of a spider on disk: a JSON file per run, with its reports beside it."""
+    """The stored runs of a spider: one JSON file per run, in the same folder as the reports of the run."""
 
     def __init__(self, folder: Path, spider: str) -> None:
         self.folder = folder / spider
 
     def last(self, number: int) -> list[Run]:
-        """The last complete runs, the oldest first. Files that are not valid runs are skipped."""
+        """Return the last ``number`` complete runs, the oldest first. Files that are not valid runs are skipped."""
         found: list[Run] = []
         for path in sorted(self.folder.glob("*.json"), reverse=True):
             if len(found) == number:
@@ -84,7 +84,10 @@ class History:
         return found[::-1]
 
     def add(self, run: Run, reports: dict[str, str]) -> Path:
-        """Write a run and its reports (text by suffix), delete the oldest runs, and return the path of the run."""
+        """Write a run and its reports, and delete the oldest runs. Return the path of the run's file.
+
+        ``reports``: suffix of the report's file -> its text.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{run.started:%Y%m%dT%H%M%S.%f}.json"
         for suffix, text in reports.items():

@@ -1,4 +1,4 @@
-"""Spidermon monitors and reports. Derive from ``Suite`` to add actions (mail, chat)."""
+"""The Spidermon suite with its monitors and reports. Derive a class from ``Suite`` to add actions (mail, chat)."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ TEMPLATES = Environment(
 
 
 def render(report: Report) -> dict[str, str]:
-    """The text of each report by the suffix of its file."""
+    """Render the reports. Return the suffix of each report's file, with its text."""
     return {f".{kind}": TEMPLATES.get_template(f"report.{kind}").render(report=report) for kind in ("md", "html")}
 
 
 class PlatformMonitor(Monitor):  # type: ignore[misc]  # untyped
-    """Compares a run of a platform's spider with the last runs."""
+    """Fails if a run differs significantly from the last runs."""
 
     def test_page_is_as_before(self) -> None:
-        """No field has vanished, and extraction fails no more often than before."""
+        """Check that no field has vanished and that extraction does not fail more often than before."""
         report: Report = self.data.report
         if report.page_changed:
             self.fail(report.headline)
 
     def test_fields_are_filled_as_before(self) -> None:
-        """No field is filled significantly less often."""
+        """Check that no field is filled significantly less often than before."""
         report: Report = self.data.report
         if report.dropped:
             self.fail(", ".join(f"{each.path}: {each.now.coverage:.0%}" for each in report.dropped))
 
     def test_targets_end_as_before(self) -> None:
-        """Targets fail no more often than before, and within the limit."""
+        """Check that targets do not fail more often than before or than ``MONITORS_MAX_FAILED`` allows."""
         report: Report = self.data.report
         if report.failing:
             self.fail(", ".join(f"{each.code}: {each.now.coverage:.0%}" for each in report.failing))
 
 
 class WriteReports(Action):  # type: ignore[misc]  # untyped
-    """Stores the run for later comparisons, with its reports."""
+    """Stores the run for comparison with later runs, and writes its reports."""
 
     def run_action(self) -> None:
         report: Report = self.data.report
@@ -56,7 +56,7 @@ class WriteReports(Action):  # type: ignore[misc]  # untyped
 
 
 class Suite(MonitorSuite):  # type: ignore[misc]  # untyped
-    """The default suite, which runs at the end of a batch run (``MONITORS_SUITE``)."""
+    """The suite that runs at the end of a batch run, unless the setting ``MONITORS_SUITE`` names another one."""
 
     monitors: ClassVar[list[type[Monitor]]] = [PlatformMonitor]
     monitors_finished_actions: ClassVar[list[type[Action]]] = [WriteReports]

@@ -1,1 +1,1 @@
-"""The outputs of a crawl: feeds, Parquet, SQL tables."""
+"""The outputs of a crawl: feeds in several formats, and SQL tables."""

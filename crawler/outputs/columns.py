@@ -1,7 +1,7 @@
-"""Column types of the data models: one description, from which all table formats are made.
+"""Column types: a description of the data models from which Parquet, CSV and SQL columns are made.
 
-A column type is a scalar, ``Struct`` (an object with known keys) or ``ListOf`` (a list). Data without a fixed type (a
-list of anything, an object with arbitrary keys, a model within itself) is ``json``: its JSON text.
+A column type is a scalar, ``Struct`` (an object with known keys) or ``ListOf`` (a list). Data without a fixed type is
+stored as JSON text (``json``): a list of any values, an object with arbitrary keys, or a model that contains itself.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Scalar = Literal["text", "integer", "number", "boolean", "json"]
 
 SCALARS: dict[Any, Scalar] = {str: "text", int: "integer", float: "number", bool: "boolean"}
 INTEGER_LIMIT = 2**63
-"""Table formats hold integers from ``-INTEGER_LIMIT`` up to, but not including, ``INTEGER_LIMIT``."""
+"""Integers in tables have 64 bits: they must be at least ``-INTEGER_LIMIT`` and less than ``INTEGER_LIMIT``."""
 
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list."""
+    """The type of a list column."""
 
     of: ColumnType
 
 
 @dataclass(frozen=True)
 class Struct:
-    """An object: its keys as spelt in the data, and the entity that it is, if known."""
+    """The type of an object: its keys as in the data, each with a type, and the entity that its model declares."""
 
     of: dict[str, ColumnType]
     entity: Entity | None = None
@@ -43,16 +43,16 @@ ColumnType = Scalar | ListOf | Struct
 
 @dataclass(frozen=True)
 class RecordPath:
-    """The path to objects of one kind in the data."""
+    """The path in the data at which objects of one type are found."""
 
     path: tuple[str, ...]
-    """The keys that lead to the objects. Lists on the way are traversed."""
+    """The keys that lead to the objects. If a key contains a list, the path continues in each of its entries."""
     fields: Struct
     many: bool
-    """Whether the path may lead to several objects."""
+    """Whether a list is on the path, so that there may be several objects."""
 
     def rows(self, data: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the objects at this path, in order."""
+        """Return the objects at this path, in the order of the data."""
         found: list[Any] = [data]
         for key in self.path:
             values = [each.get(key) for each in found]
@@ -62,7 +62,7 @@ class RecordPath:
 
 
 def column_type_of(annotation: Any, within: tuple[type[BaseModel], ...] = ()) -> ColumnType:
-    """Return the column type of a type annotation. ``within``: the models that contain it.
+    """Return the column type of a type annotation. ``within``: the models in which the annotation is nested.
 
     >>> column_type_of(list[int | None])
     ListOf(of='integer')
@@ -95,7 +95,7 @@ def _of_model(model: type[BaseModel], within: tuple[type[BaseModel], ...] = ()) 
 
 
 def column_type_of_models(models: list[type[BaseModel]]) -> Struct:
-    """Return one type that fits the data of several models.
+    """Return one type that can hold the data of all given models.
 
     Raises:
         TypeError: a model has no fields.
@@ -111,7 +111,7 @@ def column_type_of_models(models: list[type[BaseModel]]) -> Struct:
 
 
 def merged(one: ColumnType, other: ColumnType) -> ColumnType:
-    """Return a type that fits the values of both.
+    """Return a type that can hold the values of both types.
 
     >>> merged("integer", "number"), merged("text", "integer")
     ('number', 'json')
@@ -132,7 +132,7 @@ def _merged_fields(one: Struct, other: Struct) -> Struct:
 
 
 def record_paths(fields: Struct, path: tuple[str, ...] = (), *, many: bool = False) -> Iterator[RecordPath]:
-    """Yield the path of each kind of object in the data, starting with the data itself."""
+    """Yield the path of each type of object in the data, starting with the empty path of the data itself."""
     yield RecordPath(path, fields, many)
     for name, column_type in fields.of.items():
         inner = column_type
@@ -143,10 +143,10 @@ def record_paths(fields: Struct, path: tuple[str, ...] = (), *, many: bool = Fal
 
 
 def rows_named(fields: Struct, name: str) -> RecordPath:
-    """Find the list that ``-a explode=`` names: by its entity's name, its key, or its whole path.
+    """Find the list that ``-a explode=`` names by its entity's name, its whole path or its key.
 
     Raises:
-        ValueError: no list has the name, or several have it. The message names the lists of the data.
+        ValueError: no list has this name, or several lists have it. The message contains the paths of all lists.
     """
     lists = [each for each in record_paths(fields) if each.many]
     for name_of in (_entity_name, lambda each: ".".join(each.path), lambda each: each.path[-1]):
@@ -162,9 +162,10 @@ def _entity_name(record_path: RecordPath) -> str | None:
 
 
 def coerce(value: Any, column_type: ColumnType) -> Any:
-    """Convert a value of valid data to its column: all keys are present, and ``json`` becomes text.
+    """Convert a value from the data to its column type.
 
-    Keys that the data omits are null, and so are integers too large for the table formats.
+    The result of an object has all keys: a key that is missing in the data becomes None. ``json`` values become text.
+    Integers that are too large for 64 bits become None.
     """
     if value is None:
         return None

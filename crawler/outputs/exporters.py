@@ -1,4 +1,4 @@
-"""The feed formats that differ from Scrapy's own, and the rows of ``-a explode=``. Parquet is in ``parquet.py``."""
+"""Feed exporters that replace Scrapy's own, and the rows of ``-a explode=``. Parquet is in ``parquet.py``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class JsonLinesExporter(BaseItemExporter):
-    """JSON Lines as UTF-8, with the same bytes for ``data`` as the endpoint. Scrapy's own escapes non-ASCII text."""
+    """Writes JSON Lines in UTF-8. The bytes of ``data`` are the same as in the endpoint's response."""
 
     def __init__(self, file: IO[bytes], **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
@@ -32,7 +32,10 @@ class JsonLinesExporter(BaseItemExporter):
 
 
 class CsvExporter(CsvItemExporter):
-    """CSV whose columns come from the data model, not from the first item; lists and objects are JSON cells."""
+    """Writes CSV with the columns of the data model. Lists and objects are written as JSON.
+
+    Scrapy's own exporter writes only the columns that the first item has.
+    """
 
     def __init__(self, file: Any, *, fields: Struct | None = None, **kwargs: Any) -> None:
         super().__init__(file, **kwargs)
@@ -58,7 +61,7 @@ class CsvExporter(CsvItemExporter):
 
 
 def exploded_rows(record: Record, row_path: RecordPath) -> Iterator[dict[str, Any]]:
-    """One row for each row of a list in the record's data, with the columns that join it to its target."""
+    """Yield the rows of a list in the record's data, each with columns that identify its target."""
     target = record.target.as_dict()
     for position, row in enumerate(row_path.rows(record.data)):
         yield {

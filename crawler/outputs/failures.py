@@ -1,4 +1,4 @@
-"""The lines of targets without data, and the feeds that contain them."""
+"""The lines of failed targets, and the feeds to which they are written."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from crawler.targets.target import InvalidTarget, Outcome
 
 
 class Failure(dict[str, Any]):
-    """The line of a target without data. It reaches only the feeds whose ``item_classes`` name this class."""
+    """The line of a failed target. It is written only to feeds whose option ``item_classes`` contains this class."""
 
 
 def failures_feed(uri: str) -> dict[str, dict[str, Any]]:
-    """The entry of ``FEEDS`` for ``FAILURES_FEED``."""
+    """Return the entry to add to ``FEEDS`` for the setting ``FAILURES_FEED``."""
     options = {"format": "jsonlines", "store_empty": False, "batch_item_count": 0}
     return {uri: {**options, "item_classes": [f"{__name__}.{Failure.__name__}"]}}
 
 
 def is_for_failures(options: Mapping[str, Any]) -> bool:
-    """Whether the options of a feed name ``Failure`` among its item classes."""
+    """Whether the option ``item_classes`` of a feed contains ``Failure``."""
     return any(load_object(each) is Failure for each in options.get("item_classes") or ())
 
 
 class WithoutFailures(ItemFilter):
-    """The filter of a feed that does not name ``Failure``: the feed's own filter, which also rejects failures."""
+    """The filter of feeds for records: rejects failures, and applies the feed's own filter to all other items."""
 
     def __init__(self, own: ItemFilter) -> None:
         super().__init__(None)
@@ -38,7 +38,7 @@ class WithoutFailures(ItemFilter):
 
 
 def failure_line(outcome: Outcome) -> dict[str, Any]:
-    """Return the line of a failed target: all that is needed to understand it, fix it and send it again."""
+    """Return the line of a failed target, with its error and with the id and params that are needed to repeat it."""
     target, error = outcome.target, outcome.error
     assert error is not None
     return {

@@ -1,4 +1,4 @@
-"""Feeds in local files: which files a run writes, and repair of files that end within a line."""
+"""Feeds in local files: finds the files of a feed, and repairs files whose last line is incomplete."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 LINE_FORMATS = {"jsonlines", "jsonl", "jl"}
-"""Formats in which each line can be read on its own."""
+"""Names of the feed formats in which each line can be read without the other lines."""
 VARYING = {"time", "batch_time", "batch_id", "job"}
-"""Placeholders of feed URIs that differ between the files of one feed."""
+"""Placeholders in feed URIs whose values differ between the starts or batches of one feed."""
 
 _PLACEHOLDER = re.compile(r"%\(([^)]+)\)([-+ #0]*\d*[a-zA-Z])")
 _READ_BYTES = 65_536
 
 
 def is_local(uri: str) -> bool:
-    """Whether a feed URI, or its template, is a file on this machine or the standard output."""
+    """Whether a feed URI or URI template refers to a file on this machine or to the standard output."""
     return "://" not in uri or uri.startswith("file:")
 
 
 def holds_lines(uri: str, options: Mapping[str, Any]) -> bool:
-    """Whether each line of a feed can be read as soon as it is flushed."""
+    """Whether a feed is a local JSON Lines feed, whose lines can be read as soon as they are flushed."""
     return is_local(uri) and options["format"] in LINE_FORMATS and "postprocessing" not in options
 
 
 def absolute_path(uri: str) -> str:
-    """The absolute path of a local feed URI, or of its template."""
+    """Return the absolute path of a local feed URI or URI template."""
     return str(Path(file_uri_to_path(uri) if uri.startswith("file:") else uri).absolute())
 
 
 def path_pattern(template: str, spider: Spider) -> re.Pattern[str]:
-    """Return a pattern of the paths that a local feed's URI template can produce, in this or another start."""
+    """Return a pattern that matches the paths that any start of this run can make of a local feed's URI template."""
     parts, last = [], 0
     text = absolute_path(template)
     for found in _PLACEHOLDER.finditer(text):
@@ -56,9 +56,10 @@ def path_pattern(template: str, spider: Spider) -> re.Pattern[str]:
 
 
 def repair_last_line(path: Path) -> None:
-    """Make a JSON Lines file end with a complete line, so that the next line starts on its own.
+    """Make a JSON Lines file end with a complete line, so that new lines can be appended.
 
-    A complete line without its newline gets one. A torn line is truncated, as are the zero bytes after a power cut.
+    If the last line is complete but has no newline, a newline is added. If it is incomplete, it is removed, as are the
+    zero bytes that a power cut may leave at the end of a file.
     """
     if not path.is_file() or not path.stat().st_size:
         return
@@ -68,7 +69,7 @@ def repair_last_line(path: Path) -> None:
         tail = file.read()
         if not tail:
             return
-        if _is_json(tail) or not tail.startswith((b"{", b"\0")):  # never truncate other text
+        if _is_json(tail) or not tail.startswith((b"{", b"\0")):  # text that is not a line of a feed is never removed
             file.write(b"\n")
         else:
             file.truncate(start)
@@ -76,7 +77,7 @@ def repair_last_line(path: Path) -> None:
 
 
 def truncate(path: Path, size: int) -> None:
-    """Truncate a file to ``size`` bytes. With size 0 the file is removed."""
+    """Truncate a file to ``size`` bytes. If the size is 0, the file is removed."""
     if size:
         os.truncate(path, size)
     else:
@@ -84,7 +85,7 @@ def truncate(path: Path, size: int) -> None:
 
 
 def end_of_last_line(file: Any) -> int:
-    """Return the offset after the last newline of a file."""
+    """Return the offset after the last newline in a file, or 0 if it has no newline."""
     end: int = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - _READ_BYTES)

@@ -1,6 +1,6 @@
-"""The feed exporter: writes records and failures, and signals when a target is stored.
+"""The feed exporter: writes records and failures to feeds, and sends a signal when a target is stored.
 
-A feed that cannot be written is never only logged: it ends the run or changes the exit code.
+If a feed cannot be written, the run ends or its exit code is 1. The error is never only logged.
 """
 
 from __future__ import annotations
@@ -39,24 +39,25 @@ if TYPE_CHECKING:
 
 GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
 FAILED = "feedexport/failed_count/{}"
-"""Scrapy's stat for failed feed writes."""
+"""Name of Scrapy's stat that counts errors when a feed is written."""
 UNSTORED = "feeds/unstored"
-"""Stat: targets with an outcome whose line is missing from a feed that should have it."""
+"""Name of the stat that counts targets that have an outcome and are not stored."""
 
 logger = structlog.get_logger(__name__)
 
 target_buffered = object()
 """Signal: a target's line is in files that are not closed yet. Arguments: ``outcome``, ``uris``."""
 target_stored = object()
-"""Signal: a target's outcome is stored durably. Sent once for each target.
+"""Signal: a target is stored, so that a restart does not repeat it. Sent once for each target.
 
-Arguments: ``outcome``, and ``files``: a list of (path, end), the local files with its line and where the line ends.
+Arguments: ``outcome``, and ``files``: a list of (path, end), the local files that contain its line and the offset after
+the line.
 """
 
 
 @dataclass
 class _Buffered:
-    """A target whose line is in files that are not closed yet, and the slots of those files."""
+    """A target whose line is in files that are not closed yet, and the feed slots of these files."""
 
     outcome: Outcome
     ends: list[tuple[str, int]]
@@ -64,19 +65,22 @@ class _Buffered:
 
 
 class Feeds(FeedExporter):
-    """Scrapy's feed exporter, which also tracks when a target is stored.
+    """Extends Scrapy's feed exporter: tracks when a target is stored.
 
-    A target is stored when each feed that accepted its line has flushed it (lines in local files) or has stored the
-    file that contains it (all other feeds). A feed that cannot be written ends the run or makes the exit code 1. Scrapy
-    alone would log the error and end as if the feed were complete.
+    A target is stored when its line is stored in each feed that accepted it. A local JSON Lines feed has stored a line
+    when it has flushed it. Any other feed has stored a line when the file with the line is closed and stored.
+
+    If a feed cannot be written, the run ends or its exit code is 1. Scrapy alone would only log the error.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self.failed = False
-        """Whether a feed or the run's journal could not be written. Nothing is written after that."""
+        """Whether writing a feed or the journal has failed. Records are no longer written then."""
         self.before_open: list[Callable[[str, int | None], None]] = []
-        """Called before a feed gets its first line: with a local path and the number of bytes to retain, or with a
-        remote URI and None."""
+        """Functions that are called before the first line of a feed is written.
+
+        Their arguments are the path of a local feed and the number of bytes to keep, or a remote URI and None.
+        """
         self._appended: frozenset[str] = frozenset()
         self._buffered: dict[FeedSlot, list[_Buffered]] = {}
         self._damaged: set[FeedSlot] = set()
@@ -91,7 +95,7 @@ class Feeds(FeedExporter):
                 raise RuntimeError("The feeds cannot be written as configured; the log has the reason.") from None
             if cast("PlatformSpider", crawler.spider).on_demand:
                 raise
-            # A crawl without feeds: each target is stored when its pipelines have returned.
+            # In a crawl without feeds, a target is stored when its pipelines have returned its item.
         for uri, options in self.feeds.items():
             if uri.endswith(".gz"):
                 options.setdefault("postprocessing", [GZIP])
@@ -106,10 +110,10 @@ class Feeds(FeedExporter):
         return feeds
 
     def open_spider(self, spider: Spider) -> None:
-        """Prepare the feeds. Their files are opened with their first items.
+        """Prepare the feeds. The file of a feed is opened when the feed gets its first item.
 
         Raises:
-            CloseSpider: a feed cannot be written at all.
+            CloseSpider: a feed cannot be written, because of a missing library or an existing file.
         """
         super().open_spider(spider)
         for slot in self.slots:
@@ -118,9 +122,10 @@ class Feeds(FeedExporter):
                 raise CloseSpider(error)
 
     async def close_spider(self, spider: Spider, reason: str = "finished") -> None:
-        """Close the feeds, and report targets that are not stored.
+        """Close the feeds, and log how many targets are not stored.
 
-        Only a run that did its work writes an empty feed. A refused run does not replace the file of an earlier run.
+        A feed without items is written only if the run completed a valid target, or finished without any targets. This
+        prevents a run that was refused from replacing the file of an earlier run with an empty file.
         """
         if not self._outcomes[Target] and (reason != "finished" or self._outcomes[InvalidTarget]):
             for slot in self.slots:
@@ -135,7 +140,7 @@ class Feeds(FeedExporter):
             )
 
     def end_run(self, reason: str) -> None:
-        """End the run, once. Nothing is written after that."""
+        """End the run with a reason. The feeds get no further records."""
         self.failed = True
         self._damaged.update(self.slots)
         engine = self.crawler.engine
@@ -143,13 +148,13 @@ class Feeds(FeedExporter):
             self._ending = asyncio.create_task(engine.close_spider_async(reason=reason))
 
     def append_to(self, paths: Iterable[str]) -> None:
-        """Append to these files, even if the feeds are set to overwrite them: they contain lines of earlier starts."""
+        """Append to these files even if the feeds are set to overwrite them: they contain lines of earlier starts."""
         self._appended = frozenset(paths)
         for slot in self.slots:
             self._prepare(slot)
 
     def local_files(self) -> list[tuple[str, int]]:
-        """Return the paths of local feeds, and how many bytes of their files are retained when they are opened."""
+        """Return the path of each local feed, and how many bytes of its file are kept when it is opened."""
         return [
             (absolute_path(slot.uri), _retained_bytes(slot, slot.storage))
             for slot in self.slots
@@ -157,7 +162,7 @@ class Feeds(FeedExporter):
         ]
 
     def options_of(self, path: str) -> dict[str, Any] | None:
-        """Return the options of the feed to which a local file belongs, or None if it is not a feed of this run."""
+        """Return the options of the feed that writes to this local file, or None if it is not a feed of this run."""
         assert self.crawler.spider is not None
         for uri, options in self.feeds.items():
             if is_local(uri) and path_pattern(uri, self.crawler.spider).fullmatch(path):
@@ -167,7 +172,7 @@ class Feeds(FeedExporter):
     # Lines
 
     def target_completed(self, outcome: Outcome, spider: PlatformSpider) -> None:
-        """Write the output of a target: its record, the rows that ``-a explode=`` names, or its failure."""
+        """Write the outcome of a target to the feeds: its record, its rows with ``-a explode=``, or its failure."""
         self._outcomes[type(outcome.target)] += 1
         if self.failed:
             self._write_last_failure(outcome, spider)
@@ -192,23 +197,23 @@ class Feeds(FeedExporter):
         self.crawler.signals.send_catch_log(target_buffered, outcome=outcome, uris=uris)
 
     def _write_last_failure(self, outcome: Outcome, spider: PlatformSpider) -> None:
-        """Write the failure of a target that a run did not finish because one of its feeds cannot be written.
+        """Write the failure of a target that was in flight when a feed could not be written and the run ended.
 
-        Resumable runs and queues skip this: their targets get an outcome later.
+        Nothing is written if the run can be resumed or its targets are from a queue: they get another outcome later.
         """
         tracker = self.crawler.get_spider_middleware(TargetTracker)
         if outcome.error is None or tracker is None or tracker.leave_unfinished:
             return
-        with suppress(OSError):  # the run already ends with a reason, and counts targets that are not stored
+        with suppress(OSError):  # the run already ends with an error, and the target is counted as not stored
             super().item_scraped(Failure(failure_line(outcome)), spider)
 
     def item_scraped(self, item: Any, spider: Spider, response: Response | None = None) -> None:
-        """Write an item of a spider that has no targets. A target's record is written when its outcome is known."""
+        """Write an item that belongs to no target. ``target_completed`` writes the items of targets."""
         if target_of(response) is None and not self.failed:
             self._export([item], spider)
 
     def _export(self, items: Iterable[Any], spider: Spider) -> list[FeedSlot]:
-        """Write items, flush their lines, and return the feeds that accepted one of them."""
+        """Write items and flush local JSON Lines feeds. Return the slots of the feeds that accepted an item."""
         accepted: dict[FeedSlot, None] = {}
         try:
             for item in items:
@@ -224,7 +229,7 @@ class Feeds(FeedExporter):
                 if slot.file is not None and holds_lines(slot.uri, slot.feed_options):
                     slot.file.flush()
         except Exception as error:
-            disk = isinstance(error, OSError)  # disk full, permission denied: later items would fail the same way
+            disk = isinstance(error, OSError)  # such as a full disk: later items would fail, too
             self._count_failure("write" if disk else "item")
             if disk or accepted:
                 self.end_run(f"a feed cannot be written: {error}")
@@ -236,7 +241,7 @@ class Feeds(FeedExporter):
             slot.storage.write_mode = "ab"
 
     def _open(self, slot: FeedSlot) -> None:
-        """Run the callbacks that precede the first line of a feed."""
+        """Prepare a feed for its first line, and call the functions in ``before_open``."""
         self._prepare(slot)
         size = _retained_bytes(slot, slot.storage) if isinstance(slot.storage, FileFeedStorage) else None
         for call in self.before_open:
@@ -245,7 +250,7 @@ class Feeds(FeedExporter):
     # Files
 
     def _watch(self, slot: FeedSlot) -> None:
-        """Record whether the slot's file is stored: ``feed_slot_closed`` is also sent on failure."""
+        """Track whether the slot's file is stored. ``feed_slot_closed`` is sent even if storing the file has failed."""
         store = slot.storage.store
         local = isinstance(slot.storage, FileFeedStorage)
 
@@ -258,7 +263,7 @@ class Feeds(FeedExporter):
         slot.storage.store = watched  # type: ignore[method-assign, assignment]  # Scrapy awaits coroutines here
 
     def slot_closed(self, slot: FeedSlot) -> None:
-        """Report targets as stored if this was their last open file and it was stored."""
+        """Send ``target_stored`` for each target whose line was waiting only for this file, if the file is stored."""
         buffered = self._buffered.pop(slot, [])
         if slot not in self._closed:
             return
@@ -279,7 +284,7 @@ class Feeds(FeedExporter):
         self.crawler.signals.send_catch_log(target_stored, outcome=outcome, files=files)
 
     async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:
-        """Count exporter failures, too: Scrapy counts only storage failures."""
+        """Close a slot, and count an error of its exporter. Scrapy itself counts only errors of the storage."""
         try:
             await super()._close_slot(slot, spider)
         except Exception:
@@ -292,7 +297,7 @@ class Feeds(FeedExporter):
 
 
 def _items(outcome: Outcome, row_path: RecordPath | None) -> Iterable[Any]:
-    """Return the items that an outcome adds to the feeds."""
+    """Return the items to write to the feeds for an outcome."""
     if outcome.error is not None:
         return [Failure(failure_line(outcome))]
     if outcome.record is None:
@@ -306,7 +311,7 @@ def _location(slot: FeedSlot) -> str:
 
 
 def _retained_bytes(slot: FeedSlot, storage: FileFeedStorage) -> int:
-    """Return how many bytes of a local feed are retained when it is opened, after repair of its last line."""
+    """Repair the last line of a local feed, and return how many bytes of the file are kept when it is opened."""
     path = Path(storage.path)
     if storage.write_mode != "ab" or not path.is_file():
         return 0
@@ -316,14 +321,14 @@ def _retained_bytes(slot: FeedSlot, storage: FileFeedStorage) -> int:
 
 
 def _sync(file: IO[bytes]) -> None:
-    """Sync a complete file to disk, so that a power cut cannot lose targets that were reported as stored."""
+    """Sync a complete file to disk: after a power cut it must still contain the targets that are reported as stored."""
     file.flush()
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         os.fsync(file.fileno())
 
 
 def _problem(slot: FeedSlot) -> str | None:
-    """Return the reason why a feed cannot be written at all, or None."""
+    """Return the reason why a feed cannot be written, or None if it can."""
     if slot.format != "parquet":
         return None
     if find_spec("pyarrow") is None:
@@ -336,5 +341,5 @@ def _problem(slot: FeedSlot) -> str | None:
 
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
-    """Add ``%(job)s`` to Scrapy's feed URI placeholders: the job's id on Scrapyd, else the time."""
+    """Add the placeholder ``%(job)s`` for feed URIs: the id of the Scrapyd job, or the time without Scrapyd."""
     return {**params, "job": getattr(spider, "_job", params["time"])}

@@ -1,7 +1,7 @@
-"""The feed format ``parquet``: typed, nested columns, made from the data models. Needs the extra ``parquet``.
+"""The feed format ``parquet``, whose columns have the types of the data models. Needs the extra ``parquet``.
 
-One row per target, or one per list row with ``-a explode=``. The file can be read only after the feed is closed: use
-batches (``FEED_EXPORT_BATCH_ITEM_COUNT``) or JSON Lines for crawls that may be killed.
+A file has one row per target, or with ``-a explode=`` one row per entry of the list. It can be read only after the feed
+is closed. For crawls that may be killed, use batches (``FEED_EXPORT_BATCH_ITEM_COUNT``) or JSON Lines instead.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from crawler.spiders.base import PlatformSpider
 
 ROWS_PER_BATCH = 1_000
-"""Rows that are converted to columns at once. It blocks the crawl for a few milliseconds."""
+"""Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
 ROW_GROUP_BYTES = 32 * 1024 * 1024
-"""Bytes that are buffered in memory before they are written as a row group."""
+"""When this many bytes are buffered in memory, they are written to the file as a row group."""
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
-    """Return the Arrow type of a column type. ``json`` is text."""
+    """Return the Arrow type for a column type. ``json`` columns are text."""
     import pyarrow as pa  # noqa: PLC0415  # an extra
 
     if isinstance(column_type, Struct):
@@ -46,7 +46,7 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def arrow_schema(fields: Struct, row_path: RecordPath | None) -> pa.Schema:
-    """Return the columns of a file: target columns, then the keys of the data or of the exploded rows."""
+    """Return the columns of a file: those that identify the target, then the keys of the data or of the list's rows."""
     import pyarrow as pa  # noqa: PLC0415  # an extra
 
     columns = [
@@ -66,7 +66,7 @@ def _json(value: object) -> str:
 
 
 class ParquetExporter(BaseItemExporter):
-    """Writes records as the rows of one Parquet file, compressed column by column."""
+    """Writes records as rows of a Parquet file."""
 
     def __init__(self, file: IO[bytes], *, fields: Struct, row_path: RecordPath | None, **kwargs: Any) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415  # an extra
@@ -87,7 +87,7 @@ class ParquetExporter(BaseItemExporter):
         return cls(file, fields=fields, row_path=spider.exploded, **kwargs)
 
     def export_item(self, item: Record | dict[str, Any]) -> None:
-        """Add a record, or a row of ``exporters.exploded_rows``."""
+        """Add a record, or a row that ``exporters.exploded_rows`` has made."""
         self._rows.append(self._row(item))
         if len(self._rows) >= ROWS_PER_BATCH:
             self._convert()

@@ -1,1 +1,1 @@
-"""``scrapy probe``: fetches one live target, reports requests and empty fields, and saves its pages as fixtures."""
+"""``scrapy probe``: fetches one live target, reports its requests and empty fields, and saves its pages as fixtures."""

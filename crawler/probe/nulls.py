@@ -1,4 +1,4 @@
-"""The empty fields of a target's data, and whether their emptiness is documented."""
+"""Finds the empty fields in a target's data, and whether the documentation says that they may be empty."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from crawler.monitoring.fields import FieldCount, count_fields, values_of
 from crawler.targets.target import Scraper
 
 DOCS = Path(crawler.__file__).parents[1] / "docs/platforms"
-"""The pages of the platforms; they exist in a checkout, not in an installed package."""
+"""Folder of the platforms' documentation. It exists in a checkout of the project, but not in an installed package."""
 SECTION = "## Fields and nulls"
 EMPTY_WORDS = re.compile(r"null|\"\"|\[\]|absent|(?<!never )empty|left out|none", re.IGNORECASE)
-"""Words with which the documentation describes a field that may be empty."""
+"""Matches the words with which the documentation describes that a field may be empty."""
 
 
 @dataclass(frozen=True)
 class EmptyField:
-    """A field without a value in some rows."""
+    """A field that is empty in at least one row."""
 
     path: str
     count: FieldCount
     documented: bool
-    """Whether the platform's page or the field's docstring in the schema documents that it may be empty."""
+    """Whether the platform's documentation or the field's docstring says that the field may be empty."""
 
     def __str__(self) -> str:
         missing = self.count.rows - self.count.filled
@@ -33,7 +33,7 @@ class EmptyField:
 
 
 def empty_fields(scraper: Scraper, data: dict[str, Any]) -> tuple[list[EmptyField], int]:
-    """The fields that are empty in some rows, in the data's order, and the number of fields filled in all rows."""
+    """Return the fields that are empty in at least one row, and the number of fields that are filled in all rows."""
     counts: dict[str, FieldCount] = {}
     count_fields(data, scraper.data, counts)
     documented = documented_names(scraper.platform)
@@ -47,7 +47,7 @@ def empty_fields(scraper: Scraper, data: dict[str, Any]) -> tuple[list[EmptyFiel
 
 
 def documented_names(platform: str) -> set[str]:
-    """The names of the fields that may be empty according to the platform's page."""
+    """Return the names of the fields that may be empty according to the platform's page in the documentation."""
     page = DOCS / f"{platform}.md"
     if not page.is_file():
         return set()
@@ -62,6 +62,6 @@ def documented_names(platform: str) -> set[str]:
 
 
 def _is_documented(path: str, names: set[str]) -> bool:
-    """Whether the names contain the path, a suffix of it, or an object that it is part of."""
+    """Whether ``names`` contains the path, the last part of the path, or an object that contains the field."""
     plain = f".{path.replace('[]', '')}."
     return any(f".{name}." in plain for name in names)

@@ -1,4 +1,4 @@
-"""Records a crawl of one target: its downloads, the page objects that read them, and the outcome."""
+"""Records the crawl of one target: its downloads, the page objects that read the responses, and the outcome."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Download:
-    """One request that went to the network."""
+    """A request that was sent to the network, and its response."""
 
     request: Request
     started: float
     seconds: float | None = None
     response: Response | None = None
     page: PlatformPage | None = None
-    """The page object that read the response; None for a redirect, a retried failure or an unread page."""
+    """The page object that read the response. None if it was not read, such as a redirect or a retried failure."""
 
 
 class Recorder:
-    """Connects to a crawler's signals, and records its downloads and its first outcome."""
+    """Records the downloads and the first outcome of a crawler, from the crawler's signals."""
 
     def __init__(self, crawler: Crawler, scraper: Scraper) -> None:
         self.scraper = scraper
@@ -58,21 +58,21 @@ class Recorder:
         crawler.signals.connect(self.target_completed, target_completed)
 
     def request_reached_downloader(self, request: Request) -> None:
-        """Start a download: the request has a slot."""
+        """Record the start of a download."""
         self.downloads.append(Download(request, time.monotonic()))
 
     def request_left_downloader(self, request: Request) -> None:
-        """End a download, with or without a response."""
+        """Record the duration of a download, whether or not it has a response."""
         for download in self._of(request):
             download.seconds = time.monotonic() - download.started
 
     def response_downloaded(self, request: Request, response: Response) -> None:
-        """Store the response of a download."""
+        """Record the response of a download."""
         for download in self._of(request):
             download.response = response
 
     def response_received(self, response: Response) -> None:
-        """Store the page object: the response has passed the middlewares, which make the callback's page objects."""
+        """Record the page object that the injection middleware has made for the callback."""
         assert response.request is not None
         pages = [value for value in response.request.cb_kwargs.values() if isinstance(value, PlatformPage)]
         for download in self._of(response.request):
@@ -80,14 +80,14 @@ class Recorder:
             download.page = pages[0] if pages else self._recognise(response)
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Store the first outcome, which is the target's; later ones belong to follow-up targets."""
+        """Record the first outcome. Later outcomes belong to follow-up targets."""
         self.outcome = self.outcome or outcome
 
     def _of(self, request: Request) -> Iterable[Download]:
         return (download for download in self.downloads if download.request is request)
 
     def _recognise(self, response: Response) -> PlatformPage | None:
-        """The page object of a response that the spider reads without scrapy-poet."""
+        """Return a page object for a response that the spider reads without scrapy-poet, or None."""
         if isinstance(response, TextResponse):
             for page in self.scraper.pages:
                 if page.recognise(response.text):
@@ -102,7 +102,7 @@ class Recorder:
     # Fixtures
 
     def learn_secrets(self, scrubber: Scrubber) -> None:
-        """Pass the headers of all requests and responses to a scrubber, which remembers secret values."""
+        """Pass the headers of all requests and responses to the scrubber, so that it can remove their secret values."""
         for download in self.downloads:
             for message in (download.request, download.response):
                 if message is not None:
@@ -113,10 +113,12 @@ class Recorder:
                     )
 
     def save(self, folder: Path, scrubber: Scrubber, origins: Iterable[str]) -> list[tuple[Path, str]]:
-        """Save each response that a page object reads as a fixture. Return the folders and notes about scrubbed data.
+        """Save each response that a page object has read as a fixture, without secrets.
+
+        Return each fixture's folder, with a note if scrubbing has changed the data of its page, else "".
 
         Raises:
-            TypeError: an input of a page object cannot be scrubbed.
+            TypeError: a page object has an input from which secrets cannot be removed.
         """
         public = platforms()[self.scraper.platform].origin
 
@@ -153,7 +155,7 @@ def _scrubbed(value: Any, clean: Any) -> Any:
 
 
 def _extract(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | None]:
-    """The item or the error of a page object, outside of a crawl."""
+    """Return the item or the error of a page object, outside of a crawl."""
     try:
         return asyncio.run(page.to_item()), None
     except ScrapeError as error:
@@ -161,7 +163,7 @@ def _extract(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | N
 
 
 def _difference(before: tuple[Any, Any], after: tuple[Any, Any]) -> str:
-    """A note about the changes of the data by scrubbing, "" without changes."""
+    """Describe how scrubbing has changed the data or the error of a page. Return "" if it has not."""
     if type(before[1]) is not type(after[1]):
         return f"scrubbing changed the outcome ({after[1] or 'data'}): pass the names of required values to --keep"
     changed = [key for key in before[0] or {} if before[0][key] != (after[0] or {}).get(key)]

@@ -1,7 +1,7 @@
 """Removes secrets from saved responses: cookies, tokens, network and mail addresses.
 
-A value keeps its length and kind (letters become ``x``, digits ``0``), so that extraction still works. Names and
-texts of people are kept: they are the data.
+A secret value keeps its length (its letters become ``x``, its digits ``0``), so that extraction still works. Names of
+people and their texts are not removed, because they are the data that is extracted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PRIVATE_NAME_PARTS = (
     r"|visitor[_-]?(?:data|id)|guest[_-]?id|device[_-]?id|(?:request|trace|correlation)[_-]?id|traceparent"
     r"|(?:client|remote|user|visitor)[_-]?(?:ip|addr)|ip[_-]?addr|e[_-]?mail"
 )
-"""Parts of the names of secret values, in all usual spellings."""
+"""Matches parts of names, such as ``token``, whose values are considered secret."""
 _NAME = rf"(?<![\w.-])[\w.-]{{0,40}}(?:{PRIVATE_NAME_PARTS})[\w.-]{{0,40}}"
 
 NAMED_VALUE = re.compile(
@@ -40,18 +40,22 @@ IP4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")
 IP6 = re.compile(r"(?<![\w:.])(?=[\w:]*:[\w:]*:)[0-9A-Fa-f:]{3,39}(?![\w:]|\.\d)")
 
 MIN_SECRET_CHARACTERS = 6
-"""Minimum length of a header value that is removed from pages: shorter ones ("en", "1") occur in any page."""
+"""Shorter header values are not removed from pages, because values such as "en" or "1" occur in any page."""
 
 
 @dataclass
 class Scrubber:
-    """Removes secrets from texts: the ``known`` values, and values with a secret name unless it is in ``keep``."""
+    """Removes secrets from texts.
+
+    Secrets are the ``known`` values, and the values of all names that contain ``PRIVATE_NAME_PARTS`` and are not in
+    ``keep``.
+    """
 
     known: set[str] = field(default_factory=set)
     keep: Collection[str] = ()
 
     def learn(self, headers: Iterable[tuple[str, str]]) -> None:
-        """Add the secret values of headers to the known values: cookies and tokens."""
+        """Add the cookies and tokens in headers to the known secrets."""
         for name, value in headers:
             match name.lower():
                 case "set-cookie":
@@ -65,7 +69,7 @@ class Scrubber:
                 self.known |= {form for form in (plain, unquote(plain)) if len(form) >= MIN_SECRET_CHARACTERS}
 
     def __call__(self, text: str) -> str:
-        """Return the text without secrets."""
+        """Return the text with its secrets replaced."""
         for value in sorted(self.known, key=len, reverse=True):
             text = text.replace(value, blanked(value))
         for pattern in (NAMED_VALUE, ATTRIBUTE, PARAMETER, SIGNED):
@@ -79,7 +83,7 @@ class Scrubber:
 
 
 def blanked(value: str) -> str:
-    """A meaningless value of the same length and kind.
+    """Return a meaningless value of the same length: letters become ``x``, and digits become ``0``.
 
     >>> blanked("eyJ0-é9")
     'xxx0-x0'
@@ -88,7 +92,7 @@ def blanked(value: str) -> str:
 
 
 def _example_for(address: str, example: str) -> str:
-    """The example address; the text itself where it is not an address (a version, a time)."""
+    """Return ``example`` if the text is an IP address. Return other texts (a version, a time) unchanged."""
     try:
         ipaddress.ip_address(address)
     except ValueError:

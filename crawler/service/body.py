@@ -10,7 +10,7 @@ from twisted.web.server import Request
 from crawler.errors import InvalidJson, PayloadTooLarge, ScrapeError, UnsupportedMediaType
 
 MAX_BODY_BYTES = 64 * 1024
-"""Bytes. The longest params are a URL of 2,000 characters."""
+"""Bytes of a request body. The longest valid params are a URL of 2,000 characters."""
 
 BODY_TOO_LARGE = PayloadTooLarge(f"The body is too large: at most {MAX_BODY_BYTES} bytes are accepted.")
 
@@ -53,9 +53,9 @@ class CappedRequest(Request):
 
 
 def header(request: Request, name: str) -> str | None:
-    """The value of a header, or None. Repeated headers are joined as in RFC 9110.
+    """Return the value of a request header, or None if it is missing. Repeated headers are joined as in RFC 9110.
 
-    Bytes are decoded as Latin-1, so that non-ASCII bytes do not raise; no header that is read here accepts them.
+    The value is decoded as Latin-1, which never fails. Non-ASCII characters are invalid in all headers that are read.
     """
     values = request.requestHeaders.getRawHeaders(name.encode())
     return None if values is None else b", ".join(values).decode("latin-1")
@@ -64,11 +64,11 @@ def header(request: Request, name: str) -> str | None:
 def read_object(request: Request) -> dict[str, Any]:
     """Decode the body as a JSON object.
 
-    The standard library decodes it: orjson keeps the last of repeated keys and rounds huge integers.
+    The standard library is used, because orjson accepts repeated keys and rounds huge integers.
 
     Raises:
-        UnsupportedMediaType: the content type is not JSON.
-        InvalidJson: the body is not JSON, not an object, has repeated keys or NaN, or is nested too deeply.
+        UnsupportedMediaType: the Content-Type header is not ``application/json``.
+        InvalidJson: the body is not JSON, is not an object, contains repeated keys or NaN, or is nested too deeply.
     """
     declared = (header(request, "Content-Type") or "").partition(";")[0].strip().lower()
     if declared != "application/json":
@@ -82,7 +82,7 @@ def read_object(request: Request) -> dict[str, Any]:
         if "\\u" in text:
             json.dumps(
                 value, ensure_ascii=False
-            ).encode()  # raises for half of a surrogate pair, which cannot be encoded
+            ).encode()  # raises if a string contains half of a surrogate pair: responses could not encode it
     except RecursionError:
         raise InvalidJson("The body is nested too deeply.") from None
     except ValueError as error:
@@ -100,7 +100,7 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(text: str) -> float:
-    """Decode a number with a point or an exponent. 2.0 becomes the integer 2, as in JSON Schema."""
+    """Decode a number with a decimal point or an exponent. 2.0 becomes the integer 2, as in JSON Schema."""
     value = float(text)
     return int(value) if value.is_integer() else value
 

@@ -1,6 +1,6 @@
-"""The response cache (off by default), and one shared fetch for simultaneous equal calls.
+"""The response cache (off by default). Simultaneous calls with the same params share one fetch.
 
-Each worker has a cache of its own, in memory: it saves requests and time, but a hit is not guaranteed.
+Each worker process has its own cache in memory. A record that one worker has cached is not cached in the others.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from crawler.targets.target import Target
 Fetch = Callable[[Target], Awaitable[dict[str, Any]]]
 
 ENTRY_OVERHEAD_BYTES = 500
-"""Estimated memory of an entry, without its key and data."""
+"""Estimated bytes of memory that an entry takes in addition to its key and data."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     data: bytes
     stored: float
-    """Time of the monotonic clock."""
+    """When the entry was stored, on the monotonic clock."""
 
 
 class _SharedFetch:
-    """One fetch for several calls. It is cancelled when the last of them stops waiting."""
+    """One fetch whose result several calls wait for. When no call waits any longer, the fetch is cancelled."""
 
     def __init__(self, fetch: Awaitable[bytes], on_end: Callable[[], None]) -> None:
         self._task = asyncio.ensure_future(fetch)
@@ -42,7 +42,7 @@ class _SharedFetch:
         self._billed = False
 
     async def join(self, deadline: float) -> Served:
-        """Wait for the data. The first call that receives it is billed.
+        """Wait for the data. Only the first call that receives the data is billed.
 
         Raises:
             ScrapeError: the target's error, or ``UpstreamTimeout`` at the call's own deadline.
@@ -64,10 +64,14 @@ class _SharedFetch:
 
 
 class Cache:
-    """A cache between the endpoint and the crawlers."""
+    """Returns the data of targets from memory, or from the crawlers if it is not cached."""
 
     def __init__(self, fetch: Fetch, ttls: Mapping[str, float], max_bytes: int, max_wait: float) -> None:
-        """``ttls``: seconds by scraper; other scrapers are not cached. ``max_wait``: the longest wait of a call."""
+        """Create an empty cache.
+
+        ``ttls``: scraper name -> seconds for which its records are cached; other scrapers are not cached.
+        ``max_wait``: the longest timeout, in seconds, that a call can have.
+        """
         self._fetch = fetch
         self.ttls = ttls
         self.max_bytes = max_bytes
@@ -79,7 +83,7 @@ class Cache:
     async def served(self, target: Target, control: str | None) -> Served:
         """Return the target's data from the cache, from a fetch in progress or from a new fetch.
 
-        ``control`` is the call's ``Cache-Control``.
+        ``control`` is the value of the call's ``Cache-Control`` header.
 
         Raises:
             ScrapeError: the fetch failed.
@@ -105,7 +109,7 @@ class Cache:
         return await self._fetches[key].join(target.deadline)
 
     async def _fetch_and_store(self, key: bytes, target: Target) -> bytes:
-        # The fetch gets the longest deadline of any call: calls that join may have more time than the first one.
+        # The fetch gets the longest possible deadline: a call that joins it may have a later deadline than the first.
         deadline = asyncio.get_running_loop().time() + self.max_wait
         data = orjson.dumps(await self._fetch(replace(target, deadline=deadline)))
         self._store(key, data)

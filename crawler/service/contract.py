@@ -1,7 +1,7 @@
-"""The models of the endpoint's responses. The OpenAPI document is generated from them.
+"""Models of the endpoint's responses, from which the OpenAPI document is generated.
 
-Responses are not built from these models, because that would cost more time than the rest of the endpoint. Tests
-validate the responses of a running service against the document instead.
+The service does not use these models to build responses, because validation would take more time than everything else
+that the endpoint does. Instead, tests validate the responses of a running service against the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
 class Status(Model):
-    """The result of the call in short."""
+    """A summary of the call's result."""
 
     code: str
     """`OK`, or the error's code."""
@@ -34,59 +34,59 @@ class Meta(Model):
     """Metadata of the call."""
 
     client_id: str
-    """The client that owns the key; "" without a valid key."""
+    """The client that owns the API key; "" if the call has no valid key."""
     scraper: str
-    """The scraper's primary name, also for calls by an alias; "" if the route is not a scraper's."""
+    """The scraper's primary name, even if the call used an alias; "" if the route does not belong to a scraper."""
     billable: bool
-    """True only if fresh data was served."""
+    """Whether the call is billed: true only if the data was fetched for this call."""
     duration_ms: int = Field(ge=0)
-    """Milliseconds."""
+    """Milliseconds from the arrival of the call to its response."""
 
 
 class Detail(Model):
     """One invalid value."""
 
     loc: list[str | int]
-    """The path of a request field, or of a value in the platform's payload."""
+    """The path to the value, in the request or in the platform's payload."""
     msg: str
-    """The expected value."""
+    """What is wrong with the value, or which value is expected."""
     type: str
-    """A slug for the kind of fault."""
+    """A short identifier of what is wrong, such as `string_type`."""
 
 
 class Upstream(Model):
-    """The platform's response."""
+    """How the platform responded when the call failed."""
 
     status: int | None
-    """Its HTTP status; null without a response."""
+    """The HTTP status of the response; null if the platform did not respond."""
     reason: str
-    """A slug for the cause."""
+    """A short identifier of the cause, such as `timeout`."""
 
 
 class Error(Model):
-    """The reason of a failed call."""
+    """Why the call failed."""
 
     code: str = Field(json_schema_extra={"enum": [error.code for error in documented()]})
-    """The code to handle. The page at `doc_url` explains each code."""
+    """The error code, which client code should test. The page at `doc_url` explains each code."""
     type: ErrorType
-    """The party that has to act."""
+    """Who has to act on the error."""
     message: str
     """Text for people. It may change."""
     details: list[Detail]
     """The invalid values, if they are known."""
     retry_after: int | None
-    """Seconds to wait before a retry; over HTTP also the header `Retry-After`."""
+    """Seconds to wait before a retry. The `Retry-After` header of the response has the same value."""
     upstream: Upstream | None
-    """The platform's response; null if no request was sent to it."""
+    """How the platform responded; null if no request was sent to it."""
     doc_url: str
-    """The page that explains the code."""
+    """The URL of the documentation of the code."""
 
 
 class Answer(Model):
-    """The fields that all responses of a scraper share."""
+    """The fields that successful and failed calls of a scraper have in common."""
 
     request_id: str = Field(pattern=REQUEST_ID)
-    """The id of the call in the service's log; also the header `X-Request-Id`."""
+    """The id of the call in the service's log. The `X-Request-Id` header has the same value."""
     status: Status
     """The result of the call."""
     meta: Meta
@@ -94,7 +94,7 @@ class Answer(Model):
 
 
 class Success(Answer, Generic[DataT]):
-    """The envelope around a target's data."""
+    """The response body of a successful call: the target's data and its envelope."""
 
     success: Literal[True]
     """Whether there is data."""
@@ -105,31 +105,31 @@ class Success(Answer, Generic[DataT]):
 
 
 class Failure(Answer):
-    """The envelope around an error."""
+    """The response body of a failed call: the error and its envelope."""
 
     success: Literal[False]
     """Whether there is data."""
     data: None
     """Always null."""
     error: Error
-    """The reason of the failure."""
+    """Why the call failed, and what to do."""
 
 
 class ScraperEntry(Model):
     """A scraper in the catalogue."""
 
     name: str
-    """The name in the URL."""
+    """The scraper's name in the URL."""
     aliases: list[str]
-    """Other names with the same params and data."""
+    """Other names under which the scraper can be called."""
     platform: str
     """The platform that it scrapes."""
     summary: str
-    """The data that one call returns."""
+    """A description of the data that one call returns."""
     params_schema: dict[str, Any]
-    """JSON Schema of the request body."""
+    """The JSON Schema of the request body."""
     example: dict[str, Any]
-    """Params that return data in the sandbox."""
+    """Params that return data in the sandbox (the simulated platforms)."""
 
 
 class Catalogue(Model):
@@ -147,41 +147,41 @@ class UsageEntry(Model):
     scraper: str
     """The scraper's primary name."""
     calls: int
-    """All calls of the scraper with a key of the client."""
+    """The number of calls of the scraper with any of the client's keys."""
     billable: int
-    """Calls that returned fresh data."""
+    """The number of billable calls: those whose data was fetched for the call."""
     outcomes: dict[str, int]
-    """Calls by code; `CLIENT_GONE` if the client disconnected before the response."""
+    """The number of calls by code. `CLIENT_GONE`: the client disconnected before the response."""
 
 
 class UsageReport(Model):
-    """A client's usage."""
+    """The calls of a client in a period."""
 
     client_id: str
-    """The client that owns the key."""
+    """The client that owns the API key of this request."""
     from_: str = Field(pattern=DAY, alias="from")
     """The first day, inclusive."""
     to: str = Field(pattern=DAY)
     """The last day, inclusive."""
     calls: int
-    """All calls of these days."""
+    """The number of all calls in the period."""
     billable: int
-    """All billable calls of these days."""
+    """The number of billable calls in the period."""
     usage: list[UsageEntry]
-    """The calls by day and scraper, the newest day first."""
+    """One entry for each day and scraper, the newest day first."""
 
 
 class Health(Model):
-    """The state of the process."""
+    """The process is running."""
 
     status: Literal["ok"]
-    """Always `ok`."""
+    """Always `ok`: a process that does not run does not respond."""
 
 
 class Readiness(Model):
     """Whether the service accepts calls."""
 
     status: Literal["ready", "draining", "broken"]
-    """`broken`: the crawlers of all platforms fail to start."""
+    """`draining`: the service is shutting down. `broken`: the crawlers of all platforms fail to start."""
     broken: list[str]
     """The platforms whose crawlers fail to start."""

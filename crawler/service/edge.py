@@ -1,7 +1,7 @@
-"""Limits of connections and of requests that are still arriving.
+"""Limits on connections, and on requests that have not arrived completely.
 
-Twisted limits the headers (16 KiB, 500 of them) and closes idle connections. This module adds a time limit for the
-arrival of a request, a limit of connections, and the envelope for refused requests.
+Twisted limits the headers of a request (500 headers, 16 KiB) and closes idle connections. This module adds a time limit
+for the arrival of a request, a maximum number of connections, and error envelopes for requests that are refused early.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ IDLE_SECONDS = 60
 """Seconds after which an idle connection is closed."""
 
 ARRIVAL_SECONDS = 15.0
-"""Seconds from the first bytes of a request to its last, after which the connection is closed."""
+"""If a request takes longer than this to arrive, the connection is closed."""
 
 LINGER_SECONDS = 1.0
-"""Seconds that a connection stays half open after a refusal, so that the client can read the response."""
+"""Seconds for which the client can still read the response after its request was refused."""
 
 MALFORMED_REQUEST = InvalidRequest("Malformed HTTP request, or its headers are too large.")
 
 MAX_LENGTH_DIGITS = 18
-"""Limit for the digits of a Content-Length: ``int()`` raises for thousands of digits."""
+"""Maximum digits of a Content-Length header: ``int()`` raises for thousands of digits."""
 
 
 class Channel(HTTPChannel):
@@ -48,7 +48,7 @@ class Channel(HTTPChannel):
         self.site.connections += 1
 
     def dataReceived(self, data: bytes) -> None:
-        """Start the arrival timer, unless the request is complete with its first bytes, as most are."""
+        """Start the arrival timer if the request is not complete yet. Most requests arrive in one piece."""
         if self.refused:
             return
         super().dataReceived(data)
@@ -85,11 +85,11 @@ class Channel(HTTPChannel):
         if self.refused:
             return
         self.refused = True
-        self.paused = True  # bytes behind the refused request are not parsed
+        self.paused = True  # bytes after the refused request are not parsed
         self._stop_arrival_timer()
         transport = cast("Any", self.transport)
         transport.write(raw_error_bytes(error))
-        transport.unregisterProducer()  # it would resume reading
+        transport.unregisterProducer()  # the producer would resume reading
         transport.pauseProducing()
         transport.loseWriteConnection()
         self.callLater(LINGER_SECONDS, transport.abortConnection)
@@ -97,7 +97,7 @@ class Channel(HTTPChannel):
     def lineLengthExceeded(self, line: bytes) -> None:
         self.refuse(MALFORMED_REQUEST)
 
-    def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802  # Twisted's, which sends a bare status line
+    def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802  # Twisted's method sends a status line without an envelope
         self.refuse(MALFORMED_REQUEST)
 
     def _send100Continue(self) -> None:  # noqa: N802  # Twisted's
@@ -106,7 +106,7 @@ class Channel(HTTPChannel):
 
 
 class _RefusedConnection(Protocol):
-    """A connection beyond the limit: it gets ``OVERLOADED`` and is closed."""
+    """A connection above the limit: responds with ``OVERLOADED`` and is closed."""
 
     def connectionMade(self) -> None:
         transport = cast("Any", self.transport)
@@ -115,9 +115,9 @@ class _RefusedConnection(Protocol):
 
 
 class EdgeSite(Site):
-    """The endpoint's site, with a limit for the connections of this process."""
+    """The endpoint's HTTP site. It limits the number of connections of this process."""
 
-    protocol = Channel  # type: ignore[assignment]  # Twisted's default also negotiates HTTP/2, which needs TLS
+    protocol = Channel  # type: ignore[assignment]  # replaces Twisted's default, which negotiates HTTP/2 over TLS
     noisy = False
 
     def __init__(self, resource: Resource, max_connections: int) -> None:

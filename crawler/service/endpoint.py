@@ -1,4 +1,4 @@
-"""One serving process: its parts, its start and its shutdown."""
+"""One process of the endpoint: creates its components, opens it and shuts it down."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 PURGE_SECONDS = 600.0
-"""Seconds between two deletions of expired ``Idempotency-Key`` entries."""
+"""Interval in seconds at which expired ``Idempotency-Key`` entries are deleted."""
 
 OTHER_FILES = 512
-"""File descriptors that are not connections of clients."""
+"""File descriptors reserved for everything except the connections of clients."""
 
 
 class Endpoint:
-    """A serving process: the HTTP site, the open crawlers, and the stored usage and responses."""
+    """One process of the endpoint: the HTTP site, the open crawlers, and the store of usage and responses."""
 
     def __init__(self, settings: Settings, keys: Keys) -> None:
         self.settings = settings.copy()
@@ -59,12 +59,12 @@ class Endpoint:
         self._upkeep: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Start to accept calls."""
+        """Start the crawlers and the periodic tasks."""
         self.crawlers.open()
         self._upkeep = asyncio.ensure_future(self._run_upkeep())
 
     async def drain(self) -> None:
-        """Finish the calls in flight, and write their usage."""
+        """Wait until the calls in flight have a response, and store the usage counts."""
         await self.crawlers.drain()
         await self.api.finish()
         if self._upkeep:
@@ -85,13 +85,16 @@ class Endpoint:
                 purge_at = loop.time() + PURGE_SECONDS
                 try:
                     await self.idempotency.purge()
-                except Exception:  # of any database and driver: the next round retries
+                except Exception:  # depends on the database driver; the purge is repeated after ``PURGE_SECONDS``
                     logger.exception("purge_failed")
             await asyncio.sleep(usage.FLUSH_SECONDS)
 
 
 def _raise_file_limit(number: int) -> None:
-    """Raise the limit of open files, up to the hard limit: the usual 1,024 are too few for the connections."""
+    """Raise the process's limit of open files to ``number``, or to the hard limit if that is lower.
+
+    The usual limit of 1,024 is too low for the connections.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     new = number if hard == resource.RLIM_INFINITY else min(number, hard)
     if soft != resource.RLIM_INFINITY and soft < new:

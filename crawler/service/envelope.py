@@ -1,4 +1,4 @@
-"""The envelope: converts data or an error to status, headers and body (specification 2.1)."""
+"""The envelope: converts data or an error to the status, headers and body of a response (specification 2.1)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def new_request_id() -> str:
 
 @dataclass
 class Call:
-    """The state of a call, used for the envelope's ``meta`` and the log line."""
+    """A call in progress: the values for the envelope's ``meta`` and for the log line."""
 
     request_id: str = field(default_factory=new_request_id)
     client_id: str = ""
     scraper: str = ""
     started: float = field(default_factory=time.monotonic)
     wait: int | None = None
-    """Seconds of ``Prefer: wait``, clamped; None without this header."""
+    """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
-    """Headers of the response, for success and failure."""
+    """Headers to add to the response, whether the call succeeds or fails."""
 
     @property
     def duration_ms(self) -> int:
@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Served:
-    """A target's data for a caller: fresh from the platform, or stored by an earlier call."""
+    """A target's data for the caller: just fetched from the platform, or stored by an earlier call."""
 
     data: dict[str, Any] | orjson.Fragment
     billable: bool = True
@@ -61,14 +61,14 @@ class Served:
 
 
 def success(call: Call, served: Served) -> Answer:
-    """Return the envelope of data. Only fresh data is billable."""
+    """Return the response of a successful call."""
     status = {"code": "OK", "message": "The scrape is complete.", "retryable": False}
     body = _body(call, status, served.data, None, billable=served.billable)
     return Answer(200, _headers(call) | served.headers, body, billable=served.billable)
 
 
 def failure(call: Call, error: ScrapeError) -> Answer:
-    """Return the envelope of an error. Its class determines status and headers."""
+    """Return the response of a failed call. The error's class determines the status and the headers."""
     status = {"code": error.code, "message": error.message, "retryable": error.retryable}
     headers = _headers(call)
     if error.retry_after is not None:
@@ -81,7 +81,10 @@ def failure(call: Call, error: ScrapeError) -> Answer:
 
 
 def raw_error_bytes(error: ScrapeError) -> bytes:
-    """Return a failure as bytes, for connections without a complete request. They are closed afterwards."""
+    """Return the complete HTTP response of an error as bytes, for a connection that is closed after it.
+
+    It is used where Twisted has no complete request that could be responded to.
+    """
     answer = failure(Call(), error)
     headers = answer.headers | {"Content-Length": str(len(answer.body)), "Connection": "close"}
     head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
@@ -90,12 +93,15 @@ def raw_error_bytes(error: ScrapeError) -> bytes:
 
 
 def json_response(status: int, value: Any, call: Call) -> Answer:
-    """Return JSON without an envelope, for all routes but the scrapers'. Bytes are encoded JSON."""
+    """Return a JSON response without an envelope, for routes that are not scrapers.
+
+    ``value`` is JSON data, or JSON that is already encoded as bytes.
+    """
     return Answer(status, _headers(call), value if isinstance(value, bytes) else orjson.dumps(value))
 
 
 def raw_response(call: Call, media_type: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
-    """Return a body of another media type: the documentation's files, the metrics."""
+    """Return a response that is not JSON, such as a page of the documentation or the metrics."""
     return Answer(200, _headers(call) | {"Content-Type": media_type} | (headers or {}), body)
 
 

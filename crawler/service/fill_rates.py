@@ -1,4 +1,7 @@
-"""Values for the fill rates of optional fields: a falling rate is the first sign of a changed page."""
+"""Finds empty optional fields, for the fill rates in the metrics.
+
+A falling fill rate is the first sign that a platform changed a page.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from crawler.monitoring.fields import values_of
 
 
 def optional_values(model: type[BaseModel], data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """Yield the path of each value that may be empty, without brackets, and whether it is empty."""
+    """For each value in ``data`` that may be empty, yield its path and whether it is empty.
+
+    Paths contain no list brackets: all entries of a list share one path.
+    """
     return (
         (value.path.replace("[]", ""), value.is_empty) for value in values_of(data, model) if value.field.may_be_empty
     )

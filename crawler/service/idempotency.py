@@ -1,7 +1,7 @@
-"""``Idempotency-Key``: a call that is sent twice runs once, and is billed once.
+"""``Idempotency-Key``: a call that is sent twice runs once and is billed once.
 
-A success is stored with its key, and returned to repeated calls. A failure is not stored, since it is not billed and a
-retry may succeed: its key is released.
+A successful result is stored with its key and returned to repeated calls. A failure is not stored, because it is not
+billed and a retry may succeed. Its key can be used again.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ SCHEMA = (
     ),
 )
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
-"""The valid keys: visible ASCII."""
+"""Matches valid keys: 1 to 255 visible ASCII characters."""
 
 LEASE_SECONDS = 5.0
-"""Seconds after a call's deadline at which its claim on the key expires: its process has exited."""
+"""A call's claim on its key expires this long after the call's deadline, in case its process was killed."""
 
 
 class Idempotency:
-    """Stores the responses of calls that carry a key, for ``ttl`` seconds."""
+    """Stores the results of calls with an ``Idempotency-Key`` for ``ttl`` seconds."""
 
     def __init__(self, store: Store, ttl: float) -> None:
         self.store = store
@@ -46,7 +46,7 @@ class Idempotency:
     async def once(
         self, key: str | None, client: str, target: Target, serve: Callable[[], Awaitable[Served]]
     ) -> Served:
-        """Run ``serve``, or return the stored result of the same call.
+        """Run ``serve``, or return the stored result if the same call was already completed.
 
         Raises:
             InvalidRequest: the key is malformed.
@@ -70,7 +70,7 @@ class Idempotency:
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
-            # Also if the client has disconnected: nothing was billed, and a retry may follow at once.
+            # This includes a client that has disconnected: nothing was billed, and the client may retry at once.
             await asyncio.shield(self.store.transact(lambda session: _release(session, client, key, target.id)))
             raise
         return Served(orjson.Fragment(body), served.billable, served.headers)
@@ -99,7 +99,7 @@ class Idempotency:
 
 
 def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | None] | None:
-    """Claim the key. Return None, or the row of the call that has it."""
+    """Claim the key for a call. Return None, or the fingerprint, expiry and data of the call that already has it."""
     primary_key = {"client": row["client"], "key": row["key"]}
     expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
     session.run(expired, **primary_key, now=int(time.time()))

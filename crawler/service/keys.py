@@ -1,4 +1,4 @@
-"""API keys: created and revoked on the command line, checked in memory, stored as hashes only."""
+"""API keys. Only their hashes are stored. The ``keys`` command creates and revokes keys."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ SCHEMA = (
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A stored key. It has the hash of the key only."""
+    """An API key as it is stored: its hash, its client and its limits."""
 
     id: str
     client: str
     hash: bytes
     created: int
-    """Unix seconds."""
+    """Unix time in seconds."""
     revoked: int | None
-    """Unix seconds; None for a valid key."""
+    """Unix time in seconds; None if the key is not revoked."""
     rate: str | None = None
-    """Calls per period, as ``60/minute``. None: the setting ``KEY_RATE``."""
+    """The key's rate limit, such as ``60/minute``. None: the setting ``KEY_RATE`` applies."""
     concurrency: int | None = None
-    """Calls in flight. None: the setting ``KEY_CONCURRENCY``."""
+    """The key's maximum of calls in flight. None: the setting ``KEY_CONCURRENCY`` applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Holder:
 
 
 class Keys(Protocol):
-    """Looks up the client that owns an API key."""
+    """Interface that looks up the client that owns an API key."""
 
     def holder(self, key: str | None) -> Holder:
         """Return the client that owns the key.
@@ -63,7 +63,7 @@ class Keys(Protocol):
 
 
 class SandboxKeys:
-    """The sandbox's only key, ``sandbox``."""
+    """The keys of the sandbox: only ``sandbox`` is valid."""
 
     def holder(self, key: str | None) -> Holder:
         if not key:
@@ -74,7 +74,7 @@ class SandboxKeys:
 
 
 class KeyStore:
-    """Keys in an SQLite file. Changes by other processes apply from the next call on."""
+    """API keys in an SQLite file. If another process changes the file, the next lookup reads it again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -83,7 +83,10 @@ class KeyStore:
         self._valid: dict[str, Key] = {}
 
     def create(self, client: str, rate: str | None = None, concurrency: int | None = None) -> str:
-        """Create a key for a client, with its own limits if given. Only this return value has the key itself."""
+        """Create a key for a client and return it. The key cannot be read again, because only its hash is stored.
+
+        ``rate`` and ``concurrency`` replace the settings ``KEY_RATE`` and ``KEY_CONCURRENCY`` for this key.
+        """
         key_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
         key = f"sk_{key_id}_{secret}"
         with self._file.transaction() as database:
@@ -100,7 +103,7 @@ class KeyStore:
             return database.execute(change, (int(time.time()), key_id)).rowcount == 1
 
     def all(self) -> list[Key]:
-        """All keys, the oldest first."""
+        """Return all keys, including revoked keys, the oldest first."""
         if not self.path.exists():
             return []
         with closing(self._file.connect()) as database:
@@ -111,11 +114,14 @@ class KeyStore:
 
     @property
     def empty(self) -> bool:
-        """Whether no key is valid."""
+        """Whether the store has no valid key."""
         return all(key.revoked is not None for key in self.all())
 
     def holder(self, key: str | None) -> Holder:
-        """Look up a key, see ``Keys``. Hashes are compared in constant time, also for unknown keys."""
+        """Return the client that owns the key, as in ``Keys``.
+
+        Hashes are compared in constant time, even for an unknown key, so that response times reveal nothing.
+        """
         if not key:
             raise MissingApiKey("Send an API key in the header X-API-Key.")
         self._reload()

@@ -1,4 +1,7 @@
-"""Limits of a key: calls per period and calls in flight. In memory, or in Redis for several processes."""
+"""Limits of API keys: calls per period and calls in flight.
+
+Calls are counted in memory, or in Redis if several processes share the limits.
+"""
 
 from __future__ import annotations
 
@@ -33,15 +36,15 @@ class RateLimitStatus:
 
     quota: int
     window: int
-    """Seconds."""
+    """Length of the period in seconds."""
     remaining: int
     reset: int
-    """Seconds until the oldest call leaves the window."""
+    """Seconds until the oldest counted call is older than the period."""
     allowed: bool
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of a response: the IETF's draft, and the common ``X-RateLimit`` names."""
+        """Response headers that show the rate limit: those of the IETF's draft, and the common ``X-RateLimit`` ones."""
         return {
             "RateLimit-Policy": f'"key";q={self.quota};w={self.window}',
             "RateLimit": f'"key";r={self.remaining};t={self.reset}',
@@ -54,7 +57,7 @@ class RateLimitStatus:
         """Check that the call is within the limit.
 
         Raises:
-            RateLimited: the call is over the limit; ``retry_after`` has the seconds until the next allowed call.
+            RateLimited: the call exceeds the limit. ``retry_after`` is the number of seconds until a call is allowed.
         """
         if not self.allowed:
             raise RateLimited(
@@ -65,7 +68,7 @@ class RateLimitStatus:
 class KeyLimits:
     """The limits of all keys. ``KEY_RATE`` and ``KEY_CONCURRENCY`` apply to keys without their own limits.
 
-    Without Redis, and while Redis is unavailable, each of several processes grants its share of the limits.
+    Without Redis, and while Redis is unavailable, each of n processes allows one n-th of the limits.
     """
 
     def __init__(self, settings: BaseSettings) -> None:
@@ -82,7 +85,7 @@ class KeyLimits:
             await self._redis.close()
 
     async def count(self, holder: Holder) -> RateLimitStatus | None:
-        """Count a call against the rate limit of its key. Return the new state, or None without a limit."""
+        """Count a call against the rate limit of its key. Return the new state, or None if the key has no limit."""
         rate = holder.rate or self.rate
         if not rate:
             return None
@@ -95,10 +98,10 @@ class KeyLimits:
         return await _hit(self._local_limiter, share, holder.key_id)
 
     async def acquire(self, holder: Holder) -> Release:
-        """Acquire a slot of the key for a call in flight. Return the function that releases it.
+        """Count a call as in flight. Return the function that ends this when the call is completed.
 
         Raises:
-            ConcurrencyLimited: all slots are in use.
+            ConcurrencyLimited: the key already has its maximum of calls in flight.
         """
         slots = holder.concurrency or self.concurrency
         if not slots:
@@ -117,10 +120,10 @@ class KeyLimits:
 
 
 class _RedisLimits:
-    """Limits in Redis, shared by several processes."""
+    """Counts the calls of keys in Redis, so that several processes share the limits."""
 
     MAX_CALL_SECONDS = 150.0
-    """Seconds after which the slot of a call expires if its process was killed."""
+    """Seconds after which a call no longer counts as in flight, in case its process was killed."""
 
     def __init__(self, url: str) -> None:
         from crawler.downloads.redis_throttle import Leases  # noqa: PLC0415  # as below
@@ -137,11 +140,11 @@ class _RedisLimits:
         self.close = self._client.aclose
 
     def leases(self, key_id: str, size: int) -> Leases:
-        """Return the leases of a key's calls in flight."""
+        """Return the leases in Redis that count a key's calls in flight."""
         return self._leases(self._client, f"calls:{key_id}", size, self.MAX_CALL_SECONDS)
 
     async def attempt(self, operation: Coroutine[None, None, Result]) -> Result | None:
-        """Run an operation in Redis. Return None if it fails: the local limits then apply for a while."""
+        """Run an operation in Redis. If it fails, return None and use the limits in memory for a while."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # needs the extra "redis"
 
         try:
@@ -163,4 +166,4 @@ def _concurrency_limited(slots: int) -> ConcurrencyLimited:
 
 
 def _release_nothing() -> None:
-    """Release nothing: the call has no slot, since its key has no limit."""
+    """Do nothing: a key without a limit has no calls to count."""

@@ -1,6 +1,6 @@
 """Prometheus metrics of the service (``GET /metrics``).
 
-If ``PROMETHEUS_MULTIPROC_DIR`` is set, every worker of a host exposes the sums of all of them.
+If ``PROMETHEUS_MULTIPROC_DIR`` is set, each worker process returns the sums over all workers of its host.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from crawler.service.envelope import Answer, Call
     from crawler.service.open_crawlers import OpenCrawlers
 
-disable_created_metrics()  # they would double the number of series
+disable_created_metrics()  # the ``_created`` series would double the number of series
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -47,7 +47,7 @@ DURATION = Histogram(
     ["scraper"],
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120),
 )
-CACHE = Counter("crawler_cache_answers", "Calls of a cached scraper, by result (hit, miss).", ["scraper", "result"])
+CACHE = Counter("crawler_cache_answers", "Calls of cached scrapers, by result (hit, miss).", ["scraper", "result"])
 REPLAYS = Counter(
     "crawler_idempotent_replays", "Calls that returned the stored response of their Idempotency-Key.", ["scraper"]
 )
@@ -69,14 +69,17 @@ BREAKER = Gauge(
 CONNECTIONS = Gauge("crawler_connections", "Open connections of clients.", multiprocess_mode="livesum")
 
 UNKNOWN = "unknown"
-"""The label of calls to unknown scrapers, so that callers cannot create series."""
+"""The scraper label of calls without a known scraper, so that callers cannot create new series."""
 
 SAMPLE_SECONDS = 1.0
-"""Seconds between two sampled records of a scraper. To inspect every record would be too expensive."""
+"""At most one record of a scraper is sampled in this time. Inspecting every record would take too much CPU time."""
 
 
 def count_call(call: Call, answer: Answer) -> None:
-    """Count a completed call, or one whose client disconnected. Successful calls of other routes are not counted."""
+    """Count a call that was completed or whose client disconnected.
+
+    Successful calls of routes that are not scrapers are not counted.
+    """
     if not call.scraper and answer.code == "OK":
         return
     scraper = call.scraper or UNKNOWN
@@ -91,10 +94,10 @@ def count_call(call: Call, answer: Answer) -> None:
 
 
 class CrawlerMetrics:
-    """A Scrapy extension of the open crawlers that counts outcomes, retries, browser pages and sampled fields."""
+    """A Scrapy extension that counts an open crawler's outcomes, retries, browser pages and empty fields."""
 
     open: ClassVar[set[CrawlerMetrics]] = set()
-    """The instances of all open crawlers."""
+    """The extension instances of all open crawlers in this process."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -117,7 +120,7 @@ class CrawlerMetrics:
         self.open.discard(self)
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Count an outcome, and sample its fields if the last sample is older than ``SAMPLE_SECONDS``."""
+        """Count an outcome. If the last sample is older than ``SAMPLE_SECONDS``, count its empty fields, too."""
         target = outcome.target
         if isinstance(target, InvalidTarget):
             return
@@ -133,11 +136,11 @@ class CrawlerMetrics:
 
     @property
     def pages(self) -> int:
-        """The open browser pages, from the crawler's stats."""
+        """The number of open browser pages, from the crawler's stats."""
         return self._stat("browser/pages/open")
 
     def collect(self) -> None:
-        """Add the increase of the crawler's stats to the counters."""
+        """Increase the counters by as much as the crawler's stats have increased since the last call."""
         platform = self.crawler.spidercls.name
         for counter, stat in ((RETRIES, "retry/count"), (PAGES_OPENED, "browser/pages")):
             value = self._stat(stat)
@@ -151,7 +154,11 @@ class CrawlerMetrics:
 
 
 def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> None:
-    """Set the gauges. Called once a second, because a worker cannot read the state of other workers."""
+    """Set the gauges of this process.
+
+    This is called regularly and not on ``GET /metrics``, because the worker that responds cannot read the state of the
+    other workers.
+    """
     pages: Tally[str] = Tally()
     for crawler in CrawlerMetrics.open:
         crawler.collect()
@@ -174,7 +181,10 @@ def expose() -> bytes:
 
 
 def prepare() -> dict[str, Any]:
-    """Create all series at zero, so that rates are correct from the start. Return the extensions of the crawlers."""
+    """Create all series with the value 0. Return the extension to add to the open crawlers, for ``EXTENSIONS``.
+
+    Prometheus would miss the first increase of a series that does not start at 0.
+    """
     for name, spider in spiders().items():
         RETRIES.labels(name)
         PAGES_OPENED.labels(name)

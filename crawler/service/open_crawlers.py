@@ -1,4 +1,4 @@
-"""One open crawler per spider, fed from a queue: a call costs a fraction of a crawler's start."""
+"""One open crawler per spider. It takes targets from a queue, because starting a crawler for each call is too slow."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 RETRY_AFTER_SECONDS = 5
-"""The default ``Retry-After`` of refused calls, in seconds."""
+"""The default ``Retry-After`` value of refused calls."""
 
 OVERLAY: dict[str, Any] = {
-    # Features of a crawl that an open crawler must not have: outputs, ports, stats per crawl.
+    # Features of a single crawl that must be off in an open crawler.
     "FEEDS": {},
     "FAILURES_FEED": None,
     "JOBDIR": None,
-    "SANDBOX": False,  # the service starts it once, for all crawlers
+    "SANDBOX": False,  # the service starts one sandbox for all crawlers
     "STATS_DUMP": False,
     "LOGSTATS_INTERVAL": 0,
-    "MEMUSAGE_ENABLED": False,  # it would close the crawler for all calls
+    "MEMUSAGE_ENABLED": False,  # at its memory limit, it would close the crawler for all calls
     "CLOSESPIDER_TIMEOUT": 0,
     "CLOSESPIDER_ITEMCOUNT": 0,
     "CLOSESPIDER_PAGECOUNT": 0,
     "CLOSESPIDER_ERRORCOUNT": 0,
-    "LOG_INSTALL_ROOT_HANDLER": False,  # the service has its own handlers
+    "LOG_INSTALL_ROOT_HANDLER": False,  # the service has its own log handlers
 }
 
 MIN_IN_FLIGHT = 4
-"""The least number of targets in progress of an open crawler, even with fewer download slots."""
+"""An open crawler may always have this many targets in flight, even if it has fewer download slots."""
 
 DEADLINE_GRACE_SECONDS = 1.0
-"""Seconds after its deadline at which a call fails if its crawler has no outcome."""
+"""If the crawler has not reported an outcome this long after a call's deadline, the call fails."""
 
 RESTART_SECONDS = 1.0
-"""Seconds before a crashed crawler is started again."""
+"""Seconds to wait before a crashed crawler is started again."""
 
 MAX_CRASHES = 2
-"""Consecutive crashes, without an outcome in between, after which the waiting calls fail."""
+"""After this many consecutive crashes without an outcome in between, the waiting calls fail."""
 
 
 class OpenCrawler:
-    """A spider's crawler, which is restarted when it ends, and the calls that wait for its outcomes."""
+    """Runs a spider's crawler, starts it again when it ends, and returns its outcomes to the waiting calls."""
 
     def __init__(self, spider: type[PlatformSpider], settings: Settings, shared: SharedState) -> None:
         self.shared = shared
         self.spider = spider
         self.settings = settings.copy()
         self.budget = platform_state(shared, spider.name, settings).budget
-        # Further calls wait in the source's queue, where they are counted and can be cancelled. In the crawler, the
-        # next requests of a target would have to wait behind the first requests of all others.
+        # Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
+        # crawler, the second request of a target would have to wait for the first requests of all other targets.
         in_flight = max(MIN_IN_FLIGHT, 2 * self.budget.concurrency)
         self.settings.setdict(OVERLAY | {"TARGETS_IN_FLIGHT": in_flight}, priority="cmdline")
         self.limit = in_flight + settings.getint("SERVICE_MAX_WAITING")
@@ -84,15 +84,15 @@ class OpenCrawler:
 
     @property
     def unhealthy(self) -> bool:
-        """Whether the crawler keeps crashing right after its start."""
+        """Whether the crawler crashed repeatedly, without an outcome in between, and is not running again."""
         return self._crashes >= MAX_CRASHES and not self.source.iterated
 
     def open(self) -> None:
-        """Start to accept calls."""
+        """Start the crawler."""
         self._task = asyncio.ensure_future(self._run())
 
     async def close(self) -> None:
-        """Close the source, and wait until all its targets are completed."""
+        """Close the crawler after all waiting targets are completed."""
         self._closing = True
         self.source.close()
         if self._task:
@@ -102,7 +102,8 @@ class OpenCrawler:
         """Scrape a target and return its data.
 
         Raises:
-            ScrapeError: the target's error; ``Overloaded`` if the queue is full or too long for the deadline.
+            ScrapeError: the target failed.
+            Overloaded: the queue is full, or the target could not start before its deadline.
         """
         assert target.deadline is not None
         loop = asyncio.get_running_loop()
@@ -119,7 +120,7 @@ class OpenCrawler:
                 ) from None
             raise UpstreamTimeout("The deadline passed before the platform responded.") from None
         finally:
-            # Also if the client has disconnected: a target that has not started is dropped.
+            # This also runs if the client has disconnected: its target is then not started.
             del self._calls[target.id]
             self.source.discard(target.id)
         if outcome.error:
@@ -166,7 +167,7 @@ class OpenCrawler:
                 await asyncio.sleep(RESTART_SECONDS)
 
     def _fail_waiting(self) -> None:
-        """Fail the calls that are still in the queue."""
+        """End all calls whose targets are still in the queue with an error."""
         for target_id, future in self._calls.items():
             if self.source.discard(target_id) and not future.done():
                 future.set_exception(_unavailable(self.spider.name))
@@ -187,7 +188,7 @@ class OpenCrawlers:
 
     @property
     def in_flight(self) -> int:
-        """The number of calls that wait for an outcome."""
+        """The number of calls of all platforms that wait for an outcome."""
         return sum(crawler.in_flight for crawler in self._crawlers.values())
 
     @property
@@ -199,7 +200,7 @@ class OpenCrawlers:
 
     @property
     def load(self) -> dict[str, tuple[int, int]]:
-        """By platform: the calls in the queue, and all calls that wait for an outcome."""
+        """Platform -> the number of calls in its queue, and of all calls that wait for an outcome."""
         return {name: (len(crawler.source), crawler.in_flight) for name, crawler in self._crawlers.items()}
 
     def open(self) -> None:
@@ -211,7 +212,10 @@ class OpenCrawlers:
         """Scrape a target with its platform's crawler and return its data.
 
         Raises:
-            ScrapeError: the target's error, or the service's.
+            ScrapeError: the target failed.
+            ShuttingDown: the service is shutting down.
+            ServiceError: the platform has no crawler.
+            Overloaded: the service has too many calls in flight.
         """
         if self.draining:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
@@ -225,8 +229,8 @@ class OpenCrawlers:
         return await crawler.call(target)
 
     async def drain(self) -> None:
-        """Refuse new calls, and wait until those in flight have a response."""
+        """Refuse new calls, wait until the calls in flight have an outcome, and close the crawlers."""
         self.draining = True
-        while self.in_flight:  # noqa: ASYNC110  # runs once, at shutdown; an event would have to be updated for each call
+        while self.in_flight:  # noqa: ASYNC110  # polls only at shutdown; an event would cost time in every call
             await asyncio.sleep(0.05)
         await asyncio.wait_for(asyncio.gather(*(c.close() for c in self._crawlers.values())), timeout=10)

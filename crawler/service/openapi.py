@@ -1,6 +1,6 @@
-"""``/openapi.json``: the contract as OpenAPI 3.1, generated from the registry, the models and the errors.
+"""``/openapi.json``: describes the endpoint in OpenAPI 3.1, generated from the registry, the models and the errors.
 
-This module contains nothing about single scrapers: a new scraper in the registry is documented by its own models.
+This module names no scrapers: the document describes each scraper in the registry with the scraper's own models.
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ from crawler.service.envelope import Call, failure
 from crawler.targets.target import Scraper
 
 VERSION = "0.2.0"
-"""The version in ``pyproject.toml``. The version of a scraper is part of its name."""
+"""The project's version, as in ``pyproject.toml``. Scrapers have their own versions, in their names."""
 
 SCHEMAS = "#/components/schemas/"
 JSON = "application/json"
 
 DESCRIPTION = """\
-Each scraper takes one target (a URL, a handle, a category, a search) and returns one structured record, or one typed
-error, in the same envelope.
+Each scraper takes one target (a URL, a handle, a category, a search) and returns one structured record or one typed
+error. Both have the same envelope.
 
 * Every call carries an API key in the header `X-API-Key`.
 * A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
-* With an `Idempotency-Key`, a call that is sent twice runs once and is billed once.
+* A call that is sent twice with the same `Idempotency-Key` runs once and is billed once.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """
 
 Json = dict[str, Any]
 Refs = Mapping[Any, Json]
-"""A model -> the reference to its schema."""
+"""Model class -> the reference to the model's schema."""
 
 PARAMETERS: Json = {
     "IdempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "A text that is unique to this call. The same key with the same params returns the first success"
-        " again, not billed; with other params the call is refused. Failures are not stored.",
+        "description": "A text that is unique to this call. A second call with the same key and params returns the"
+        " first call's record and is not billed. A call with the same key and other params is refused. Failures are not"
+        " stored.",
         "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "maxLength": 255},
     },
     "Prefer": {
@@ -66,7 +67,7 @@ PARAMETERS: Json = {
     "CacheControl": {
         "name": "Cache-Control",
         "in": "header",
-        "description": "`no-cache`: fetch a fresh record, even if one is cached. `no-store`: also do not cache it.",
+        "description": "`no-cache`: fetch the record again, even if it is cached. `no-store`: also do not cache it.",
         "schema": {"type": "string"},
     },
 }
@@ -75,18 +76,18 @@ TEXT = {"type": "string"}
 
 HEADERS: Json = {
     "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},
-    "Preference-Applied": {"description": "The timeout that was applied, if `Prefer` set one.", "schema": TEXT},
+    "Preference-Applied": {"description": "The timeout of the call, if `Prefer` set it.", "schema": TEXT},
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
     "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},
-    "RateLimit-Policy": {"description": "The key's rate limit, as in the IETF's draft.", "schema": TEXT},
+    "RateLimit-Policy": {"description": "The key's rate limit, in the format of the IETF's draft.", "schema": TEXT},
     "RateLimit": {"description": "The remaining calls, and the seconds until the next reset.", "schema": TEXT},
     "X-Cache": {
-        "description": "`HIT`: a cached record. Only for cached scrapers.",
+        "description": "`HIT`: the record was cached. Only responses of cached scrapers have this header.",
         "schema": {"enum": ["HIT", "MISS"]},
     },
     "Age": {"description": "Seconds since the cached record was fetched.", "schema": TEXT},
     "Idempotent-Replayed": {
-        "description": "The response repeats the first success of this key.",
+        "description": "`true`: the record was stored by an earlier call with this `Idempotency-Key`.",
         "schema": {"const": "true"},
     },
 }
@@ -96,22 +97,22 @@ SUCCESS_HEADERS = (*CALL_HEADERS, "X-Cache", "Age", "Idempotent-Replayed")
 FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")
 
 NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed}
-"""Errors that calls of a documented operation cannot cause."""
+"""Errors for wrong routes or methods, which calls of a documented scraper cannot cause."""
 
 
 @cache
 def as_json() -> bytes:
-    """Return the document as bytes."""
+    """Return the OpenAPI document as encoded JSON."""
     return orjson.dumps(document(), option=orjson.OPT_INDENT_2)
 
 
 def document() -> Json:
-    """Build the document."""
+    """Build the OpenAPI document."""
     distinct = {scraper.name: scraper for scraper in scrapers().values()}
     models: list[type[BaseModel]] = [Failure, Catalogue, UsageReport, Health, Readiness]
     for scraper in distinct.values():
         models += [scraper.params, Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
-    # In validation mode a field with a default is optional, as in the contract.
+    # In validation mode, a field with a default is optional in the schema, as in the specification.
     refs, defined = models_json_schema([(model, "validation") for model in models], ref_template=SCHEMAS + "{model}")
     ref = {model: schema for (model, _), schema in refs.items()}
     paths = {f"/v1/scrapers/{name}": {"post": _operation(name, scraper, ref)} for name, scraper in scrapers().items()}
@@ -221,7 +222,7 @@ def _response(description: str, schema: Json, headers: tuple[str, ...]) -> Json:
 
 @cache
 def _by_status() -> dict[int, list[type[ScrapeError]]]:
-    """Return the errors of a scraper's calls by HTTP status, sorted."""
+    """HTTP status -> the errors with this status that a scraper's calls can cause. Sorted by status."""
     by_status: dict[int, list[type[ScrapeError]]] = {}
     for error in documented():
         if error not in NOT_FROM_SCRAPERS:
@@ -234,7 +235,7 @@ def _failure_name(status: int) -> str:
 
 
 def _failures(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
-    """Return the response of one HTTP status: the envelope of a failure with one of these codes."""
+    """Describe the response with an HTTP status: the envelope of an error of one of the given kinds."""
     codes = [kind.code for kind in kinds]
     one_of = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
     headers = (*FAILURE_HEADERS, "WWW-Authenticate") if status == AuthError.http_status else FAILURE_HEADERS
@@ -246,7 +247,7 @@ def _failures(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
 
 
 def _example(kind: type[ScrapeError]) -> Json:
-    """Return an example of a failure's envelope, with constant values."""
+    """Return an example of the envelope of an error, with constant values."""
     call = Call("req_01ARZ3NDEKTSV4RRFFQ69G5FAV", client_id="my-client")
     example: Json = orjson.loads(failure(call, kind(describe_error(kind))).body)
     example["meta"]["duration_ms"] = 240
@@ -254,6 +255,6 @@ def _example(kind: type[ScrapeError]) -> Json:
 
 
 def describe_error(kind: type[ScrapeError]) -> str:
-    """Return the condition of an error as a sentence: the docstring of its class without "Raised"."""
+    """Describe when an error occurs: the docstring of its class without the word "Raised"."""
     text = " ".join((kind.__doc__ or "").split()).removeprefix("Raised ")
     return text[:1].upper() + text[1:]

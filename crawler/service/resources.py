@@ -1,4 +1,4 @@
-"""The routes of the service, with the broad ``except`` that turns bugs into ``INTERNAL_ERROR``."""
+"""The HTTP routes of the service. An unexpected exception becomes ``INTERNAL_ERROR``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
-"""Timeout of a call: the default and the maximum."""
+"""The default and the maximum timeout of a call."""
 
 DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -42,7 +42,7 @@ CLIENT_GONE = 499
 
 
 class Api(Resource):
-    """All routes. Every failure has the envelope."""
+    """Handles the requests of all routes. All errors have an envelope."""
 
     isLeaf = True
 
@@ -86,7 +86,7 @@ class Api(Resource):
         return NOT_DONE_YET
 
     async def finish(self) -> None:
-        """Wait until the current calls are completed and counted."""
+        """Wait until all calls in progress are completed and counted."""
         if self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -107,7 +107,7 @@ class Api(Resource):
         except ScrapeError as error:
             return failure(call, error)
         except Exception:
-            # A bug is logged with its traceback, which is not shown to callers.
+            # The traceback is logged. Callers do not get it.
             logger.exception("request_failed")
             return failure(
                 call, ServiceError("Internal error; the log of the service has the details under this request's id.")
@@ -180,7 +180,7 @@ class Api(Resource):
 
     @staticmethod
     def _wait(request: Request, call: Call) -> int:
-        """Return the timeout of the call: ``Prefer: wait=N`` (RFC 7240), clamped."""
+        """Return the call's timeout in seconds: N of ``Prefer: wait=N`` (RFC 7240), limited to the valid range."""
         preference = re.search(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})", header(request, "Prefer") or "")
         if preference is None:
             return DEFAULT_WAIT_SECONDS
@@ -189,7 +189,7 @@ class Api(Resource):
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """Return all scrapers with their names, params and an example, each once."""
+    """Return the catalogue: one entry for each scraper, with its names, params and an example."""
     distinct = {scraper.name: scraper for scraper in scrapers().values()}
     return [
         {
@@ -213,10 +213,10 @@ def _require_method(request: Request, method: str) -> None:
 
 
 def _days(request: Request) -> tuple[date | None, date | None]:
-    """Parse ``from`` and ``to`` of the query.
+    """Parse the query parameters ``from`` and ``to``. A missing parameter is None.
 
     Raises:
-        InvalidRequest: a value is not a day, a key is repeated or unknown, or the end is before the start.
+        InvalidRequest: a value is not a day, a parameter is repeated or unknown, or ``to`` is before ``from``.
     """
     days: dict[str, date | None] = {"from": None, "to": None}
     for raw, values in (request.args or {}).items():
@@ -247,7 +247,7 @@ def _send(request: Request, answer: Answer) -> None:
     if request.finished or request._disconnected:  # noqa: SLF001  # Twisted has no public attribute
         return
     request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
-    request.responseHeaders.removeHeader(b"Server")  # the name and version would help an attacker only
+    request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
     for name, value in answer.headers.items():
         request.setHeader(name, value)
     request.setHeader("Content-Length", str(len(answer.body)))

@@ -1,8 +1,8 @@
-"""The persistent state of the service: one small database, used in a thread of its own.
+"""The database of the service, for usage counts and stored responses.
 
-SQLite for the workers of one host; PostgreSQL by URL (extra ``postgresql``) for several hosts. Statements are SQL that
-both accept, with named parameters (``:client``): sqlite3 supports them, SQLAlchemy translates them for PostgreSQL.
-Binary columns are ``BYTEA``, because SQLite accepts any type name.
+SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. Both
+databases accept all statements. Parameters are named (``:client``): sqlite3 supports them, and SQLAlchemy translates
+them for PostgreSQL. Binary columns have PostgreSQL's type ``BYTEA``, because SQLite accepts any type name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 SCHEMA_LOCK = 7_403_812
-"""PostgreSQL's advisory lock for creating tables: "if not exists" is not safe with concurrent processes."""
+"""The number of the PostgreSQL advisory lock that is held while tables are created.
+
+Without it, ``CREATE TABLE IF NOT EXISTS`` can fail if several processes run it at the same time.
+"""
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
@@ -53,21 +56,25 @@ class Session:
 
 
 class Store:
-    """One connection in one thread: work runs in order of arrival, and does not block the event loop."""
+    """Runs transactions in order, in one thread with one connection, so that they do not block the event loop."""
 
     def __init__(self, location: str, schema: Iterable[str]) -> None:
-        """``location``: path of a file, or a ``postgresql://`` URL. ``schema``: idempotent statements."""
+        """Configure the store. It connects when the first transaction runs.
+
+        ``location``: the path of an SQLite file, or a ``postgresql://`` URL.
+        ``schema``: statements that create missing tables. They run after each connection.
+        """
         connection = _PostgreSqlConnection if "://" in location else _SqliteConnection
         self._connect: Callable[[], _Connection] = partial(connection, location, tuple(schema))
         self._connection: _Connection | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
 
     async def transact(self, work: Callable[[Session], T]) -> T:
-        """Do ``work`` in a transaction, in the store's thread. It runs even if the caller is cancelled."""
+        """Run ``work`` in a transaction, in the store's thread. It completes even if the caller is cancelled."""
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self.transact_sync, work))
 
     def transact_sync(self, work: Callable[[Session], T]) -> T:
-        """Do ``work`` in a transaction, in the caller's thread: for commands, which have no event loop."""
+        """Run ``work`` in a transaction, in the caller's thread. Commands use this, because they have no event loop."""
         if self._connection is None:
             self._connection = self._connect()
         try:
@@ -78,7 +85,7 @@ class Store:
             raise
 
     async def close(self) -> None:
-        """Disconnect after all pending work."""
+        """Disconnect after all pending transactions."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
         self._thread.shutdown(wait=False)
 
@@ -105,7 +112,7 @@ class _PostgreSqlConnection:
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
         import sqlalchemy as sa  # noqa: PLC0415  # likewise
 
-        # psycopg parses the URL, since libpq supports forms that SQLAlchemy does not (several hosts).
+        # psycopg parses the URL, because SQLAlchemy does not support all URLs of libpq, such as several hosts.
         engine = sa.create_engine(
             "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=sa.pool.NullPool
         )

@@ -1,6 +1,7 @@
-"""Counts of calls and billable calls by client, scraper, day and code.
+"""Usage: the number of calls and of billable calls, by client, scraper, day and code.
 
-Calls are counted in memory and written regularly, off the event loop. A killed process loses less than a second.
+Calls are counted in memory, and the counts are stored regularly. If the process is killed, it loses the counts of less
+than one second.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ SCHEMA = (
     ),
 )
 FLUSH_SECONDS = 0.75
-"""Seconds between writes. With the duration of a write, at most the last second is lost."""
+"""Interval in seconds at which the counts are stored. Including the time of a write, it stays below one second."""
 
 DEFAULT_REPORT_DAYS = 31
-"""Days in a report without a start."""
+"""Number of days in a report whose first day is not given."""
 
 DAY_SECONDS = 24 * 60 * 60
 
@@ -36,7 +37,7 @@ Count = list[int]
 
 
 class Usage:
-    """Counts calls, and reports the counts."""
+    """Counts calls, stores the counts and reports them."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -44,7 +45,7 @@ class Usage:
         self._day = (0, "")
 
     def count(self, client: str, scraper: str, code: str, *, billable: bool) -> None:
-        """Count one call, at the cost of a dictionary lookup. Days are in UTC."""
+        """Count one call in memory, for the current day in UTC."""
         number = int(time.time()) // DAY_SECONDS
         if number != self._day[0]:
             self._day = (number, datetime.now(UTC).date().isoformat())
@@ -53,13 +54,13 @@ class Usage:
         entry[1] += billable
 
     async def flush(self) -> None:
-        """Write the pending counts. If the store is unavailable, they stay pending."""
+        """Store the counts. If the store is unavailable, they stay in memory for the next flush."""
         if not self._pending:
             return
         pending, self._pending = self._pending, defaultdict(lambda: [0, 0])
         try:
             await self.store.transact(lambda session: _add(session, pending))
-        except Exception:  # of any database and driver: calls are still served
+        except Exception:  # depends on the database driver; calls must succeed even if the store is unavailable
             logger.exception("usage_not_stored", calls=sum(calls for calls, _ in pending.values()))
             for key, (calls, billable) in pending.items():
                 entry = self._pending[key]
@@ -67,7 +68,7 @@ class Usage:
                 entry[1] += billable
 
     async def report(self, client: str, since: date | None, until: date | None) -> dict[str, Any]:
-        """Return the usage of a client between two days, inclusive: by default the last 31 days."""
+        """Return a client's usage from the day ``since`` to the day ``until``, by default of the last 31 days."""
         await self.flush()
         return await self.store.transact(lambda session: report(session, client, since, until))
 
@@ -75,7 +76,7 @@ class Usage:
 def _add(session: Session, counts: dict[Key, Count]) -> None:
     for (client, scraper, day, code), (calls, billable) in sorted(
         counts.items()
-    ):  # the same order in all writers prevents deadlocks
+    ):  # all processes update the rows in the same order, which prevents deadlocks
         session.run(
             "INSERT INTO usage (client, scraper, day, code, calls, billable)"
             " VALUES (:client, :scraper, :day, :code, :calls, :billable)"
@@ -91,7 +92,7 @@ def _add(session: Session, counts: dict[Key, Count]) -> None:
 
 
 def report(session: Session, client: str, since: date | None = None, until: date | None = None) -> dict[str, Any]:
-    """Return the response of ``GET /v1/usage``: one entry per day and scraper, the newest day first, and the sums."""
+    """Return the response body of ``GET /v1/usage``: the totals, and an entry per day and scraper, newest day first."""
     until = until or datetime.now(UTC).date()
     since = since or until - timedelta(days=min(DEFAULT_REPORT_DAYS - 1, until.toordinal() - 1))
     rows = session.rows(
@@ -120,5 +121,5 @@ def report(session: Session, client: str, since: date | None = None, until: date
 
 
 def clients(session: Session) -> list[str]:
-    """Return all clients that have made a call."""
+    """Return the names of all clients with stored calls."""
     return [client for (client,) in session.rows("SELECT DISTINCT client FROM usage ORDER BY client")]

@@ -1,6 +1,6 @@
-"""``/docs``: the OpenAPI document as a page, rendered by a bundled viewer. It sends no requests to other hosts.
+"""``/docs``: a page that shows the OpenAPI document. It sends no requests to other hosts.
 
-The viewer is the unmodified Swagger UI 5.35.0 (Apache-2.0), with its licences beside it.
+The page uses an unmodified copy of Swagger UI 5.35.0 (Apache-2.0). Its licences are in the same folder as the copy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MEDIA_TYPES = {
 }
 
 HEADERS = {
-    # The viewer has inline styles, and icons in data URLs; everything else is loaded from this service.
+    # Swagger UI has inline styles, and icons in data URLs. Everything else is loaded from this service.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'"
     " 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
@@ -54,7 +54,7 @@ PAGE = """\
 
 @cache
 def page() -> bytes:
-    """Return the page: the viewer, and a table of the errors."""
+    """Return the HTML of the page: Swagger UI and a table of all errors."""
     rows = "\n".join(
         f'<tr id="{error.code}"><td><code>{error.code}</code></td><td>{error.http_status}</td><td>{error.type}</td>'
         f"<td>{'yes' if error.retryable else 'no'}</td><td>{escape(describe_error(error))}</td></tr>"
@@ -65,7 +65,7 @@ def page() -> bytes:
 
 @cache
 def bundled_files() -> dict[str, tuple[str, bytes]]:
-    """Return the media type and content of each file of the viewer, by name."""
+    """File name -> the media type and the content of each file that the page needs."""
     return {
         entry.name: (MEDIA_TYPES[entry.name.rpartition(".")[2]], entry.read_bytes())
         for entry in (files("crawler.service") / "docs").iterdir()
@@ -73,10 +73,10 @@ def bundled_files() -> dict[str, tuple[str, bytes]]:
 
 
 def bundled_file(name: str) -> tuple[str, bytes]:
-    """Return the media type and content of a file of the viewer.
+    """Return the media type and the content of a file that the page needs.
 
     Raises:
-        ScraperNotFound: the name is not in the list of files. The file system is not searched for it.
+        ScraperNotFound: the page needs no file with this name. The name is never used as a path.
     """
     if name not in bundled_files():
         raise ScraperNotFound("Unknown page. The documentation is at /docs.")

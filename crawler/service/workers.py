@@ -1,8 +1,9 @@
-"""Several worker processes behind one port: a supervisor accepts connections and passes them to the workers in turn.
+"""Several worker processes on one port: a supervisor accepts connections and passes them to the workers in turn.
 
-The kernel would distribute them unevenly: ``SO_REUSEPORT`` selects by a hash, a shared listening socket by the first
-worker that wakes up, and a client's connection stays with its worker. The supervisor runs no reactor and no crawler,
-so that little can break it. A worker that exits is replaced.
+The kernel would distribute connections unevenly: ``SO_REUSEPORT`` selects a worker by a hash, and with a shared
+listening socket the first worker that wakes up gets the connection. This matters because connections are long-lived and
+stay with their worker. The supervisor is simple (no reactor, no crawlers), so that it rarely fails. It replaces workers
+that exit.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 READY = b"r"
-"""The message of a worker that is ready for connections."""
+"""A worker sends this byte to the supervisor when it is ready for connections."""
 CONNECTION = b"c"
-"""The payload of the message that carries a connection, since it must not be empty."""
+"""The supervisor sends this byte with each connection, because a message with a file descriptor needs a payload."""
 RESTART_DELAY = 1.0
-"""Seconds before a replacement serves, so that a worker that cannot start does not keep the host busy."""
+"""Seconds to wait before a worker is replaced, so that a worker that always fails to start does not keep the CPU busy.
+"""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(eq=False)
 class Worker:
-    """A worker process and the supervisor's end of its channel."""
+    """A worker process, and the supervisor's end of the socket pair that connects the two."""
 
     number: int
     process: BaseProcess
@@ -45,10 +47,10 @@ class Worker:
 
 
 class Supervisor:
-    """Keeps ``size`` workers running and distributes the connections of ``listener``.
+    """Keeps ``size`` workers running and passes the connections of ``listener`` to them.
 
-    A worker runs ``serve`` with its end of the channel. ``announce`` is called once, when the first worker is ready;
-    ``on_exit`` with the process id of each worker that has exited.
+    Each worker process calls ``serve`` with its end of the channel. The supervisor calls ``announce`` once, when the
+    first worker is ready, and ``on_exit`` with the process id of each worker that has exited.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Supervisor:
         self._ready: deque[Worker] = deque()
 
     def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, then until the last worker has answered its calls in flight."""
+        """Serve until SIGTERM or SIGINT. Return when all workers have completed their calls in flight and exited."""
         self.listener.settimeout(0)
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         for each in SIGNALS:
@@ -81,7 +83,9 @@ class Supervisor:
         for number in range(self.size):
             self._start(number)
         while self._workers:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # only here, where no start of a worker is in progress
+            signal.pthread_sigmask(
+                signal.SIG_UNBLOCK, SIGNALS
+            )  # signals are handled only here, never while a worker is being started
             events = self._selector.select()
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
             for key, _ in events:
@@ -106,12 +110,12 @@ class Supervisor:
         self._selector.register(channel, selectors.EVENT_READ, lambda: self._read(worker))
 
     def _work(self, number: int, channel: socket.socket, supervisor_end: socket.socket, delay: float) -> None:
-        """Run a worker, in its own process."""
+        """Run in a new worker process: release what it inherited from the supervisor, and serve."""
         structlog.contextvars.bind_contextvars(worker=number)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(
             signal.SIGINT, signal.SIG_IGN
-        )  # a terminal sends it to every process; the supervisor passes it on
+        )  # a terminal sends SIGINT to all processes; the supervisor then terminates the workers
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self._selector.close()
         for inherited in (self.listener, supervisor_end, *(worker.channel for worker in self._workers)):
@@ -120,7 +124,7 @@ class Supervisor:
         self.serve(channel)
 
     def _read(self, worker: Worker) -> None:
-        """Read a worker's channel: it is ready, or has exited."""
+        """Read the channel of a worker that has become ready or has exited."""
         try:
             ready = worker.channel.recv(1)
         except ConnectionError:
@@ -151,7 +155,7 @@ class Supervisor:
             self._start(worker.number, RESTART_DELAY)
 
     def _accept(self) -> None:
-        """Pass one connection to the next worker that accepts it."""
+        """Accept one connection and pass it to the next worker that can receive it."""
         try:
             connection, _ = self.listener.accept()
         except (BlockingIOError, ConnectionError):
@@ -161,13 +165,13 @@ class Supervisor:
                 self._ready.rotate(-1)
                 try:
                     socket.send_fds(worker.channel, [CONNECTION], [connection.fileno()])
-                except OSError:  # it is exiting, or its channel is full
+                except OSError:  # the worker is exiting, or its channel is full
                     continue
                 return
 
 
 def receive_connections(channel: socket.socket, reactor: Any, site: Site) -> None:
-    """Serve the connections that the supervisor passes to this worker. The reactor stops when the supervisor exits."""
+    """Serve the connections that the supervisor passes to this worker. Stop the reactor when the supervisor exits."""
     loop = asyncio.get_event_loop()
     channel.settimeout(0)
 
@@ -177,7 +181,7 @@ def receive_connections(channel: socket.socket, reactor: Any, site: Site) -> Non
             loop.remove_reader(channel)
             reactor.stop()
         for descriptor in descriptors:
-            with socket.socket(fileno=descriptor) as connection:  # the reactor makes a copy of it
+            with socket.socket(fileno=descriptor) as connection:  # the reactor duplicates the descriptor
                 reactor.adoptStreamConnection(connection.fileno(), connection.family, site)
 
     site.doStart()

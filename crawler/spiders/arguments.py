@@ -1,4 +1,4 @@
-"""The ``-a`` arguments that all spiders have."""
+"""The ``-a`` arguments that all spiders of platforms accept."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from crawler.targets.files import Shard
 
 
 class CrawlArguments(BaseModel):
-    """The ``-a`` arguments of every spider. Each spider adds the params of its scrapers, as text."""
+    """The ``-a`` arguments that every spider accepts. Each spider adds the params of its scrapers, as text."""
 
     model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
 
     scraper: str | None = None
-    """The scraper's name; optional where the params fit only one scraper."""
+    """The scraper's name. It is optional if the params fit only one scraper of the spider."""
     targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Files of targets instead of params: a path, a glob or a URL of JSON Lines, CSV or Parquet, gzipped or not."""
+    """Path, glob or URL of files with targets (JSON Lines, CSV or Parquet, optionally gzipped). Replaces the params."""
     explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """A list in the data (products, posts): the feeds get one line per row of it, instead of one line per target."""
+    """Name of a list in the data (products, posts). The feeds get one line per row of the list, not one per target."""
     shard: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """A part of the targets: 3/16 is the third of sixteen."""
+    """The part of the targets file that this run scrapes: 3/16 is the third of sixteen equal parts."""
     resume: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """A folder for the journal of finished targets: a run that was interrupted continues from it."""
+    """Folder for the journal of finished targets. If a run is interrupted, start it again with the same folder."""
     queue: str | None = Field(default=None, pattern=r"^[\w.-]{1,64}$", json_schema_extra={"group": "crawl"})
-    """A queue in Redis instead of params, filled by ``scrapy targets push``; any number of workers may read it."""
+    """Name of a queue in Redis, from which several workers take targets. ``scrapy targets push`` adds the targets."""
     wait: bool = Field(default=False, json_schema_extra={"group": "crawl"})
-    """Whether the worker waits for new targets when its queue is empty, instead of exiting."""
+    """Whether to wait for new targets when the queue is empty. Otherwise the worker exits."""
     max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
-    """Maximum number of pages per listing, including the requested one."""
+    """Maximum number of pages to scrape per listing, including the requested page."""
     since: Literal["last"] | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """``last``: follow pages only until the entries that the last run has seen."""
+    """``last``: scrape the pages of a listing only down to the entries that the last run has seen."""
 
     @model_validator(mode="after")
     def _validate_shard(self) -> Self:

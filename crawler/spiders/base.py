@@ -1,4 +1,7 @@
-"""Base of all spiders: targets in, one scheduled request per target, awaited follow-up requests, records out."""
+"""The base class of all spiders.
+
+A spider yields one scheduled request per target. Its callback awaits the target's other requests and yields a record.
+"""
 
 from __future__ import annotations
 
@@ -51,14 +54,14 @@ P = TypeVar("P", bound=PlatformPage)
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
 
 RUNNER_ARGUMENTS = frozenset({"_job", "source", "shared"})
-"""Arguments that are set by the runner of a spider, not by its user: Scrapyd's job id, the endpoint's queue."""
+"""Spider arguments that the program that runs a spider sets, not its user, such as Scrapyd's job id."""
 
 ABOVE_COMMAND_LINE = 50
-"""Priority of a setting that a command's ``-s`` does not change: Scrapy applies those a second time."""
+"""Priority of settings that the option ``-s`` must not change. Scrapy applies this option once more after them."""
 
 
 class First:
-    """The result of a target's scheduled request: its page object, or the error of its download."""
+    """The result of a target's scheduled request: a page object, or the error of the download."""
 
     def __init__(
         self,
@@ -69,16 +72,16 @@ class First:
         error: ScrapeError | None = None,
     ) -> None:
         self.request = request
-        """The request of the response, after redirects and retries."""
+        """The last request for the page, after redirects and retries."""
         self._spider = spider
         self._page = page
         self._error = error
 
     async def page(self, kind: type[P], *, retry: bool = True) -> P:
-        """Return the page object, with its item read; ``retry`` as for ``PlatformSpider.get``.
+        """Return the page object after reading its item. ``retry``: see ``PlatformSpider.get``.
 
         Raises:
-            ScrapeError: the error of the download or of the page object.
+            ScrapeError: the download failed, or the page object raised an error.
         """
         if self._error is not None:
             raise self._error
@@ -87,39 +90,39 @@ class First:
 
 
 class PlatformSpider(Spider):
-    """Base class of the platforms' spiders, which define ``scrapers``, ``request()`` and ``scrape()``."""
+    """The base class of the platforms' spiders. A spider defines ``scrapers``, ``request()`` and ``scrape()``."""
 
     scrapers: ClassVar[tuple[Scraper, ...]]
     args: CrawlArguments
     closing: Closing
     needs_browser: ClassVar[bool] = False
-    """Whether its targets are always loaded in the browser."""
+    """Whether the spider always loads its targets in the browser."""
 
     def __init__(
         self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self.shared = shared or SharedState()
-        """State that the crawlers of this process share."""
+        """State that all crawlers in this process share, such as throttles."""
         unknown = kwargs.keys() - type(self.args).model_fields.keys() - RUNNER_ARGUMENTS
         if unknown:
             logger.warning("unknown_arguments", names=sorted(unknown), known=sorted(type(self.args).model_fields))
         self.source = self._own_source(kwargs) if source is None else source
         self.origins: dict[str, str] = {}
         self.exploded: RecordPath | None = None
-        """The list whose rows are the lines of the feeds (argument ``explode``)."""
+        """The list in the data whose rows become the lines of the feeds (argument ``explode``)."""
         self.seen: Seen | None = None
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
-        # Scrapy Cloud always sets JOBDIR, Scrapyd may. It stores requests, so a second start would send them in
-        # addition to those of the targets that they belong to. A run is continued with -a resume= instead.
+        # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would repeat the stored
+        # requests in addition to the requests of all targets. Use -a resume= to continue a run instead.
         settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
         if uri := settings["FAILURES_FEED"]:
             feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
-            settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # -o, -O and -s FEEDS= set the others
+            settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # the other feeds are from -o, -O and -s FEEDS=
         if cls.needs_browser or cls.name in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)
 
@@ -142,35 +145,35 @@ class PlatformSpider(Spider):
         return ArgumentSource(parser, {name: arguments[name] for name in names & arguments.keys()})
 
     def use_origins(self, origins: str | dict[str, str]) -> None:
-        """Set the platform's origins: one for everything, or one per role."""
+        """Set the platform's origins: one origin for all requests, or one origin per role."""
         self.origins = {"page": origins} if isinstance(origins, str) else origins
 
     @property
     def allowed_origins(self) -> set[str]:
-        """The only origins that requests may go to."""
+        """The origins to which the spider may send requests."""
         return set(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role; the page's origin where the role has no other."""
+        """Return the platform's origin for a role. A role without its own origin has the origin of pages."""
         return self.origins.get(role) or self.origins["page"]
 
     @property
     def tracker(self) -> TargetTracker:
-        """The component that tracks the targets in progress."""
+        """The component that tracks the targets in flight."""
         return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
 
     @property
     def on_demand(self) -> bool:
-        """Whether a caller waits for each outcome, with a deadline."""
+        """Whether the spider serves calls of the endpoint, whose callers wait for the outcomes."""
         return isinstance(self.source, QueueSource)
 
     @property
     def status_lines(self) -> list[str]:
-        """Lines below the progress bar, about work that spans several targets."""
+        """Lines to show below the progress bar, for work that consists of several targets."""
         return []
 
     async def start(self) -> AsyncIterator[Request]:
-        """Yield one request for each target that the source releases."""
+        """Yield the scheduled request of each target that the tracker releases."""
         if self.args.explode:
             try:
                 self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
@@ -196,29 +199,29 @@ class PlatformSpider(Spider):
             raise CloseSpider(str(error)) from error
 
     def request(self, target: Target) -> Request:
-        """Return the scheduled request of a target, made with ``for_page``. It depends on the target only."""
+        """Return the scheduled request of a target, made with ``for_page``. It must depend only on the target."""
         raise NotImplementedError
 
     async def scrape(self, target: Target, first: First) -> Data:
         """Return the target's data, starting from the result of its scheduled request.
 
         Raises:
-            ScrapeError: the target has no data; the type of the error is the reason.
+            ScrapeError: the target has no data. The class of the error shows the reason.
         """
         raise NotImplementedError
 
     def for_page(self, kind: type[PlatformPage], request: Request) -> Request:
-        """Return the request with a callback whose response scrapy-poet injects as a page object of this class."""
+        """Return the request with a callback for which scrapy-poet makes a page object of this class."""
         return request.replace(callback=self._callback(kind))
 
     async def get(self, kind: type[P], request: Request, target: Target, *, retry: bool = True) -> P:
-        """Return the page object of a follow-up request of a target, with its item read.
+        """Send a further request for a target, and return its page object after reading its item.
 
-        With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
-        browser where ``BROWSER_FALLBACK`` contains the platform.
+        With ``retry``, a page is downloaded a second time if its extraction fails, and is loaded in the browser if it
+        is blocked and ``BROWSER_FALLBACK`` contains the platform.
 
         Raises:
-            ScrapeError: the error of the download or of the page object.
+            ScrapeError: the download failed, or the page object raised an error.
         """
         final = (await self.fetch(self.for_page(kind, request), target)).request
         assert final is not None
@@ -227,9 +230,9 @@ class PlatformSpider(Spider):
         return await self.read(page, final, retry=retry)
 
     async def get_optional(self, kind: type[P], request: Request, target: Target) -> P | None:
-        """As ``get``, without a retry, for a source that the record does not require.
+        """Request an optional source as with ``get``, but without a retry.
 
-        Where the source fails, return None and add a warning to the target's outcome.
+        If the source fails, return None and add a warning to the target's outcome.
         """
         try:
             return await self.get(kind, request, target, retry=False)
@@ -243,10 +246,10 @@ class PlatformSpider(Spider):
         self.tracker.warn(target, source, error)
 
     async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
-        """Read a page object's item. With ``retry``: from a second download if the first one is not usable.
+        """Read the item of a page object. With ``retry``, download the page a second time if this fails.
 
         Raises:
-            ScrapeError: the error of the page object, or of the second download.
+            ScrapeError: the page object raised an error, or the second download failed.
         """
         try:
             await self.read_item(page, request)
@@ -256,7 +259,7 @@ class PlatformSpider(Spider):
             logger.info("retried", url=request.url, reason=error.reason)
             again = request.replace(cb_kwargs={})
         except (UpstreamBlocked, UpstreamRateLimited) as error:
-            # A rate limit is respected; a block that is a page without its data may be lifted in a browser.
+            # A rate limit must be respected, but a block may be lifted by a script that only a browser runs.
             if not (retry and self._may_use_browser(request)) or error.reason == "rate_limited":
                 raise
             logger.info("browser_fallback", url=request.url, reason=error.reason)
@@ -266,17 +269,17 @@ class PlatformSpider(Spider):
         return await self.get(type(page), again, request.meta["target"], retry=False)
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
-        """Read a page object's item. A platform whose data is not in the response itself overrides this."""
+        """Read the item of a page object. Platforms whose data is not in the page's response override this method."""
         await page.to_item()
 
     async def fetch(self, request: Request, target: Target) -> Response:
-        """Download a follow-up request of a target, through the downloader middlewares.
+        """Download a further request for a target, through the downloader middlewares.
 
-        When the crawler is closing, the target is completed at once, so that it cannot end with the data or the error
-        of its other sources.
+        If the crawler is closing, the target is completed at once with ``ShuttingDown``. Otherwise it could end with
+        incomplete data, because its other sources would be missing.
 
         Raises:
-            ScrapeError: also where the download itself fails, so that callers need to catch one type only.
+            ScrapeError: the download failed. All exceptions of downloads are converted to this type.
         """
         assert self.crawler.engine is not None
         try:
@@ -288,13 +291,13 @@ class PlatformSpider(Spider):
             self.tracker.complete(target, error=error)
             raise
         except AlreadyCalledError as error:
-            # Raised by an engine that closed between a response and its redirect or retry.
+            # The engine raises this if it was closed between a response and its redirect or retry.
             shutdown = ShuttingDown("The crawl ended before the target was done.")
             self.tracker.complete(target, error=shutdown)
             raise shutdown from error
 
     def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
-        """The callback for a page class: one per class, because plans are cached by callback."""
+        """Return the callback for a page class. Each class has one callback, because plans are cached by callback."""
         if kind not in self._callbacks:
 
             def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record]:
@@ -306,14 +309,14 @@ class PlatformSpider(Spider):
         return self._callbacks[kind]
 
     def _errback(self, failure: Failure) -> AsyncIterator[Record] | None:
-        """Continue without a response to the scheduled request: the platform may have other sources."""
+        """Continue with a target although its scheduled request failed, because the platform may have other sources."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         error = as_scrape_error(failure.value)
         if isinstance(error, ShuttingDown):
             self.tracker.complete(request.meta["target"], error=error)
             return None
         if type(error) is ServiceError:
-            # Scrapy logs the traceback of a callback or a pipeline, but not of a downloader middleware or handler.
+            # Scrapy logs tracebacks of callbacks and pipelines, but not of downloader middlewares and handlers.
             logger.error("download_failed", url=request.url, exc_info=failure.value)
             self.tracker.complete(request.meta["target"], error=error)
             return None
@@ -336,7 +339,7 @@ class PlatformSpider(Spider):
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        """Return the page params for saved responses, where only some of the scraper's params may be known.
+        """Return the page params for saved responses. Not all of the scraper's params need to be given.
 
         Raises:
             InvalidRequest: an argument is not a param of the scraper.
@@ -349,24 +352,24 @@ class PlatformSpider(Spider):
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
-        """Return a target's data from its saved pages. A platform with several page types overrides this."""
+        """Return a target's data from its saved pages. Platforms with several pages per target override this method."""
         return await pages[0].to_item()
 
     def _may_use_browser(self, request: Request) -> bool:
-        """Whether a blocked request is repeated in the browser: once, and only for pages, not for API calls."""
+        """Whether a blocked request may be repeated in the browser: only a page (GET request), and only once."""
         configured = self.name in self.settings.getlist("BROWSER_FALLBACK")
         return configured and request.method == "GET" and "page_session_factory" not in request.meta
 
     def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> None:
-        """Push the next page as a follow-up target, unless ``max_pages`` or ``since=last`` ends the listing here.
+        """Push the next page of a listing as a follow-up target, unless ``max_pages`` or ``since=last`` prevents it.
 
-        ``data`` is the data of this page, ``changes`` the params of the next page that differ from this one's.
+        ``data``: the data of this page. ``changes``: the params of the next page that differ from this page's params.
         """
         if target.depth + 1 < self.args.max_pages and (self.seen is None or self.seen.unseen_below(target, data)):
             self.tracker.push(target.followup(**changes))
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Record an outcome for the platform's circuit breaker and for ``since=last``."""
+        """Pass an outcome to the platform's circuit breaker and to ``since=last``."""
         if self.seen:
             self.seen.completed(outcome)
         if outcome.error and isinstance(self.source, ArgumentSource):
@@ -374,7 +377,7 @@ class PlatformSpider(Spider):
         platform_state(self.shared, self.name, self.settings).breaker.record(outcome.error)
 
     def closed(self, reason: str) -> None:
-        """Log the number of targets by code."""
+        """Log the number of targets by outcome code."""
         assert self.crawler.stats is not None
         stats = self.crawler.stats.get_stats()
         counts = {k.removeprefix("targets/"): v for k, v in sorted(stats.items()) if k.startswith("targets/")}
@@ -382,6 +385,6 @@ class PlatformSpider(Spider):
 
 
 def _of_target(request: Request, target: Target) -> Request:
-    """Return the request as one of a target, exempt from duplicate filtering."""
+    """Return the request with its target in ``meta``, exempt from duplicate filtering."""
     request.meta["target"] = target
     return request.replace(dont_filter=True)

@@ -1,1 +1,1 @@
-"""Persistent storage: files, SQLite, Redis."""
+"""Connections to persistent storage: files, SQLite and Redis."""

@@ -1,4 +1,4 @@
-"""Data files in the project's ``.scrapy`` folder, the default place of files that outlive a run."""
+"""Files in the project's ``.scrapy`` folder, which is the default folder for data that later runs need."""
 
 from __future__ import annotations
 
@@ -8,5 +8,8 @@ from scrapy.utils.project import data_path
 
 
 def data_file(name: str) -> Path:
-    """Return the path of a data file. ``data_path(name, createdir=True)`` would create a folder of that name."""
+    """Return the path of a file in the ``.scrapy`` folder, which is created if it is missing.
+
+    Scrapy's ``data_path(name, createdir=True)`` would create a folder with this name instead.
+    """
     return Path(data_path("", createdir=True)) / name

@@ -1,4 +1,4 @@
-"""Connections to SQLite files that several processes share, and transactions."""
+"""Connections to SQLite files that several processes may share, and their transactions."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUSY_TIMEOUT = 30.0
-"""Seconds for which SQLite waits for another process's write lock."""
+"""Maximum seconds for which SQLite waits until another process releases the write lock."""
 
 
 @dataclass(frozen=True)
 class SqliteFile:
-    """A file with its schema. The schema's statements run each time the file is opened."""
+    """An SQLite file and its schema: statements that create missing tables, and run each time the file is opened."""
 
     path: Path
     schema: tuple[str, ...]
     wal: bool = False
-    """Write-ahead log: fast for many small writes. The file's modification time no longer shows when it was changed."""
+    """Whether to use a write-ahead log, which makes many small writes fast.
+
+    The file's modification time then no longer shows whether the data has changed.
+    """
 
     def connect(self) -> sqlite3.Connection:
-        """Open the file. Transactions are explicit; a connection may move between threads."""
+        """Open the file. Use ``transaction()`` for writes. The connection may be used in another thread."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
         try:
             if self.wal:
-                # Survives a killed process. Only a power cut may lose the last transactions.
+                # No transaction is lost if the process is killed. A power cut may lose the last transactions.
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
             for statement in self.schema:
@@ -39,16 +42,16 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Open the file for one transaction."""
+        """Open the file, run the ``with`` block in a transaction, and close the file."""
         with closing(self.connect()) as connection, transaction(connection):
             yield connection
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run the block in a transaction: committed at its end, rolled back when it raises.
+    """Run the ``with`` block in a transaction, which is committed at the end and rolled back if the block raises.
 
-    The write lock is taken at the start: a transaction that begins by reading may fail to get it later.
+    The write lock is taken at the start, because a transaction that starts with a read may later fail to get it.
     """
     connection.execute("BEGIN IMMEDIATE")
     with connection:

@@ -1,1 +1,1 @@
-"""Targets: their sources, their tracking, and their outcomes."""
+"""Targets: where they come from, how they are tracked, and how they end."""

@@ -1,7 +1,7 @@
-"""``-a resume=DIR``: checkpoints. A run that is killed and started again loses no target and writes none twice.
+"""``-a resume=DIR``: checkpoints. A run that is killed can be started again without missing or duplicate targets.
 
-A target is finished when the feeds have stored it (``target_stored``). It may be fetched twice, but appears once.
-``journal.py`` keeps the checkpoint on disk.
+A target is finished when the feeds have stored it (signal ``target_stored``). A target that was in flight when the run
+was killed is fetched again, but its line is in the feeds only once. ``journal.py`` stores the checkpoint on disk.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ logger = structlog.get_logger(__name__)
 
 @dataclass
 class ResumedSource(TargetSource):
-    """A source that skips targets stored by earlier starts, and adds their pending follow-ups."""
+    """A source of the targets that earlier starts of the run have not stored, including their pending follow-ups."""
 
     source: TargetSource
     journal: Journal
     parser: TargetParser
     feeds: Callable[[], list[tuple[str, int]]]
-    """Returns the local feeds, and how many of their bytes are retained."""
+    """Returns the path of each local feed, and how many bytes of the file are kept when it is opened."""
     on_begin: Callable[[], None]
-    """Called before the first target, after the journal has accepted the run."""
+    """Called after the journal has accepted the run and before the first target."""
 
     async def open(self) -> None:
         await self.source.open()
@@ -76,13 +76,13 @@ class ResumedSource(TargetSource):
 
 
 class Resume:
-    """Writes the journal, and replaces the spider's source by ``ResumedSource``. Idle without ``-a resume=``."""
+    """Writes the journal, and replaces the spider's source with ``ResumedSource``. Does nothing without ``resume=``."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self.journal: Journal | None = None
         self.writing = False
-        """Whether entries are written: from the start of the run until a write fails."""
+        """Whether entries are written to the journal: from the start of the run until a write fails."""
         self._buffered: dict[int | str, list[str]] = {}
         self._complete: set[str] = set()
 
@@ -98,13 +98,13 @@ class Resume:
 
     @property
     def feeds(self) -> Feeds:
-        """The component that writes the feeds."""
+        """The extension that writes the feeds."""
         feeds = self.crawler.get_extension(Feeds)
         assert feeds is not None, "the setting EXTENSIONS contains crawler.outputs.feeds.Feeds"
         return feeds
 
     def spider_opened(self, spider: PlatformSpider) -> None:
-        """Read the journal of earlier starts.
+        """Read the journal that earlier starts of this run have written.
 
         Raises:
             CloseSpider: the folder cannot be used, or a feed cannot be resumed.
@@ -133,7 +133,7 @@ class Resume:
 
     def _begin(self) -> None:
         assert self.journal is not None
-        self.feeds.append_to(self.journal.feeds)  # also with -O: lines of earlier starts are kept
+        self.feeds.append_to(self.journal.feeds)  # even with -O: the files contain lines of earlier starts
         self.feeds.before_open.append(self._open_feed)
         self.writing = True
         if self.journal.counts:
@@ -148,13 +148,16 @@ class Resume:
             logger.error("feed_overwritten", uri=uri, hint="an earlier start stored it: put %(time)s into its name")
 
     def target_buffered(self, outcome: Outcome, uris: list[str]) -> None:
-        """Note a target whose line is in files that are not complete yet."""
+        """Write to the journal that the target's line is in files that are not complete yet."""
         if self.journal is not None:
             self._buffered[_key(outcome)] = uris
             self._write(self.journal.buffer, *_entry_fields(outcome), uris)
 
     def target_stored(self, outcome: Outcome, files: list[tuple[str, int]]) -> None:
-        """Note a stored target. For buffered targets, note the complete file: one entry for all of its targets."""
+        """Write to the journal that a target is stored.
+
+        For a buffered target, the entry names its complete file. One entry is enough for all targets of a file.
+        """
         if self.journal is None:
             return
         uris = self._buffered.pop(_key(outcome), None)
@@ -171,7 +174,7 @@ class Resume:
             return
         try:
             note(*entry)
-        except OSError as error:  # a later entry would follow a partial one
+        except OSError as error:  # further entries must not be written, because they would follow a partial one
             self.writing = False
             assert self.crawler.stats is not None
             assert self.journal is not None
@@ -180,12 +183,12 @@ class Resume:
             self.feeds.end_run(f"the journal in {self.journal.folder} cannot be written: {error}")
 
     def spider_closed(self, spider: Spider) -> None:
-        """Release the folder of a refused run: its engine never stops, because it did not start."""
+        """Release the folder of a run that was refused: ``engine_stopped`` is not sent, as its engine never started."""
         if self.journal is not None and not self.writing and not self.feeds.failed:
             self.journal.close()
 
     def engine_stopped(self) -> None:
-        """Release the folder. All files are closed by now."""
+        """Release the folder. All feeds have been closed before this signal."""
         if self.journal is not None:
             self.journal.close()
 
@@ -195,15 +198,17 @@ def _key(outcome: Outcome) -> int | str:
 
 
 def _entry_fields(outcome: Outcome) -> tuple[int | str, str, list[dict[str, Any]]]:
-    """Return the fields of an outcome's journal entry."""
+    """Return the fields of the journal's entry for an outcome: key, code and follow-ups."""
     return _key(outcome), outcome.code, [each.dump() for each in outcome.followups]
 
 
 def _check_feeds(feeds: Feeds) -> None:
-    """Check that the feeds can be resumed: local feeds of lines, or one feed of another kind. The same for failures.
+    """Check that the feeds can be resumed: any number of local JSON Lines feeds, or one feed of another kind.
+
+    The feeds for failures are checked separately, by the same rule.
 
     Raises:
-        CannotResumeError: the feeds are of other kinds.
+        CannotResumeError: the feeds cannot be resumed.
     """
     for of_failures in (False, True):
         _check_kinds({uri: each for uri, each in feeds.feeds.items() if is_for_failures(each) == of_failures})

@@ -1,10 +1,10 @@
-"""Limit the time that a crawler takes to close. Scrapy waits for every download in progress, without a limit.
+"""Limits the time that a crawler takes to close. Scrapy itself waits for all downloads in progress, without a limit.
 
-Scrapy has no signal for the start of closing: ``spider_closed`` is sent when all downloads have ended. The only step
-that every way of closing passes (CLOSESPIDER settings, memory limit, ``CloseSpider``, a failing feed, SIGTERM, the
-end of the targets) is the engine's documented ``close_spider_async()``. ``AnnounceClosing`` therefore sends its own
-signal from there. Polling ``engine.needs_backout()`` is not an alternative: it is also true while CONCURRENT_REQUESTS
-downloads are in progress, and those are the downloads that must be ended.
+Scrapy has no signal for the start of closing: ``spider_closed`` is sent only when all downloads have ended. Whatever
+closes a crawler (CLOSESPIDER settings, memory limit, ``CloseSpider``, a failing feed, SIGTERM, the end of the targets),
+the engine's documented method ``close_spider_async()`` is called. ``AnnounceClosing`` therefore wraps this method and
+sends a signal. Polling ``engine.needs_backout()`` is not an alternative: it is also true while CONCURRENT_REQUESTS
+downloads are in progress, without any closing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 crawler_closing = object()
-"""Signal: the crawler begins to close. Argument: ``reason``."""
+"""Signal: the crawler starts to close. Argument: ``reason``."""
 
 
 class AnnounceClosing:
-    """Sends ``crawler_closing``, once."""
+    """Extension that sends the signal ``crawler_closing`` once."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -40,7 +40,7 @@ class AnnounceClosing:
         return extension
 
     def spider_opened(self, spider: Spider) -> None:
-        """Wrap the ``close_spider_async()`` of this crawler's engine."""
+        """Replace ``close_spider_async()`` of this crawler's engine with a method that sends the signal first."""
         engine = self.crawler.engine
         assert engine is not None
         close = engine.close_spider_async
@@ -58,7 +58,7 @@ class AnnounceClosing:
 
 
 class Closing:
-    """End a component's waits ``grace`` seconds after the crawler starts to close."""
+    """Ends waits and downloads of a component ``grace`` seconds after the crawler has started to close."""
 
     def __init__(self, crawler: Crawler, grace: float = 0.0) -> None:
         self.grace = grace
@@ -68,7 +68,7 @@ class Closing:
         crawler.signals.connect(self._begin, crawler_closing)
 
     def check(self) -> None:
-        """Raise an error after the grace period.
+        """Raise an error if the crawler is closing and the grace period is over.
 
         Raises:
             ShuttingDown: the crawler is closing, and the grace period is over.
@@ -78,10 +78,10 @@ class Closing:
 
     @asynccontextmanager
     async def limit(self) -> AsyncIterator[None]:
-        """Run a block at most until the grace period is over.
+        """Run a ``with`` block, but cancel it when the grace period is over.
 
         Raises:
-            ShuttingDown: the block was cancelled, or not entered, because the crawler is closing.
+            ShuttingDown: the block was cancelled or not started, because the crawler is closing.
         """
         self.check()
         limit = asyncio.timeout_at(self._end)

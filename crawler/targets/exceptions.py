@@ -1,4 +1,4 @@
-"""Conversion of exceptions of Scrapy, Twisted and item pipelines to this project's typed errors."""
+"""Converts exceptions of Scrapy, Twisted and item pipelines to this project's typed errors."""
 
 from __future__ import annotations
 
@@ -34,11 +34,14 @@ DOWNLOAD_FAILURES = (
     OSError,
     ResponseDataLossError,
 )
-"""Download exceptions caused by the platform or the network."""
+"""Exceptions of a download that the platform or the network causes."""
 
 
 def as_scrape_error(error: BaseException | None) -> ScrapeError:
-    """Convert any exception to a typed error: failed downloads to upstream errors, unknown ones to ``ServiceError``."""
+    """Convert an exception to a typed error.
+
+    A failed download becomes an upstream error, and an unknown exception becomes ``ServiceError``.
+    """
     if isinstance(error, ScrapeError):
         return error
     if isinstance(error, DropItem):

@@ -1,4 +1,4 @@
-"""Targets files: one or many, local or in a bucket, JSON Lines, CSV or Parquet, optionally compressed."""
+"""Reads targets from files: JSON Lines, CSV or Parquet, optionally compressed, on disk or in a bucket."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from fsspec.core import OpenFile
 
 ROWS_PER_READ = 500
-"""Rows per read. Reads run in a thread, so that a slow bucket does not block the crawl."""
+"""Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
 MAX_LINE_BYTES = 1024 * 1024
-"""Longer lines are rejected without being parsed."""
+"""Maximum bytes of a line. A longer line is an invalid target and is not parsed."""
 MAX_SHOWN_CHARACTERS = 1_000
-"""Characters of a malformed line that its failure contains."""
+"""Maximum characters of a malformed line that are written to the failures feed."""
 READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError)
-"""Exceptions of the libraries for files that are missing, truncated, or of another format than their name."""
+"""Exceptions of the libraries for a file that is missing, is truncated or does not have the format of its suffix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Every ``of``-th row, starting with the ``number``-th: 3/16 is the third of sixteen equal parts."""
+    """One of several equal parts of the rows. 3/16 is every 16th row, starting with the third."""
 
     number: int = 1
     of: int = 1
@@ -64,7 +64,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row of a file, or the problem with it."""
+    """A row of a file. If the row is malformed, ``cells`` is None and ``problem`` describes why."""
 
     line: int
     cells: dict[str, Any] | None
@@ -74,9 +74,10 @@ class _Row:
 
 @dataclass
 class FileSource(TargetSource):
-    """The targets of all files that a path, a glob or a URL names, in the order of their names.
+    """The targets of all files that match a path, a glob or a URL, sorted by file name.
 
-    Rows are read as they are consumed. An invalid row is a failed target with its line number. It does not end the run.
+    The files are read gradually during the crawl. An invalid row becomes a failed target with its line number, and the
+    crawl continues.
     """
 
     parser: TargetParser
@@ -91,7 +92,7 @@ class FileSource(TargetSource):
         """Find the files.
 
         Raises:
-            TargetsUnavailableError: no file has the name, or a file cannot be read.
+            TargetsUnavailableError: no file matches, or a file cannot be read.
         """
         await asyncio.to_thread(self._open)
 
@@ -114,7 +115,7 @@ class FileSource(TargetSource):
 
     @property
     def expected(self) -> int | None:
-        """The number of rows of this shard, estimated from the share of the bytes read."""
+        """The number of rows in this shard. It is an estimate from the file sizes until all rows have been read."""
         return self._expected
 
     def _expect(self, rows: int) -> None:
@@ -129,7 +130,7 @@ class FileSource(TargetSource):
                 yield each
 
     def _targets(self) -> Iterator[Target | InvalidTarget | TargetsUnavailableError]:
-        """Yield all targets. A read error is yielded last, so that the targets of its chunk are not lost."""
+        """Yield all targets. A read error is yielded, not raised, so that the targets before it are not lost."""
         common = os.path.commonpath([str(PurePosixPath(file.path).parent) for file in self._files])
         done, total = 0, sum(self._sizes) or 1
         for file, size in zip(self._files, self._sizes, strict=True):
@@ -151,7 +152,7 @@ class FileSource(TargetSource):
         self._expect(self._rows)
 
     def _parse(self, row: _Row, number: int, name: str, *, text: bool) -> Target | InvalidTarget:
-        own_id = f"{name}:{row.line}"  # the same in every run
+        own_id = f"{name}:{row.line}"  # the id of a target without an id: every run gives it the same one
         if row.cells is None:
             error = InvalidRequest(f"Line {row.line} {row.problem}.")
             shown = row.raw[:MAX_SHOWN_CHARACTERS].rstrip("\r\n")
@@ -161,7 +162,7 @@ class FileSource(TargetSource):
 
 
 def _reader(path: str) -> tuple[Any, bool]:
-    """Return the reader for a file name, and whether its cells are text."""
+    """Return the function that reads a file with this name, and whether all cells of the format are text."""
     name = PurePosixPath(path.lower())
     if infer_compression(str(name)):
         name = name.with_suffix("")
@@ -213,7 +214,10 @@ def _csv(file: IO[bytes]) -> Iterator[_Row]:
 
 
 def _parquet(file: IO[bytes]) -> Iterator[_Row]:
-    """Yield rows with cells as text, as in CSV: a column of ids may have a numeric type. Null cells are omitted."""
+    """Yield the rows of a Parquet file without null cells.
+
+    Cells are converted to text, as in CSV, because a column of ids may have a numeric type.
+    """
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415  # an extra, and slow to import
 
     number = 0
@@ -224,5 +228,5 @@ def _parquet(file: IO[bytes]) -> Iterator[_Row]:
 
 
 def _cell(value: object) -> str:
-    """Convert a cell to text. Some writers store a column of integers with gaps as floats."""
+    """Convert a cell to text. 2.0 becomes "2": some programs store integers as floats if the column has empty cells."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

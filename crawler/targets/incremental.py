@@ -1,4 +1,4 @@
-"""``-a since=last``: entries that the last run saw in each listing. The next run follows pages only down to them."""
+"""``-a since=last``: stores which entries of each listing a run has seen, so that the next run reads only new pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawler.storage.sqlite import SqliteFile
 from crawler.targets.target import Entries, InvalidTarget, Outcome, Target
 
 MAX_IDS_PER_LISTING = 2_000
-"""Newest ids that are kept for a listing. One page of ids would not be enough, since posts get deleted."""
+"""Number of newest ids that are stored for a listing. One page of ids would not be enough, as posts can be deleted."""
 
 SCHEMA = (
     (
@@ -25,19 +25,19 @@ SCHEMA = (
 
 
 class SeenFile:
-    """A SQLite file of ids by listing. Each call reopens it, so that several runs may share it."""
+    """An SQLite file with the seen ids of each listing. Each call opens it again, so that several runs can share it."""
 
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(path, SCHEMA)
 
     def has(self, listing: str, entry: str) -> bool:
-        """Whether an entry of a listing was seen."""
+        """Whether an earlier run has seen this entry of the listing."""
         with closing(self._file.connect()) as database:
             found = database.execute("SELECT 1 FROM seen WHERE listing = ? AND id = ?", (listing, entry))
             return found.fetchone() is not None
 
     def add(self, listing: str, ids: Sequence[str]) -> None:
-        """Store the ids of a listing in the order in which one run saw them, newest first."""
+        """Store the ids of the entries that this run has seen in a listing, newest first."""
         with self._file.transaction() as database:
             (last,) = database.execute(
                 "SELECT coalesce(max(run), 0) FROM seen WHERE listing = ?", (listing,)
@@ -55,34 +55,34 @@ class SeenFile:
 
 @dataclass
 class _Listing:
-    """A listing of which this run reads the pages, starting with the first."""
+    """A listing whose pages this run reads, starting with the first page."""
 
     key: str
     ids: list[str] = field(default_factory=list)
 
 
 class Seen:
-    """Tracks the listings of one run. The entries of a listing are stored after its last page.
+    """Collects the entries of each listing during a run, and stores them after the last page of the listing.
 
-    If a page fails, nothing is stored for its listing, so that the next run reads it again.
+    If a page fails, none of its listing's entries are stored, so that the next run reads the listing again.
     """
 
     def __init__(self, file: SeenFile) -> None:
         self.file = file
         self._listings: dict[str, _Listing] = {}
-        """Listings by the target id of their next page."""
+        """Target id of a listing's next page -> the listing."""
 
     def unseen_below(self, target: Target, data: dict[str, Any]) -> bool:
-        """Whether there may be new entries below this page.
+        """Whether the pages after this page may contain entries that no earlier run has seen.
 
-        Only the last entry counts: entries on top may be pinned, and a new entry may precede seen ones.
+        Only the page's last entry is compared: the first entries may be pinned posts, which are seen in every run.
         """
         listing = self._of(target)
         ids = entry_ids(target.scraper.entries, data)
         return listing is None or not ids or not self.file.has(listing.key, ids[-1])
 
     def completed(self, outcome: Outcome) -> None:
-        """Add the entries of a page. After the last page of its listing, store them."""
+        """Add the entries of a page to its listing. If it was the last page, store the entries of the listing."""
         if isinstance(outcome.target, InvalidTarget):
             return
         listing = self._of(outcome.target)
@@ -96,7 +96,10 @@ class Seen:
             self.file.add(listing.key, listing.ids[:MAX_IDS_PER_LISTING])
 
     def _of(self, target: Target) -> _Listing | None:
-        """Return the listing of a page, or None if this run did not read its first page (a resumed run)."""
+        """Return the listing of a page, or None if this run did not read the listing's first page.
+
+        A resumed run, for example, continues a listing with a later page.
+        """
         if target.scraper.entries is None or target.parent is not None:
             return self._listings.get(target.id)
         params = orjson.dumps(target.as_dict()["params"], option=orjson.OPT_SORT_KEYS).decode()
@@ -104,7 +107,7 @@ class Seen:
 
 
 def entry_ids(entries: Entries | None, data: dict[str, Any]) -> list[str]:
-    """Return the ids of a page's entries, in page order.
+    """Return the ids of a page's entries in the order of the page.
 
     >>> entry_ids(Entries("posts.main", "post_id"), {"posts": {"main": [{"post_id": "7"}, {"post_id": "6"}]}})
     ['7', '6']

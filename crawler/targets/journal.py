@@ -1,20 +1,22 @@
-"""The journal of ``-a resume=``: a record on disk of the targets that a run has stored, so that the run can be resumed.
+"""The journal of ``-a resume=``: a file that lists the targets that a run has stored, so that the run can be resumed.
 
-The journal is a JSON Lines file in the folder of ``-a resume=``. Its entries:
+A run may be started several times: the first start creates the journal, and later starts continue it. The journal is a
+JSON Lines file in the folder that ``resume=`` names. Its entries:
 
-- ``{"run": {...}, "feeds": [[path, n], ...]}``, the first entry: the targets that the journal is for, and its feeds;
-- ``{"feed": path, "size": n}``: a start retains n bytes of this local feed, and writes after them;
-- ``{"done": row or id, "code": ..., "then": [...], "sizes": [[feed, end], ...]}``: a target is stored. ``then``: its
-  follow-ups. ``sizes``: the feeds with its line, by their position among all named feeds, and where the line ends;
-- the same with ``"in": [path or uri]``: the line is in a file that is not complete yet;
-- ``{"closed": path or uri, "size": n}``: the file is complete (a local file: with n bytes). All of its targets are
-  stored. An uploaded file may have arrived without this entry.
+- ``{"run": {...}, "feeds": [[path, n], ...]}``: the first entry. It identifies the run's targets and local feeds;
+- ``{"feed": path, "size": n}``: a start keeps the first n bytes of this local feed and appends to them;
+- ``{"done": row or id, "code": ..., "then": [...], "sizes": [[feed, end], ...]}``: a target is stored. ``then`` lists
+  its follow-ups. ``sizes`` lists the feeds that contain its line (as the position of the feed's path among all paths in
+  the journal) and the offset after the line;
+- the same entry with ``"in": [path or uri]``: the target's line is in files that are not complete yet;
+- ``{"closed": path or uri, "size": n}``: the file is complete (n is the size of a local file), so all targets in it are
+  stored. The upload of a remote file may be complete even if this entry is missing.
 
 Earlier versions also wrote ``{"ended": true}``, ``closed`` without the size, and ``run`` without the feeds.
 
-An entry is valid only if the feed contains its line. This makes a journal and its feeds safe against a power cut
-without a sync for each target: if either lost its tail, the target is scraped again, and the feed is truncated after
-the last valid entry. Only entries about feeds are synced, before the feed is changed.
+An entry is valid only if the feed still contains the target's line. If a power cut removes the end of the journal or of
+a feed, the affected targets are scraped again, and the feed is truncated after the last valid entry. Entries of targets
+therefore need no sync to disk. Only ``run`` and ``feed`` entries are synced, before the feed is changed.
 """
 
 from __future__ import annotations
@@ -38,13 +40,13 @@ from crawler.targets.target import SavedTarget
 logger = structlog.get_logger(__name__)
 
 IsLines = Callable[[str], bool | None]
-"""Returns True for a path of a feed of lines of this run, False for another feed of this run, else None."""
+"""Returns True if a path is a JSON Lines feed of this run, False if it is another feed of this run, else None."""
 
 _Offset = Annotated[int, Field(ge=0, lt=2**62)]
 
 
 class CannotResumeError(ValueError):
-    """Raised when a folder cannot be resumed: another run uses it, it is damaged, or it is for other targets."""
+    """Raised when a run cannot be resumed from a folder: it is in use, damaged, or belongs to other targets."""
 
 
 class _Entry(BaseModel):
@@ -82,45 +84,45 @@ _ENTRY: TypeAdapter[_Run | _Feed | _Done | _Closed | _Ended] = TypeAdapter(_Run 
 
 
 class Journal:
-    """The stored targets of a run: targets of its list by row, follow-ups by id."""
+    """Reads and writes the journal of a run. Targets of the source are identified by row, and follow-ups by id."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "ledger.jsonl"
         self.counts: Counter[str] = Counter()
-        """Targets stored by earlier starts, by code."""
+        """Outcome code -> number of targets that earlier starts have stored with it."""
         self.pending: dict[str, SavedTarget] = {}
-        """Follow-ups that earlier starts discovered but did not store, by id."""
+        """Target id -> a follow-up that an earlier start has discovered and no start has stored."""
         self.discovered = 0
-        """Number of follow-ups that earlier starts discovered."""
+        """Number of follow-ups that earlier starts have discovered."""
         self.arrived: set[str] = set()
-        """URIs of remote files that earlier starts have stored."""
+        """URIs of the remote files whose upload by earlier starts is complete."""
         self._run: dict[str, Any] | None = None
         self._rows = bytearray()
         self._ids: set[str] = set()
         self._files = FilePool()
         self._incomplete: dict[str, list[_Done]] = {}
-        """Targets by the file that is not complete yet."""
+        """Path or URI of a file that is not complete yet -> the entries of the targets in it."""
         self._feeds: dict[str, JournalFeed] = {}
         self._paths: list[str] = []
-        """The feeds by position."""
+        """The paths of all local feeds. The position of a path identifies the feed in ``sizes``."""
         self._numbers: dict[str, int] = {}
         self._lock = FileLock(folder / "lock")
         self._file: IO[bytes] | None = None
         self._torn = False
-        """Whether the file may end with a partial entry. Nothing may be written after it."""
+        """Whether the journal may end with a partial entry. No further entry may then be written."""
 
     def __contains__(self, row: int | None) -> bool:
-        """Whether the target of a row is stored."""
+        """Whether the target with this row number is stored."""
         return row is not None and row < len(self._rows) and bool(self._rows[row])
 
     @property
     def feeds(self) -> list[str]:
-        """The local feeds that earlier starts wrote."""
+        """The paths of the local feeds that earlier starts have written."""
         return list(self._feeds)
 
     def open(self, is_lines: IsLines) -> None:
-        """Lock the folder, and read which targets are stored. Changes no files.
+        """Lock the folder, and read which targets are stored. This does not change the journal or the feeds.
 
         Raises:
             CannotResumeError: the folder is in use or cannot be written, or the journal is damaged.
@@ -138,9 +140,9 @@ class Journal:
             self._files.close()
 
     def begin(self, run: dict[str, Any], feeds: Callable[[], list[tuple[str, int]]]) -> None:
-        """Check which run the journal belongs to, and truncate its feeds after their last valid line.
+        """Check that the journal belongs to this run, and truncate its feeds after their last valid line.
 
-        ``feeds`` returns the local feeds of a new run, and how many of their bytes are retained.
+        ``feeds`` is called for a new journal. It returns the path of each local feed, and how many bytes are kept.
 
         Raises:
             CannotResumeError: the journal belongs to another run, or a file cannot be written.
@@ -159,7 +161,7 @@ class Journal:
             raise CannotResumeError(f"cannot write to {self.folder}: {error}") from error
 
     def _create(self, run: dict[str, Any], feeds: list[tuple[str, int]]) -> None:
-        """Create the journal atomically: without its first entry, the lines of its feeds could not be identified."""
+        """Create the journal with its first entry, atomically: a journal without this entry could not be resumed."""
         draft = self.path.with_suffix(".new")
         with draft.open("wb") as file:
             file.write(orjson.dumps({"run": run, "feeds": feeds}, option=orjson.OPT_APPEND_NEWLINE))
@@ -194,7 +196,7 @@ class Journal:
     # Entries
 
     def feed(self, path: str, size: int) -> None:
-        """Note that ``size`` bytes of a local feed are retained. Synced to disk before the feed is written."""
+        """Add an entry: the first ``size`` bytes of a local feed are kept. It is synced before the feed is written."""
         self._numbers[path] = len(self._paths)
         self._paths.append(path)
         self._write({"feed": path, "size": size})
@@ -204,18 +206,18 @@ class Journal:
     def store(
         self, key: int | str, code: str, followups: list[dict[str, Any]], ends: list[tuple[str, int]] | None = None
     ) -> None:
-        """Note that a target is stored. ``ends``: the offsets after its line in local feeds."""
+        """Add an entry: a target is stored. ``ends``: paths of local feeds, with the offset after its line."""
         entry = _done(key, code, followups)
         if ends:
             entry["sizes"] = [[self._numbers[path], end] for path, end in ends]
         self._write(entry)
 
     def buffer(self, key: int | str, code: str, followups: list[dict[str, Any]], uris: list[str]) -> None:
-        """Note that a target will be stored when these files are complete."""
+        """Add an entry: a target will be stored when these files are complete."""
         self._write({**_done(key, code, followups), "in": uris})
 
     def complete(self, uri: str, size: int | None) -> None:
-        """Note that a file is complete. ``size``: the size of a local file."""
+        """Add an entry: a file is complete. ``size``: the size of a local file."""
         self._write({"closed": uri} if size is None else {"closed": uri, "size": size})
 
     def _write(self, entry: dict[str, Any]) -> None:
@@ -225,13 +227,13 @@ class Journal:
         line = orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
         self._torn = True
         while line:
-            line = line[self._file.write(line) :]  # a nearly full disk accepts a part, then fails
+            line = line[self._file.write(line) :]  # a nearly full disk may accept only a part of the line
         self._torn = False
 
     # Entries of earlier starts
 
     def _entries(self) -> Iterator[tuple[int, _Run | _Feed | _Done | _Closed | _Ended]]:
-        """Yield the entries with their line numbers. A last line without its newline is ignored."""
+        """Yield each entry with its line number. The last line is ignored if it has no newline."""
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
@@ -255,7 +257,7 @@ class Journal:
                 logger.warning("feed_lines_missing", feed=str(feed.path), hint="their targets are scraped again")
 
     def _scan(self, is_lines: IsLines) -> set[str]:
-        """Read the feeds, and return the URIs of remote files whose completion is unknown."""
+        """Collect the local feeds. Return the URIs of the remote files that have no ``closed`` entry."""
         uris: set[str] = set()
         for number, entry in self._entries():
             match entry:
@@ -282,7 +284,7 @@ class Journal:
         self._feeds[path].starts.append((number, size))
 
     def _replay_start(self, number: int, path: str, size: int) -> None:
-        self._incomplete.pop(path, None)  # a later start has truncated the incomplete file
+        self._incomplete.pop(path, None)  # this start has truncated the incomplete file
         feed = self._feeds[path]
         if feed.contains(number, size):
             feed.end = size
@@ -351,7 +353,7 @@ def _done(key: int | str, code: str, followups: list[dict[str, Any]]) -> dict[st
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync a folder and its parent, so that their file names are on disk."""
+    """Sync a folder and its parent, so that a power cut cannot remove a new file's name."""
     for each in (folder, folder.absolute().parent):
         number = os.open(each, os.O_RDONLY)
         try:
@@ -361,7 +363,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _exists(uri: str) -> bool:
-    """Whether an upload was completed: storages show a file only when it is complete."""
+    """Whether a remote file exists. Remote storages show a file only after its upload is complete."""
     try:
         filesystem, path = fsspec.url_to_fs(uri)
         return bool(filesystem.exists(path))

@@ -1,4 +1,4 @@
-"""The local feeds that a journal's entries refer to: whether their lines are still in the files."""
+"""Checks whether local feeds still contain the lines to which the entries of a journal refer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import IO
 
 
 class FilePool:
-    """Reads single bytes of files. Keeps the most recently opened files open."""
+    """Reads single bytes from many files, and keeps the most recently opened files open."""
 
     MAX_OPEN_FILES = 16
 
@@ -30,26 +30,26 @@ class FilePool:
 
 
 class JournalFeed:
-    """A local feed that earlier starts wrote, and how much of it is valid."""
+    """A local feed that earlier starts of the run have written, and the part of it that is valid."""
 
     def __init__(self, path: str, files: FilePool, *, lines: bool | None) -> None:
         self.path = Path(path)
         self.files = files
         self.lines = lines
-        """Whether it is a feed of lines of this run; None: not a feed of this run."""
+        """Whether it is a JSON Lines feed of this run. None: it is not a feed of this run."""
         self.end = 0
-        """The offset after the last valid line."""
+        """Offset in the file after the last valid line."""
         self.void = False
-        """Whether an entry after ``end`` is invalid, so that no later entry can be valid."""
+        """Whether an entry for a line after ``end`` was invalid. No later entry can then be valid."""
         self.starts: list[tuple[int, int]] = []
-        """The ``feed`` entries: line number in the journal, and size."""
+        """The starts that wrote the feed: line number in the journal, and the number of bytes that the start kept."""
         exists = self.path.is_file()
         self.length = self.path.stat().st_size if exists else 0
         self.moved = lines is None and not exists
-        """Whether the file was moved away, and this run does not write it: its lines count as stored."""
+        """Whether the file no longer exists, and this run does not write it. All of its lines then count as stored."""
 
     def contains(self, number: int, end: int) -> bool:
-        """Whether the feed still contains the line of the journal's entry ``number``, which ends at ``end``."""
+        """Whether the feed still contains a line that ends at ``end``. ``number``: the journal line of its entry."""
         if self.moved:
             return True
         if self.void or end > self.length or self.restarted_before(number, end):
@@ -57,9 +57,12 @@ class JournalFeed:
         return not (self.lines and end) or self.files.byte(self.path, end - 1) == b"\n"
 
     def invalidate(self, number: int, end: int) -> None:
-        """Drop an entry, and with it all later ones of this feed, unless a later start has truncated the feed."""
+        """Note that an entry is invalid. All later entries of the feed are then invalid, too.
+
+        If a later start has truncated the feed before ``end``, the line was removed on purpose, and nothing is noted.
+        """
         self.void |= not self.restarted_before(number, end)
 
     def restarted_before(self, number: int, end: int) -> bool:
-        """Whether a start after the entry ``number`` has truncated the feed to less than ``end``."""
+        """Whether a start after line ``number`` of the journal has truncated the feed to fewer than ``end`` bytes."""
         return any(size < end for line, size in self.starts if line > number)

@@ -1,4 +1,4 @@
-"""Target sources: the spider's arguments, the endpoint's queue. Targets files are in ``files.py``."""
+"""Target sources for the spider's arguments and for the endpoint's calls. ``files.py`` reads targets files."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 
 
 class TargetsUnavailableError(Exception):
-    """Raised when a source cannot provide its targets, or not all of them. It ends the run with the message."""
+    """Raised when a source cannot provide all of its targets. The run then ends with this message."""
 
 
 class TargetSource:
-    """The base class of target sources."""
+    """The base class of target sources, from which a crawl gets its targets."""
 
     keeps_followups: ClassVar[bool] = False
-    """Whether the source stores the follow-ups of an outcome and returns them later."""
+    """Whether the source itself stores follow-up targets and yields them later. Otherwise the tracker keeps them."""
 
     async def open(self) -> None:
-        """Prepare the source, before the first target is taken.
+        """Prepare the source. Called before the first target is taken.
 
         Raises:
             TargetsUnavailableError: the source cannot be read.
         """
 
     def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
-        """Yield targets in order. Sources read ahead little or nothing."""
+        """Yield the targets in order. A source should not read many targets in advance."""
         raise NotImplementedError
 
     def owns(self, target: Target | InvalidTarget) -> bool:
-        """Whether this run certainly still owns a target, so that its outcome may be reported."""
+        """Whether it is certain that this run still owns the target. Its outcome may be reported only then."""
         return True
 
     async def confirm(self, target: Target | InvalidTarget) -> bool:
-        """Check whether this run still owns a target. Called if ``owns`` is not certain."""
+        """Check whether this run still owns the target. Called if ``owns`` returned False."""
         return True
 
     def completed(self, outcome: Outcome) -> None:
@@ -50,13 +50,13 @@ class TargetSource:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The identity of the source. A resumed run must have the same one."""
+        """Data that identify the source. A run can be resumed only with a source of the same identity."""
         return {}
 
 
 @dataclass
 class ArgumentSource(TargetSource):
-    """A source of a single target: the spider's own arguments."""
+    """A source of one target, whose params are the spider's arguments."""
 
     parser: TargetParser
     params: Mapping[str, Any]
@@ -75,15 +75,18 @@ class ArgumentSource(TargetSource):
 
 @dataclass
 class QueueSource(TargetSource):
-    """The endpoint's source. It ends only when closed, and outlives the crawlers that iterate over it."""
+    """The source of the endpoint's crawlers: a queue of calls.
+
+    It remains in use when its crawler ends and another one is started. It ends only when it is closed.
+    """
 
     on_outcome: Callable[[Outcome], None]
     _waiting: OrderedDict[str, Target] = field(default_factory=OrderedDict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     renewing: bool = False
-    """Whether the current iteration ends at the next target."""
+    """Whether the current iteration must end before it yields another target."""
     iterated: bool = False
-    """Whether a spider iterates over it."""
+    """Whether a spider is taking targets from the source."""
     _closed: bool = False
 
     def __len__(self) -> int:
@@ -98,16 +101,16 @@ class QueueSource(TargetSource):
         self._changed.set()
 
     def discard(self, target_id: str) -> bool:
-        """Remove a waiting target, because its client disconnected. Return False if a spider has already taken it."""
+        """Remove a waiting target. Return False if it is not waiting, because a spider has already taken it."""
         return self._waiting.pop(target_id, None) is not None
 
     def renew(self) -> None:
-        """End the current iteration, and with it its crawler after its targets complete. The queue is kept."""
+        """End the current iteration, so that its crawler ends when its targets are completed. The queue is kept."""
         self.renewing = True
         self._changed.set()
 
     def close(self) -> None:
-        """End the source after all waiting targets have been taken."""
+        """End the source when all waiting targets have been taken."""
         self._closed = True
         self._changed.set()
 

@@ -1,7 +1,7 @@
 """Scrapers, their targets, and the outcomes of targets.
 
-A *target* is a params object, its scraper, and an id. It has exactly one *outcome*: a record or an error.
-``sources.py`` provides targets; ``tracker.py`` tracks those in progress.
+A *target* consists of an id, a scraper and params. It has exactly one *outcome*: a record or an error.
+``sources.py`` provides targets, and ``tracker.py`` tracks the targets that are in flight.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entries:
-    """The entries of a listing in its record, newest first: the list's dotted path, and the key of their id."""
+    """Where a record contains the entries of a listing, newest first.
+
+    ``path``: dotted path of the list. ``key``: the key of an entry that contains its id.
+    """
 
     path: str
     key: str
@@ -32,7 +35,7 @@ class Entries:
 
 @dataclass(frozen=True)
 class Scraper:
-    """A named endpoint: its params, its data model, and an example that works in the sandbox."""
+    """A named kind of target: the models of its params and data, and example params that work in the sandbox."""
 
     name: str
     platform: str
@@ -42,18 +45,18 @@ class Scraper:
     example: dict[str, Any]
     aliases: tuple[str, ...] = ()
     pages: tuple[type[PlatformPage], ...] = ()
-    """The page classes that read this scraper's responses, in request order."""
+    """The page object classes that read the responses for this scraper, in the order of the requests."""
     entries: Entries | None = None
-    """The entries that ``since=last`` compares; None if the listing is not sorted by time."""
+    """The entries that ``-a since=last`` compares. None if the scraper has no listing that is sorted by time."""
 
     @property
     def class_name(self) -> str:
-        """The name in CamelCase: ``RetailCategoryV4`` for ``retail-category-v4``."""
+        """The scraper's name in CamelCase: ``RetailCategoryV4`` for ``retail-category-v4``."""
         return "".join(word.capitalize() for word in self.name.split("-"))
 
     @cached_property
     def item_class(self) -> type[Record]:
-        """The class of this scraper's items, so that rules by item class can distinguish scrapers."""
+        """The class of this scraper's items. Each scraper has its own, so that item class filters can select it."""
         doc = f"An item of {self.name}."
         return type(f"{self.class_name}Item", (Record,), {"__doc__": doc, "__module__": "crawler.items"})
 
@@ -66,20 +69,20 @@ class Target:
     scraper: Scraper
     params: BaseModel
     parent: str | None = None
-    """The id of the target that this one follows (as its next page, or a slice of its listing)."""
+    """The id of the target that led to this follow-up target; None if it is not a follow-up."""
     depth: int = 0
-    """Number of follow-ups between this target and the requested one."""
+    """Number of follow-up steps from the target in the source to this target; 0 for targets in the source."""
     deadline: float | None = None
-    """Time of the event loop's clock at which the target times out."""
+    """When the target times out, on the event loop's clock. None: it has no deadline of its own."""
     line: int | None = None
-    """Line number in the targets file, from 1."""
+    """Line number in the targets file, starting with 1."""
     row: int | None = None
-    """Position in its source, from 0. A resumed run identifies the target by it."""
+    """Position in the source, starting with 0. It identifies the target when a run is resumed."""
     batch: bool = False
-    """Whether it belongs to a list, so that its feed line must contain its id and params."""
+    """Whether the target is one of many, so that its line in the feed must contain its id and params."""
 
     def followup(self, **changes: Any) -> Target:
-        """Return a follow-up target: the same scraper, other params."""
+        """Return a follow-up target of the same scraper. ``changes``: the params that differ from this target's."""
         return Target(
             id=new_id(),
             scraper=self.scraper,
@@ -103,7 +106,10 @@ class Target:
 
 
 class SavedTarget(BaseModel):
-    """A target as written by ``Target.dump``. A wire format: the keys keep their names."""
+    """A target in a journal or a queue, as ``Target.dump`` writes it.
+
+    Other versions of the project must be able to read it, so the keys must not be renamed.
+    """
 
     model_config = ConfigDict(strict=True)
 
@@ -117,19 +123,19 @@ class SavedTarget(BaseModel):
 
 
 class Record(dict[str, Any]):
-    """A target's data as a Scrapy item: a mapping that any pipeline can change and any exporter can write.
+    """A target's data as a Scrapy item. It is a dict, which all item pipelines and exporters support.
 
-    The attributes are for this project's own pipelines. A copy of the mapping (``dict(record)``, ``record.copy()``)
-    does not have them; ``tracker.record_in_progress`` restores them.
+    This project's own pipelines also use its attributes. A copy (``dict(record)``, ``record.copy()``) does not have the
+    attributes; ``tracker.record_in_progress`` restores them.
     """
 
     def __init__(self, data: Mapping[str, Any], target: Target, fetched_at: datetime, *, is_line: bool = False) -> None:
         super().__init__(data)
         self.target = target
         self.fetched_at = fetched_at
-        """When the scraper finished reading the target (UTC)."""
+        """Time in UTC when the target's data was complete."""
         self.is_line = is_line
-        """Whether the mapping is the target's line in a batch feed, with the data under the key ``data``."""
+        """Whether this is the line of a batch feed, which contains the data under the key ``data``."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -145,13 +151,13 @@ class Record(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class InvalidTarget:
-    """An invalid target: a malformed line, an unknown scraper, or invalid params. Its outcome is its error."""
+    """A malformed line, an unknown scraper or invalid params. Its outcome is ``error``, and no request is made."""
 
     id: str
     error: ScrapeError
     scraper: str | None = None
     raw: Any = None
-    """The params, or the raw line if it could not be parsed."""
+    """The params, or the text of the line if it could not be parsed."""
     line: int | None = None
     row: int | None = None
 
@@ -161,17 +167,17 @@ class InvalidTarget:
 
 
 class FailedSource(NamedTuple):
-    """An optional source that failed: the record is valid, but lacks the data of this source."""
+    """A warning: an optional source failed, so the record lacks the data from this source."""
 
     source: str
-    """The source's name, from its page class."""
+    """The source's name, as its page object class defines it."""
     code: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a target ended: its record, or its error."""
+    """How a target ended: with a record or with an error."""
 
     target: Target | InvalidTarget
     record: Record | None
@@ -179,9 +185,9 @@ class Outcome:
     error: ScrapeError | None
     duration_ms: int
     followups: tuple[Target, ...] = ()
-    """The follow-up targets: the next page, the slices of a listing."""
+    """The targets that this target led to, such as the next page or the slices of a listing."""
     warnings: tuple[FailedSource, ...] = ()
-    """The optional sources that failed."""
+    """The optional sources of the record that failed."""
 
     @property
     def data(self) -> dict[str, Any] | None:
@@ -190,20 +196,22 @@ class Outcome:
 
     @property
     def code(self) -> str:
-        """``OK`` or the error's code."""
+        """``OK``, or the code of the error."""
         return self.error.code if self.error else "OK"
 
 
 def new_id() -> str:
-    """Return an id for a target without one."""
+    """Return a new random id for a target."""
     return uuid.uuid4().hex
 
 
 def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
-    """Validate params with the scraper's strict model. ``text`` converts strings (``-a`` arguments, CSV cells).
+    """Validate params with the scraper's model, and return the model's instance.
+
+    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields.
 
     Raises:
-        InvalidRequest: with one detail for each invalid field.
+        InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
     """
     nulls: list[Detail] = [
         {"loc": [key], "msg": "null is not a valid value; omit the key", "type": "null"}
@@ -227,18 +235,18 @@ def _invalid(scraper: Scraper, details: list[Detail]) -> InvalidRequest:
 
 @dataclass(frozen=True)
 class TargetParser:
-    """Parses raw params to a target of one spider's scrapers, or to an ``InvalidTarget`` with the error."""
+    """Converts raw params to a ``Target`` for one of the given scrapers, or to an ``InvalidTarget``."""
 
     scrapers: tuple[Scraper, ...]
     default: str | None = None
-    """The scraper of targets that do not name one (``-a scraper=``)."""
+    """The name of the scraper for targets that do not name a scraper (argument ``-a scraper=``)."""
 
     def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
-        """Return the scraper by name or alias. Without a name, return the only scraper that accepts the params.
+        """Return the scraper with a name or alias. Without a name, return the only scraper that accepts the params.
 
         Raises:
             ScraperNotFound: no scraper of this spider has the name.
-            InvalidRequest: no name was given, and not exactly one scraper accepts the params.
+            InvalidRequest: no name was given, and the params fit no scraper or several scrapers.
         """
         name = name or self.default
         if name:
@@ -268,7 +276,7 @@ class TargetParser:
         row: int | None = None,
         batch: bool = False,
     ) -> Target | InvalidTarget:
-        """Parse flat params with an optional ``scraper`` and ``id``."""
+        """Parse one mapping that contains the params and, optionally, the keys ``scraper`` and ``id``."""
         params = {k: v for k, v in raw.items() if k not in {"scraper", "id"}}
         target_id = str(raw.get("id") or new_id())
         name = raw.get("scraper")
@@ -283,7 +291,10 @@ class TargetParser:
         return Target(target_id, scraper, model, line=line, row=row, batch=batch)
 
     def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | InvalidTarget:
-        """Load a target of a journal or a queue. It may be invalid: another version may have written it."""
+        """Convert a target from a journal or a queue.
+
+        The result may be an ``InvalidTarget``, because another version of the project may have written the target.
+        """
         try:
             scraper = self.scraper(saved.scraper, saved.params)
             params = check_params(scraper, saved.params)
@@ -293,5 +304,5 @@ class TargetParser:
 
 
 def _required(scraper: Scraper) -> set[str]:
-    """Return the required keys of a scraper."""
+    """Return the names of the params that a scraper requires."""
     return {name for name, info in scraper.params.model_fields.items() if info.is_required()}

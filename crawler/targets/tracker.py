@@ -1,7 +1,8 @@
-"""The target tracker: exactly one outcome for each target.
+"""The target tracker: makes sure that each target has exactly one outcome.
 
-The first of {item, typed error, dropped item, exception, callback without result, deadline, crawler closed} is the
-target's outcome. Later events of the target are ignored. No other component decides how a target ends.
+The first of these events determines the outcome of a target: an item, a typed error, a dropped item, an exception, a
+callback without an item, the deadline, the end of the crawl. Later events of the same target are ignored. No other
+component decides how a target ends.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 target_completed = object()
-"""Signal: an outcome is known. Arguments: ``outcome``, ``spider``."""
+"""Signal: a target has its outcome. Arguments: ``outcome``, ``spider``."""
 
 
 @dataclass(slots=True)
 class _InFlight:
-    """A target in flight: when it was released, the timer of its deadline, and when it was read."""
+    """A target in flight: when it was released, the timer for its deadline, and when its data was complete."""
 
     target: Target
     since: float
@@ -57,11 +58,11 @@ class _InFlight:
 
 
 _current: ContextVar[_InFlight] = ContextVar("in_progress")
-"""The target whose callback or pipelines are running. Scrapy runs them in a separate task for each target."""
+"""The target whose callback or pipelines run in the current task. Scrapy runs them in a separate task per target."""
 
 
 def record_in_progress(item: Any) -> Record:
-    """Return an item of any class as the record of the target in progress.
+    """Convert an item of any class to a record of the target whose callback or pipelines are running.
 
     Raises:
         ServiceError: the object is not an item.
@@ -80,8 +81,9 @@ def _as_record(item: Any, entry: _InFlight, *, is_line: bool) -> Record:
 class TargetTracker:
     """Tracks the targets in flight and decides how each one ends.
 
-    A spider middleware, because only middlewares observe the end of a callback. All other events are signals.
-    ``TARGETS_IN_FLIGHT`` limits the targets in flight: ``start()`` alone has no back-pressure.
+    It is a spider middleware, because only a middleware is informed when a callback ends. All other events are signals.
+    It limits the targets in flight to ``TARGETS_IN_FLIGHT``, because Scrapy would take targets from ``start()`` without
+    waiting for earlier targets.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -93,16 +95,16 @@ class TargetTracker:
         self._in_flight: dict[str, _InFlight] = {}
         self._followups: deque[Target] = deque()
         self._unconfirmed: set[asyncio.Task[None]] = set()
-        """Outcomes that wait for the source to confirm that this run still owns the target."""
+        """Tasks that report an outcome after the source has confirmed that this run still owns the target."""
         self.pushed = 0
-        """Number of follow-up targets."""
+        """Number of follow-up targets that spiders have pushed."""
         self._changed = asyncio.Event()
         self._source: TargetSource | None = None
         self._source_error: TargetsUnavailableError | None = None
         self.leave_unfinished = False
-        """Whether targets in flight get no outcome when the crawl ends, because another run will finish them."""
+        """Whether targets in flight get no outcome when the crawl ends, because a later run or worker finishes them."""
         self._interrupted = 0
-        """Number of targets interrupted by closing that another run will finish."""
+        """Number of targets without an outcome because the crawl ended. A later run or worker finishes them."""
         self._closing = False
 
     @classmethod
@@ -121,12 +123,12 @@ class TargetTracker:
     # Releasing targets
 
     async def release(self, source: TargetSource) -> AsyncIterator[Target]:
-        """Yield the source's targets and their follow-ups, with at most ``TARGETS_IN_FLIGHT`` at a time.
+        """Yield the source's targets and their follow-ups, but never more than ``TARGETS_IN_FLIGHT`` at the same time.
 
-        Ends when all of them are completed, or when the crawler starts to close.
+        The iteration ends when all targets are completed, or when the crawler starts to close.
 
         Raises:
-            TargetsUnavailableError: the source failed. Raised after its earlier targets are completed.
+            TargetsUnavailableError: the source failed. This is raised after its earlier targets are completed.
         """
         self._source = source
         await source.open()
@@ -159,10 +161,10 @@ class TargetTracker:
             self._source_error = error
 
     def push(self, target: Target) -> None:
-        """Add a follow-up target (the next page, a slice). It is released before the source's next target.
+        """Add a follow-up target. It is released before the source's next target, but after its parent has an outcome.
 
-        It waits for its parent's outcome: if a journal contained a follow-up without its parent, a resumed run would
-        scrape the parent again and add the follow-up twice.
+        If a journal contained the follow-up without its parent, a resumed run would scrape the parent again, and would
+        then have the follow-up twice.
         """
         self.pushed += 1
         parent = self._in_flight.get(target.parent or "")
@@ -205,7 +207,7 @@ class TargetTracker:
         record: Record | None = None,
         error: ScrapeError | None = None,
     ) -> None:
-        """Record how a target ended. Ignored if the target already has an outcome."""
+        """Set the outcome of a target: its record or its error. Ignored if the target already has an outcome."""
         entry = self._in_flight.get(target.id)
         if entry is None or entry.target is not target:
             return
@@ -220,21 +222,21 @@ class TargetTracker:
         self._release(entry.followups)
 
     def enter(self, target: Target) -> None:
-        """Bind the target to the task that runs its callback or errback and, after it, its pipelines."""
+        """Bind the target to the current task, which runs its callback or errback and then its pipelines."""
         entry = self._in_flight.get(target.id)
         if entry is not None:
             _current.set(entry)
 
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """Add a failed optional source to the target's outcome."""
+        """Add a failed optional source to the warnings of the target's outcome."""
         entry = self._in_flight.get(target.id)
         if entry is not None:
             entry.warnings.append(FailedSource(source, error.code, error.reason))
 
     def hand_over(self, record: Record) -> bool:
-        """Note that a record is passed to the pipelines. Its target no longer times out.
+        """Stop the timer of a target whose record is about to be passed to the pipelines.
 
-        Return False if the target already has an outcome (its deadline has passed): no feed may contain the record.
+        Return False if the target already has an outcome, such as a timeout. The record must then be discarded.
         """
         entry = self._in_flight.get(record.target.id)
         if entry is None:
@@ -278,7 +280,7 @@ class TargetTracker:
     # Spider middleware
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Complete a target whose item was dropped by another spider middleware."""
+        """Complete the target with an error if another spider middleware has dropped its item."""
         items = 0
         async for item in result:
             items += 1
@@ -291,7 +293,7 @@ class TargetTracker:
     # Signals
 
     def item_scraped(self, item: object, response: Response) -> None:
-        """The pipelines returned an item of any class: the target's data."""
+        """Complete a target with the item that the last pipeline returned. The item may have any class."""
         entry = self._entry(response)
         if entry is None:
             return
@@ -306,31 +308,31 @@ class TargetTracker:
             self.complete(entry.target, record=record)
 
     def item_dropped(self, item: object, exception: Exception, response: Response) -> None:
-        """A pipeline dropped the item."""
+        """Complete a target with an error, because a pipeline has dropped its item."""
         self._complete_with_response(response, error=as_scrape_error(exception))
 
     def item_error(self, item: object, failure: Failure, response: Response) -> None:
-        """A pipeline raised an exception."""
+        """Complete a target with an error, because a pipeline has raised an exception."""
         self._complete_with_response(response, error=as_scrape_error(failure.value))
 
     def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
-        """A callback raised an exception that is not a typed error."""
+        """Complete a target with an error, because its callback has raised an exception that is not a typed error."""
         if response is not None:
             self._complete_with_response(response, error=as_scrape_error(failure.value))
 
     def request_dropped(self, request: Request) -> None:
-        """The scheduler refused the request."""
+        """Complete a target with an error, because the scheduler has dropped its request."""
         target = request.meta.get("target")
         if target is not None:
             self.complete(target, error=ServiceError("The request could not be scheduled."))
 
     def crawler_closing(self) -> None:
-        """The crawler starts to close: ``release()`` ends."""
+        """Make ``release()`` end, because the crawler starts to close."""
         self._closing = True
         self._changed.set()
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
-        """The crawler has closed: complete all targets that are still in flight."""
+        """Complete all targets that are still in flight or waiting, because the crawler has closed."""
         for task in self._unconfirmed:
             task.cancel()
         if self.leave_unfinished:
@@ -355,6 +357,6 @@ class TargetTracker:
 
 
 def target_of(response: Response | Failure | None) -> Target | None:
-    """Return the target of a response or a failed download, or None for another spider's request."""
+    """Return the target of a response or of a failed download, or None if its request belongs to no target."""
     request: Request | None = getattr(response, "request", None)  # Scrapy sets it on failures, too
     return request.meta.get("target") if request else None

@@ -1,1 +1,1 @@
-"""The SQL sink: one table for each entity with the newest rows, and one with the history of prices and counts."""
+"""The SQL sink. Each entity has a table of its newest state and a table with the history of its prices and counts."""

@@ -1,4 +1,4 @@
-"""The pipeline to the SQL sink: a target gets its outcome only after its rows are committed."""
+"""The item pipeline that writes records to the SQL sink. A target has its outcome only after its rows are committed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 RETRY_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Delays between retries while the database is unavailable. Meanwhile the window fills up, and the crawl waits."""
+"""Seconds to wait before each retry while the database is unavailable.
+
+Targets whose rows are not committed stay in flight. When ``TARGETS_IN_FLIGHT`` is reached, the crawl waits.
+"""
 
 
 class SqlPipeline:
-    """Writes records to ``SQL_SINK`` in batches. Records that arrive during a write form the next batch.
+    """Writes records to the database ``SQL_SINK`` in batches. Records that arrive during a write form the next batch.
 
-    A record is passed on after its rows are committed. A target with the outcome ``OK`` is therefore in the database,
-    even if the process is killed.
+    A record is passed to the next pipeline only after its rows are committed. Therefore every target with the outcome
+    ``OK`` is in the database, even if the process is killed.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -49,7 +52,7 @@ class SqlPipeline:
         return cls(crawler)
 
     async def open_spider(self) -> None:
-        """Connect.
+        """Connect to the database, and create missing tables.
 
         Raises:
             CloseSpider: the database or its driver is not available.
@@ -70,12 +73,12 @@ class SqlPipeline:
             raise CloseSpider(f"SQL_SINK cannot be used: {reason}") from None
 
     async def close_spider(self) -> None:
-        """Disconnect. All records have been written by now."""
+        """Disconnect from the database. All records have been written before this is called."""
         if self.sink is not None:
             await asyncio.to_thread(self.sink.close)
 
     async def process_item(self, item: Any) -> Record:
-        """Pass a record on after its rows are committed. Errors of the database are raised."""
+        """Write a record, and return it when its rows are committed. Errors of the database are raised."""
         if self._given_up is not None:
             raise self._given_up
         record = record_in_progress(item)
@@ -95,14 +98,14 @@ class SqlPipeline:
                 await self._commit([row for rows, _ in batch for row in rows])
             except ConnectionError as error:
                 self._give_up(error, batch)
-            except Exception as error:  # noqa: BLE001  # the waiting records must get any error
+            except Exception as error:  # noqa: BLE001  # any error must reach the records that wait for the write
                 await self._write_one_by_one(batch, error)
             else:
                 for _, done in batch:
                     done.set_result(None)
 
     async def _write_one_by_one(self, batch: list[tuple[list[Row], asyncio.Future[None]]], error: Exception) -> None:
-        """Write a rejected batch record by record, so that one invalid record does not fail the others."""
+        """Write the records of a rejected batch one by one, so that one invalid record does not fail the others."""
         if len(batch) == 1:
             batch[0][1].set_exception(error)
             return
@@ -116,7 +119,7 @@ class SqlPipeline:
                 done.set_result(None)
 
     async def _commit(self, rows: list[Row]) -> None:
-        """Write rows in a thread. Retry for about a minute while the database is unavailable."""
+        """Write rows in a thread. If the database is unavailable, retry for about a minute."""
         assert self.sink is not None
         for wait in (*RETRY_DELAYS_SECONDS, None):
             try:
@@ -130,7 +133,7 @@ class SqlPipeline:
                 return
 
     def _give_up(self, error: ConnectionError, batch: list[tuple[list[Row], asyncio.Future[None]]]) -> None:
-        """End the run: further downloads could not be stored."""
+        """End the run, because the data of further targets could not be stored."""
         self._given_up = error
         assert self.crawler.engine is not None
         end = self.crawler.engine.close_spider_async(reason=f"SQL_SINK cannot be written: {error}")

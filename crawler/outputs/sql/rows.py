@@ -1,4 +1,4 @@
-"""Tables and rows of the SQL sink: which tables a scraper's data is written to, their columns and their rows."""
+"""Converts a scraper's data to tables and rows of the SQL sink."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from crawler.platforms.model import Entity
 from crawler.targets.target import Record, Scraper
 
 TARGET_KEY = ("target_scraper", "target_params")
-"""The key of entities without a natural key: the scraper and the params of their target."""
+"""The key columns of entities without a natural key: the scraper and the params of the target."""
 WHOLE_RECORD = Entity("records")
-"""The entity of a scraper whose models declare no entity."""
+"""The entity for the whole data of a scraper whose models declare no entity."""
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table, independent of the database: columns by name, key columns first."""
+    """A table, described independently of the database."""
 
     name: str
     key: tuple[str, ...]
     columns: Mapping[str, Scalar]
     history: tuple[str, ...]
-    """Columns whose former values are written to the history table."""
+    """Names of the columns that are also in the history table, which stores their earlier values."""
     entity: Entity
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The newest state of one entity."""
+    """A row with the newest state of an entity."""
 
     table: TableSpec
     values: dict[str, Any]
     digest: str
-    """A digest of the values. Rows with an unchanged digest are not rewritten."""
+    """A digest of the values. A row is not written again if its digest is the same as in the database."""
     fetched_at: datetime
 
     @property
@@ -61,10 +61,11 @@ class Row:
 
 
 def tables_of(scrapers: tuple[Scraper, ...]) -> dict[str, TableSpec]:
-    """Return the tables of a platform's scrapers by name, one for each entity of their data.
+    """Return the tables for a platform's scrapers, by name. Each entity in their data has one table.
 
     Raises:
-        ValueError: an entity names a field that its model does not have, or two fields have the same column.
+        ValueError: an entity names a field that its model does not have, two fields have the same column, or two models
+            declare the same table differently.
     """
     tables: dict[str, TableSpec] = {}
     for scraper in scrapers:
@@ -85,14 +86,14 @@ def tables_of(scrapers: tuple[Scraper, ...]) -> dict[str, TableSpec]:
 
 @cache
 def entity_paths(model: type[BaseModel]) -> tuple[RecordPath, ...]:
-    """Return the paths of a data model's entities, or the path of the whole data if it declares none."""
+    """Return the paths of the entities in a data model, or the path of the whole data if no entity is declared."""
     fields = column_type_of_models([model])
     found = tuple(record_path for record_path in record_paths(fields) if record_path.fields.entity)
     return found or (RecordPath((), Struct(fields.of, WHOLE_RECORD), many=False),)
 
 
 def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:
-    """Yield the rows of a record. Entities whose key is empty are omitted."""
+    """Yield the rows for the entities in a record. An entity is omitted if a value of its key is empty."""
     scraper = record.target.scraper
     for record_path in entity_paths(scraper.data):
         entity = record_path.fields.entity
@@ -129,7 +130,11 @@ def _table(platform: str, record_path: RecordPath) -> TableSpec:
 
 
 def _leaves(fields: Struct) -> Iterator[tuple[tuple[str, ...], Scalar]]:
-    """Yield the columns of an object: nested objects are flattened, lists are JSON, entities have their own table."""
+    """Yield the path and type of each column for an object.
+
+    The keys of nested objects become columns of the same table, lists become JSON, and nested entities are omitted,
+    because they have their own tables.
+    """
     placement = fields.entity.placement if fields.entity else ()
     for name, column_type in fields.of.items():
         if name in placement or _is_entity(column_type):
@@ -168,12 +173,12 @@ def _name(path: tuple[str, ...]) -> str:
 
 
 def _named(field: str) -> str:
-    """Return the column of a field that an entity declares."""
+    """Return the column name for a dotted field path in an entity's declaration."""
     return _name(tuple(field.split(".")))
 
 
 def _storable(value: Any) -> Any:
-    """Remove NUL characters: PostgreSQL cannot store them in text, and both databases must have the same content."""
+    """Remove NUL characters from all texts. PostgreSQL cannot store them, and SQLite must have the same content."""
     if isinstance(value, str):
         return value.replace("\x00", "")
     if isinstance(value, list):

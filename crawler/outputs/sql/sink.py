@@ -1,8 +1,8 @@
-"""The database of the SQL sink: SQLite or PostgreSQL, with the same tables and content. Needs the extra ``sql``.
+"""The database of the SQL sink. SQLite and PostgreSQL have the same tables and content. Needs the extra ``sql``.
 
-Each table ``<platform>_<entity>`` has the newest state of each entity under its natural key. ``<table>_history`` has
-one row for each change of a price or count. Unchanged rows are not rewritten. Several processes may write to the same
-database: the most recently fetched version wins, whatever the write order.
+A table ``<platform>_<entity>`` has one row for each entity, with its newest state and its natural key. A table
+``<table>_history`` has one row for each change of a price or count. Unchanged rows are not written again. Several
+processes may write to the same database: the state that was fetched last is stored, in whichever order they write.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from crawler.outputs.columns import Scalar
 from crawler.outputs.sql.rows import Row, TableSpec
 
 ROWS_PER_STATEMENT = 500
-"""Rows per statement: databases limit the number of values in a statement."""
+"""Maximum number of rows per statement, because databases limit the number of values in a statement."""
 LOCK_TIMEOUT_SECONDS = 60
-"""Seconds for which SQLite waits for another process's write lock."""
+"""Maximum seconds for which SQLite waits until another process releases the write lock."""
 SETUP_LOCK_ID = 7_403_811
-"""PostgreSQL advisory lock for creating tables: "if not exists" alone does not prevent races."""
+"""The number of the PostgreSQL advisory lock that is held while tables are created.
+
+Without it, two processes that create the same table at the same time can fail.
+"""
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
-    """A time in UTC, with its time zone in both databases. SQLite itself stores no time zone."""
+    """A column type for times in UTC. Its values have a time zone even in SQLite, which stores none."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -48,7 +51,7 @@ TYPES: dict[Scalar, sa.types.TypeEngine[Any]] = {
 
 @dataclass(frozen=True)
 class WriteCounts:
-    """Numbers of rows by result of a write."""
+    """How many rows a write has inserted, changed, left unchanged, and added to the history."""
 
     new: int = 0
     changed: int = 0
@@ -65,7 +68,7 @@ class WriteCounts:
 
 
 class SqlSink:
-    """A database with the tables of a platform. All methods block: call them from threads."""
+    """The connection to a database, and the tables for a platform. All methods block: call them in a thread."""
 
     def __init__(self, url: str, tables: Iterable[TableSpec]) -> None:
         self.engine = _engine(url)
@@ -94,7 +97,7 @@ class SqlSink:
         return newest, history
 
     def open(self) -> None:
-        """Create missing tables, and add the columns of a newer data model.
+        """Create missing tables, and add missing columns to existing tables.
 
         Raises:
             sqlalchemy.exc.SQLAlchemyError: the database cannot be reached, or rejects a statement.
@@ -122,7 +125,7 @@ class SqlSink:
         """Write rows in one transaction.
 
         Raises:
-            ConnectionError: the database cannot be reached, is locked or is full. Writing the rows may be retried.
+            ConnectionError: the database cannot be reached, is locked or is full. The caller may retry.
             sqlalchemy.exc.SQLAlchemyError: the database rejects the rows.
         """
         by_table: dict[str, dict[tuple[str, ...], Row]] = {}
@@ -136,7 +139,7 @@ class SqlSink:
         try:
             with self.engine.begin() as connection:
                 for _, found in sorted(by_table.items()):
-                    # Sorted by key: two processes that lock the same rows in different orders would deadlock.
+                    # Rows are sorted by key: two processes that lock the same rows in different orders would deadlock.
                     ordered = [row for _, row in sorted(found.items())]
                     for start in range(0, len(ordered), ROWS_PER_STATEMENT):
                         written += self._write_chunk(connection, ordered[start : start + ROWS_PER_STATEMENT])
@@ -172,7 +175,7 @@ class SqlSink:
 
     @staticmethod
     def _upsert(connection: sa.Connection, table: sa.Table, spec: TableSpec, rows: list[Row]) -> set[tuple[str, ...]]:
-        """Write rows, and return the keys of those that were inserted or updated."""
+        """Write rows. Return the keys of the rows that were inserted or updated."""
         insert = _insert(connection, table)
         excluded = insert.excluded
         fixed = {*spec.key, "row_first_seen"}
@@ -194,7 +197,7 @@ class SqlSink:
 
 
 def _history_changed(row: Row, before: Any) -> bool:
-    """Whether a price or count differs from the stored one."""
+    """Whether a price or count in the row differs from the stored state, or no state is stored."""
     return before is None or [row.values[name] for name in row.table.history] != list(before[1:])
 
 
@@ -203,10 +206,10 @@ def _insert(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | s
 
 
 def _engine(url: str) -> sa.Engine:
-    """Return the engine for a URL, or for the path of an SQLite file.
+    """Return the SQLAlchemy engine for a URL, or for the path of an SQLite file.
 
     Raises:
-        ValueError: the URL is for another kind of database.
+        ValueError: the database is neither SQLite nor PostgreSQL.
     """
     parsed = sa.make_url(url) if "://" in url else sa.URL.create("sqlite", database=url)
     if parsed.drivername in {"postgresql", "postgres"}:
@@ -222,8 +225,8 @@ def _engine(url: str) -> sa.Engine:
 
 
 def _disable_driver_transactions(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # the driver begins its transactions only after the first read
-    connection.execute("PRAGMA journal_mode=WAL")  # readers do not wait for the crawl
+    connection.isolation_level = None  # otherwise the driver begins a transaction only before the first write
+    connection.execute("PRAGMA journal_mode=WAL")  # other processes can read while the crawl writes
 
 
 def _begin_immediate(connection: sa.Connection) -> None:

@@ -1,1 +1,1 @@
-"""A queue of targets in Redis, shared by any number of workers on any number of machines."""
+"""A queue of targets in Redis that any number of workers on any number of machines can share."""

@@ -1,4 +1,7 @@
-"""``-a queue=NAME``: a crawl as one of many workers. Completes the queue's entries when their targets are stored."""
+"""``-a queue=NAME``: makes a crawl one of the workers of a queue.
+
+When a target is stored, its entry in the queue is completed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ logger = structlog.get_logger(__name__)
 
 
 class Queue:
-    """Replaces the spider's source by the queue. Idle without ``-a queue=``."""
+    """Extension that replaces the spider's source with the queue. Does nothing without ``-a queue=``."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -42,7 +45,7 @@ class Queue:
         return queue
 
     def spider_opened(self, spider: PlatformSpider) -> None:
-        """Replace the spider's source.
+        """Replace the spider's source with the queue.
 
         Raises:
             CloseSpider: REDIS_URL is not set or not valid, or the Redis client is not installed.
@@ -70,22 +73,22 @@ class Queue:
         self._count()
 
     def target_buffered(self, outcome: Outcome) -> None:
-        """Push the target's follow-ups, and keep its entry until its file is closed."""
+        """Push the target's follow-ups to the queue. Its entry is kept until the file with its line is closed."""
         if self.source:
             self.source.buffered(outcome)
 
     def target_stored(self, outcome: Outcome) -> None:
-        """Complete the target's entry."""
+        """Complete the target's entry in the queue."""
         if self.source:
             self.source.stored(outcome)
 
     def spider_closed(self) -> None:
-        """Set the final statistics."""
+        """Set the final value of the stat ``queue/taken``."""
         if self.source:
             self._count()
 
     async def engine_stopped(self) -> None:
-        """Close the source. All files are closed by now."""
+        """Close the source. All feeds have been closed before this signal."""
         if self.source:
             await self.source.close()
 

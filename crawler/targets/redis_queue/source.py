@@ -1,4 +1,4 @@
-"""The queue as a target source: leases targets, sends heartbeats, and completes entries when targets are stored."""
+"""The target source of a queue's worker: takes targets, renews their leases, and completes those that are stored."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 OUTCOMES_PER_BATCH = 200
-"""Outcomes that are sent to Redis at once."""
+"""Maximum number of outcomes that are sent to Redis at once."""
 CLOSE_TIMEOUT_SECONDS = 20.0
-"""Limit for sending the last outcomes. Targets whose outcomes are not sent are scraped again."""
+"""Maximum time for sending the last outcomes. Targets whose outcomes were not sent are scraped again."""
 MAX_SHOWN_CHARACTERS = 1_000
-"""Characters of an invalid entry that its failure contains."""
+"""Maximum characters of an invalid entry that are written to the failures feed."""
 
 
 def lease_clock() -> float:
-    """Return seconds of a clock that does not stop while the machine sleeps: leases expire during sleep, too."""
+    """Return the time in seconds. The clock continues while the machine sleeps, because leases expire then, too."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass
 class StreamSource(TargetSource):
-    """Takes targets until the queue is finished; with ``wait`` it waits for more.
+    """Takes targets from the queue until all are completed. With ``wait``, it then waits for new targets.
 
-    A target's entry is completed when its outcome is stored. Entries without an outcome are released to other workers
-    when the worker exits. A worker that was frozen for longer than its lease may have lost entries: before it reports
-    another outcome, it checks which entries it still owns.
+    A target's entry is completed when its outcome is stored. When the worker exits, it releases its other entries, so
+    that other workers can take them. If a worker was suspended for longer than its lease, other workers may have taken
+    its entries. Before it reports another outcome, it therefore checks which entries it still owns.
     """
 
     stream: TargetStream
@@ -53,20 +53,20 @@ class StreamSource(TargetSource):
     keeps_followups: ClassVar[bool] = True
     taken: int = 0
     _leased: dict[str, int] = field(default_factory=dict)
-    """Entries leased by this worker, with the number of times that they were taken."""
+    """Id of an entry that this worker owns -> the number of times that workers have taken the entry."""
     _entries: dict[int, str] = field(default_factory=dict)
-    """Entries of targets that are not stored yet, by row."""
+    """Row number of a target that is not stored yet -> the id of its entry."""
     _abandoned: set[int] = field(default_factory=set)
-    """Rows of targets that exceeded the number of tries."""
+    """Row numbers of targets that workers have taken more than ``tries`` times."""
     _buffered: dict[str, CompletedEntry] = field(default_factory=dict)
-    """Entries whose outcome is in files that are not closed yet."""
+    """Entry id -> its outcome, for targets whose lines are in files that are not closed yet."""
     _unsent: list[CompletedEntry] = field(default_factory=list)
-    """Completed entries that Redis has not received yet."""
+    """Completed entries whose outcomes have not been sent to Redis yet."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _claim_from: float = 0.0
     _leased_at: float = field(default_factory=lease_clock)
-    """Time when the last acknowledged heartbeat was sent."""
+    """When the last successful heartbeat was sent. The leases are counted from this time."""
     _heartbeat_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def open(self) -> None:
@@ -78,7 +78,7 @@ class StreamSource(TargetSource):
         self._tasks = [asyncio.create_task(self._send_outcomes()), asyncio.create_task(self._send_heartbeats())]
 
     async def close(self) -> None:
-        """Send the last outcomes, and release entries without an outcome."""
+        """Send the last outcomes, and release the entries that have no outcome."""
         for task in self._tasks:
             task.cancel()
         try:
@@ -117,16 +117,18 @@ class StreamSource(TargetSource):
                 continue
             outage_since = None
             self._leased |= {each.id: each.tries for each in entries}
-            in_flight = set(self._entries.values())  # a lost lease may return before its outcome is known
+            in_flight = set(self._entries.values())  # a lost entry may be taken again while its target is in flight
             for each in entries:
-                if each.id not in in_flight and each.id in self._leased:  # a heartbeat may have removed it
+                if each.id not in in_flight and each.id in self._leased:  # a heartbeat may have found the entry lost
                     yield self._target(each)
 
     def _tolerate_outage(self, error: RedisError, seconds: float) -> None:
-        """Tolerate an outage of Redis. Claim no entries for a while: live workers could not send heartbeats.
+        """Log an outage of Redis, or end the run if it lasts too long.
+
+        For some time after an outage, no entries are claimed, because running workers could not renew their leases.
 
         Raises:
-            TargetsUnavailableError: the outage was too long, or the queue no longer exists.
+            TargetsUnavailableError: the outage lasts too long, or the queue no longer exists.
         """
         if isinstance(error, ResponseError) and str(error).startswith("NOGROUP"):
             raise TargetsUnavailableError("the queue no longer exists: Redis lost its data, or the queue was deleted")
@@ -159,7 +161,7 @@ class StreamSource(TargetSource):
 
     @property
     def _lease_valid(self) -> bool:
-        """Whether the last heartbeat still protects all entries from other workers."""
+        """Whether the last heartbeat is so recent that no other worker can have taken this worker's entries."""
         return lease_clock() - self._leased_at < self.stream.idle_ms / 1_000
 
     async def confirm(self, target: Target | InvalidTarget) -> bool:
@@ -171,7 +173,7 @@ class StreamSource(TargetSource):
                 try:
                     self._tolerate_outage(error, lease_clock() - waiting_since)
                 except TargetsUnavailableError:
-                    return False  # the source raises it, too, and ends the run
+                    return False  # the iteration over the source raises the same error, which ends the run
                 await asyncio.sleep(QUEUE_RETRY_SECONDS)
         assert target.row is not None
         if self.owns(target):
@@ -181,13 +183,13 @@ class StreamSource(TargetSource):
         return False
 
     def buffered(self, outcome: Outcome) -> None:
-        """Note that the outcome's line is in files that are not closed yet."""
+        """Mark the entry of an outcome whose line is in files that are not closed yet."""
         assert outcome.target.row is not None
         self._buffered[self._entries[outcome.target.row]] = self._completed_entry(outcome)
         self._changed.set()
 
     def stored(self, outcome: Outcome) -> None:
-        """Complete the entry of an outcome that is stored."""
+        """Complete the entry of a stored outcome."""
         assert outcome.target.row is not None
         completed = self._completed_entry(outcome)
         del self._entries[outcome.target.row]
@@ -229,7 +231,7 @@ class StreamSource(TargetSource):
 
     @property
     def _heartbeat_interval(self) -> float:
-        """Seconds between two heartbeats."""
+        """Interval in seconds at which heartbeats are sent."""
         return self.stream.idle_ms / 3_000
 
     async def _send_heartbeats(self) -> None:
@@ -245,7 +247,7 @@ class StreamSource(TargetSource):
             sent_at = lease_clock()
             lost = await self.stream.heartbeat([entry for entry in self._leased if entry not in self._buffered])
             lost += await self.stream.heartbeat(list(self._buffered), buffered=True)
-            finished = {each.entry for each in self._unsent}  # sent to Redis during the heartbeat
+            finished = {each.entry for each in self._unsent}  # may have been sent to Redis during the heartbeat
             for entry in set(lost) - finished:
                 if self._leased.pop(entry, None) is not None:
                     logger.warning("lease_lost", entry=entry)

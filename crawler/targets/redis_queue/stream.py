@@ -1,8 +1,9 @@
-"""A queue of one platform's targets, as a Redis stream. Needs the extra ``redis``.
+"""The queue of one platform's targets, stored as a Redis stream. Needs the extra ``redis``.
 
-A consumer group distributes the entries. A taken entry is *pending* until it is completed, and is then deleted, so that
-the stream's length is the number of unfinished entries. Entries are JSON: clients with write access to Redis can add
-targets, but cannot run code. Steps that must be atomic when a worker is killed are in one script.
+A consumer group distributes the entries of the stream to workers. An entry that a worker has taken is *pending*. When
+it is completed, it is deleted, so the length of the stream is the number of entries that are not completed. Entries are
+JSON: a client with write access to Redis can add targets, but cannot make workers run code. Changes that must not be
+left half done when a worker is killed are Lua scripts, which Redis runs atomically.
 """
 
 from __future__ import annotations
@@ -19,23 +20,26 @@ from crawler.storage.redis_client import QUEUE_RESPONSE_TIMEOUT_SECONDS, connect
 
 GROUP = "workers"
 READ_COUNT = 8
-"""Entries taken at once. Few, because they wait in this worker while others could process them."""
+"""Maximum number of entries taken at once. It is small, because other workers could start entries that wait here."""
 READ_BLOCK_MS = 1_000
-"""Milliseconds for which a read waits for new entries."""
+"""Maximum milliseconds for which a read waits for new entries."""
 RATE_BUCKET_SECONDS = 10
-"""Seconds per counter of completed targets, for the rate."""
+"""Completed targets are counted in periods of this length, from which the rate is computed."""
 RATE_BUCKETS = 6
-"""Complete buckets over which the rate is computed."""
+"""Number of past periods from which the rate is computed."""
 BUFFERED_SUFFIX = ":filed"
-"""Suffix of a worker's second consumer, which has the entries whose outcome is in a file that is not closed yet."""
+"""Suffix of the name of a worker's second consumer.
+
+The second consumer owns the entries whose outcomes are in files that are not closed yet.
+"""
 RELEASED = "free"
-"""The consumer of released entries."""
+"""Name of the consumer that owns entries that a worker has released."""
 CONSUMER_EXPIRY_MS = 24 * 3_600 * 1_000
-"""Milliseconds after which a consumer without entries is removed."""
+"""A consumer that has no entries and was inactive for this time is removed."""
 
 # KEYS: stream, followed, counts, dead letters, bucket.
 # ARGV: group, entry, code, reason for a dead letter or "", follow-ups.
-# If another worker has completed the entry (the lease had expired), nothing is counted or pushed again.
+# If the lease had expired and another worker has completed the entry, nothing is counted or pushed a second time.
 COMPLETE = """
 if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 if ARGV[4] ~= '' then
@@ -53,7 +57,8 @@ return 1
 """
 
 # KEYS: stream, followed. ARGV: group, consumer, entry, follow-ups. Follow-ups are pushed before the file is closed. If
-# the file is lost with its worker, the target is scraped again, and "followed" prevents pushing them a second time.
+# the worker is killed and its file is lost, the target is scraped again. "followed" lists the entries whose follow-ups
+# have been pushed, so that they are not pushed a second time.
 BUFFER = """
 if #redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[3], 'JUSTID') == 0 then return 0 end
 if #ARGV > 3 and redis.call('HSETNX', KEYS[2], ARGV[3], 1) == 1 then
@@ -62,7 +67,7 @@ end
 return 1
 """
 
-# KEYS: stream. ARGV: group, worker, "" or BUFFERED_SUFFIX, entries. Returns the entries that the worker has lost.
+# KEYS: stream. ARGV: group, worker, "" or BUFFERED_SUFFIX, entries. Returns the entries that the worker no longer owns.
 HEARTBEAT = """
 local lost = {}
 for i = 4, #ARGV do
@@ -84,7 +89,7 @@ if found and (found[2] == ARGV[2] or found[2] == ARGV[2] .. ':filed') then
 end
 """
 
-# Removing a consumer drops its pending entries, so the check and the removal must be atomic.
+# Redis drops the pending entries of a removed consumer, so the check and the removal must be atomic.
 REMOVE_IDLE_CONSUMERS = """
 for _, worker in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   local is = {}
@@ -98,7 +103,7 @@ end
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A taken entry: its id in the stream, the target as JSON, and the number of times that it was taken."""
+    """An entry that this worker has taken: its id, the target as JSON, and how many times workers have taken it."""
 
     id: str
     text: bytes
@@ -107,12 +112,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class CompletedEntry:
-    """An entry with its outcome."""
+    """An entry whose target has an outcome."""
 
     entry: str
     code: str
     dead_reason: str = ""
-    """The reason for a dead letter; empty if it is not one."""
+    """Why the target becomes a dead letter; empty if it does not."""
     followups: tuple[bytes, ...] = ()
     """The follow-up targets, as JSON."""
 
@@ -124,16 +129,16 @@ class Status:
     waiting: int = 0
     running: int = 0
     buffered: int = 0
-    """Targets with an outcome in a file that is not closed yet."""
+    """Number of targets whose outcomes are in files that are not closed yet."""
     workers: int = 0
-    """Workers with targets in flight."""
+    """Number of workers that have targets in flight."""
     done: int = 0
     failed: dict[str, int] = field(default_factory=dict)
-    """Targets without data, by code."""
+    """Error code -> number of targets that failed with it."""
     dead: int = 0
-    """Dead letters: targets with which too many workers exited. Included in ``failed``."""
+    """Number of dead letters: targets that were given up because workers exited too often. ``failed`` includes them."""
     per_second: float = 0.0
-    """Completed targets per second, over the last minute."""
+    """Targets completed per second, averaged over the last minute."""
 
     @property
     def seconds_left(self) -> int | None:
@@ -144,22 +149,22 @@ class Status:
         return round(left / self.per_second) if self.per_second else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the status as JSON data. The key of ``buffered`` is ``filed``."""
+        """Return the status as JSON data. ``buffered`` has the key ``filed``."""
         fields = {"filed" if name == "buffered" else name: value for name, value in vars(self).items()}
         return {**fields, "seconds_left": self.seconds_left}
 
 
 class TargetStream:
-    """One platform's part of a queue. All methods raise ``RedisError`` while Redis is unavailable.
+    """One platform's targets in a queue. All methods raise ``RedisError`` while Redis is unavailable.
 
-    ``idle``: seconds without a heartbeat after which other workers take over a worker's entries.
+    ``idle``: if a worker sends no heartbeat for this many seconds, other workers take over its entries.
     """
 
     def __init__(self, url: str, queue: str, platform: str, *, idle: float = 60.0, worker: str = "") -> None:
         self.redis = connect(url, QUEUE_RESPONSE_TIMEOUT_SECONDS)
         self.idle_ms = round(idle * 1_000)
         self.worker = f"{worker}-{uuid.uuid4().hex[:8]}"
-        self.key = f"crawler:queue:{{{queue}:{platform}}}"  # braces: keeps all keys on one node of a cluster
+        self.key = f"crawler:queue:{{{queue}:{platform}}}"  # the braces keep all keys on one node of a Redis cluster
         self.counts = f"{self.key}:counts"
         self.dead = f"{self.key}:dead"
         self.followed = f"{self.key}:led"
@@ -187,7 +192,10 @@ class TargetStream:
     # Producers
 
     async def push(self, targets: Iterable[bytes], progress: tuple[str, int] | None = None) -> None:
-        """Add targets as JSON. ``progress``: the push and the number of its rows, stored in the same transaction."""
+        """Add targets, given as JSON.
+
+        ``progress``: the name of the push and the number of its rows that are done, stored in the same transaction.
+        """
         async with self.redis.pipeline(transaction=True) as pipe:
             for target in targets:
                 pipe.xadd(self.key, {"target": target})
@@ -196,23 +204,23 @@ class TargetStream:
             await pipe.execute()
 
     async def pushed(self, name: str) -> int:
-        """Return the progress of an interrupted push."""
+        """Return how many rows an interrupted push has completed."""
         return int(await self.redis.hget(self.pushes, name) or 0)
 
     async def forget_push(self, name: str) -> None:
-        """Remove the progress of a complete push."""
+        """Delete the stored progress of a push that is complete."""
         await self.redis.hdel(self.pushes, name)
 
     # Workers
 
     async def read(self) -> list[Entry]:
-        """Take new entries. Return an empty list if none arrive within ``READ_BLOCK_MS``."""
+        """Take entries that no worker has taken yet. Return an empty list if none arrive within ``READ_BLOCK_MS``."""
         new: Any = await self.redis.xreadgroup(GROUP, self.worker, {self.key: ">"}, READ_COUNT, READ_BLOCK_MS)
         streams = new.values() if isinstance(new, dict) else (entries for _, entries in new or ())
         return [_entry(each) for entries in streams for each in entries]
 
     async def claim(self) -> list[Entry]:
-        """Take over released entries, and entries of workers without a heartbeat for ``idle`` seconds."""
+        """Take over entries that were released, or whose workers have sent no heartbeat for ``idle`` seconds."""
         answer: Any = await self.redis.xautoclaim(
             self.key, GROUP, self.worker, self.idle_ms, start_id=self._cursor, count=READ_COUNT
         )
@@ -224,9 +232,10 @@ class TargetStream:
         return taken
 
     async def heartbeat(self, entries: list[str], *, buffered: bool = False) -> list[str]:
-        """Renew the leases of this worker's entries. Return the lost entries: another worker's, or completed.
+        """Renew this worker's leases of entries. Return the entries that it no longer owns.
 
-        ``buffered``: the entries have outcomes in files that are not closed yet.
+        Another worker has taken over such an entry, or it is completed.
+        ``buffered``: the outcomes of these entries are in files that are not closed yet.
         """
         lost: list[str] = []
         for start in range(0, len(entries), 1_000):
@@ -236,7 +245,7 @@ class TargetStream:
         return lost
 
     async def buffer(self, outcomes: Iterable[CompletedEntry]) -> None:
-        """Mark entries whose outcomes are in files that are not closed yet, and push their follow-ups."""
+        """Mark entries whose outcomes are in files that are not closed yet, and push their follow-up targets."""
         async with self.redis.pipeline(transaction=False) as pipe:
             for each in outcomes:
                 args: list[str | bytes] = [GROUP, self.worker + BUFFERED_SUFFIX, each.entry, *each.followups]
@@ -244,7 +253,7 @@ class TargetStream:
             await pipe.execute()
 
     async def complete(self, outcomes: Iterable[CompletedEntry]) -> None:
-        """Complete entries and push their follow-ups, atomically and only once."""
+        """Complete entries and push their follow-up targets. Each entry is completed atomically and only once."""
         keys = [self.key, self.followed, self.counts, self.dead, self._bucket(int(time.time()) // RATE_BUCKET_SECONDS)]
         async with self.redis.pipeline(transaction=False) as pipe:
             for each in outcomes:
@@ -253,7 +262,10 @@ class TargetStream:
             await pipe.execute()
 
     async def release(self, tries: dict[str, int]) -> None:
-        """Release entries, given with the number of times that they were taken. It does not count as a try."""
+        """Release entries, so that other workers can take them. This worker's try is not counted.
+
+        ``tries``: entry id -> the number of times that workers have taken the entry.
+        """
         async with self.redis.pipeline(transaction=False) as pipe:
             for entry, count in tries.items():
                 args: list[str | int] = [GROUP, self.worker, RELEASED, self.idle_ms * 2, entry, count - 1]
@@ -261,14 +273,14 @@ class TargetStream:
             await pipe.execute()
 
     async def finished(self) -> bool:
-        """Whether all entries have an outcome. Outcomes in open files count: their workers will close the files."""
+        """Whether all entries have an outcome, even if it is in a file that its worker has not closed yet."""
         length, pending = await self._pending()
         return length == sum(count for name, count in pending.items() if name.endswith(BUFFERED_SUFFIX))
 
     # Monitoring
 
     async def status(self) -> Status:
-        """Return the progress."""
+        """Return the progress of the queue."""
         length, pending = await self._pending()
         found: Any = await self.redis.hgetall(self.counts)
         counts = {code.decode(): int(count) for code, count in found.items()}
@@ -286,7 +298,7 @@ class TargetStream:
         )
 
     async def dead_letters(self) -> list[dict[str, Any]]:
-        """Return the dead letters: targets with which too many workers exited, and the reasons."""
+        """Return each dead letter (a target that was given up because workers exited too often) and its reason."""
         found: Any = await self.redis.xrange(self.dead)
         return [{"reason": fields[b"reason"].decode(), "target": fields[b"target"]} for _, fields in found]
 
@@ -305,7 +317,7 @@ class TargetStream:
         newest = int(time.time()) // RATE_BUCKET_SECONDS
         found = await self.redis.mget([self._bucket(newest - back) for back in range(RATE_BUCKETS, 0, -1)])
         counts = [int(count or 0) for count in found]
-        while counts and not counts[0]:  # skip the time before the first outcome
+        while counts and not counts[0]:  # ignore the periods before the first outcome
             del counts[0]
         return round(sum(counts) / (RATE_BUCKET_SECONDS * len(counts)), 2) if counts else 0.0
 
