@@ -69,8 +69,8 @@ class ChannelReader:
         """Build the record from the channel's page and from the responses that complete it.
 
         Raises:
-            ScrapeError: the channel's page and the fallbacks failed. It is the page's error, unless a fallback's is more
-                precise.
+            ScrapeError: the channel's page and the fallbacks failed. The error is the page's, unless a
+                fallback's is more precise.
         """
         return await self._record(await self._channel(first))
 

@@ -34,7 +34,7 @@ def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor:
 
 
 def with_about(profile: Item, about: Item, created: Item) -> Item:
-    """Add the about panel to the channel. The panel states only the day of the channel's creation, the feed the time."""
+    """Add the about panel to the channel. It states only the day of the channel's creation; the feed has the time."""
     return {**profile, **about, **created}
 
 
