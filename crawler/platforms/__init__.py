@@ -1,6 +1,7 @@
-"""One package per platform, and the base classes of their models and page objects.
+"""One package for each platform, and the base classes that their models and page objects share.
 
-The ``__init__`` of a package defines ``PLATFORM`` and imports no other module of it: spiders are loaded on demand.
+A platform's ``__init__`` defines ``PLATFORM`` and imports no other module of its package, because spiders are loaded
+only when they are needed.
 """
 
 from __future__ import annotations
@@ -18,29 +19,30 @@ if TYPE_CHECKING:
 
 @cache
 def platforms() -> dict[str, Platform]:
-    """All platforms by name, in alphabetical order. Each subpackage is a platform."""
+    """Return all platforms by name, in alphabetical order. Each subpackage of this package is a platform."""
     names = sorted(module.name for module in iter_modules(__path__) if module.ispkg)
     return {name: import_module(f"{__name__}.{name}").PLATFORM for name in names}
 
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
-    """The origins of a platform: from ``PLATFORM_ORIGINS``, else the public ones."""
+    """Return a platform's origins: those in ``PLATFORM_ORIGINS`` if the setting has them, else the public origins."""
     configured: str | dict[str, str] | None = _configured("PLATFORM_ORIGINS", name, settings)
     return configured or dict(platforms()[name].origins)
 
 
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
-    """The ``concurrency`` and ``delay`` of a platform: its defaults, overridden by ``PLATFORM_BUDGETS``."""
+    """Return a platform's ``concurrency`` and ``delay``: its defaults, unless ``PLATFORM_BUDGETS`` overrides them."""
     platform = platforms().get(name)
     defaults = {} if platform is None else {"concurrency": platform.concurrency, "delay": platform.delay}
     return defaults | (_configured("PLATFORM_BUDGETS", name, settings) or {})
 
 
 def _configured(setting: str, name: str, settings: BaseSettings) -> Any:
-    """The value of a setting for a platform, None if the setting does not name the platform.
+    """Return a setting's value for one platform, or None if the setting does not name this platform.
 
     Raises:
-        ValueError: the setting names an unknown platform. A typo would crawl the real platform, and at full speed.
+        ValueError: the setting names an unknown platform. If a typo were ignored, the crawl would go to the real
+            platform, at full speed.
     """
     values = settings.getdict(setting)
     unknown = values.keys() - platforms().keys() - {name}

@@ -6,19 +6,20 @@ from urllib.parse import urlsplit
 
 
 def split_link(url: str, expected: str) -> tuple[str, str]:
-    """Host (in lower case, including a port or credentials) and path of an HTTP or HTTPS URL.
+    """Split an HTTP or HTTPS URL into its host and path. The host is in lower case, with any port and credentials.
 
     >>> split_link("https://Shop.example/a/b?c=d#e", "expected a product")
     ('shop.example', '/a/b')
 
     Raises:
-        ValueError: any other URL, with ``expected`` as the message. ``urlsplit`` accepts more than a browser does.
+        ValueError: the text is not such a URL. The message is ``expected``. Also raised for spaces and
+            unprintable characters, which ``urlsplit`` accepts.
     """
-    if not url.isprintable() or " " in url:  # urlsplit silently drops line breaks and tabs
+    if not url.isprintable() or " " in url:  # urlsplit would silently drop line breaks and tabs
         raise ValueError(expected)
     try:
         parts = urlsplit(url)
-    except ValueError:  # an unclosed bracket, or a host that normalises to another host
+    except ValueError:  # an unclosed bracket, or a host with characters that Unicode normalises to URL delimiters
         raise ValueError(expected) from None
     if parts.scheme not in {"http", "https"}:
         raise ValueError(expected)

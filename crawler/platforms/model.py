@@ -1,4 +1,4 @@
-"""The base classes of all params and data models, and the identity of a model's records."""
+"""The base classes of all params and data models, and the description of what identifies a model's records."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from pydantic_core import CoreSchema
 from crawler.errors import Detail
 
 VALUE_ERROR_PREFIX = "Value error, "
-"""What pydantic puts before the message of a validator's ``ValueError``."""
+"""The prefix that pydantic adds to the message of a ``ValueError`` that a validator raises."""
 
 
 @dataclass(frozen=True)
 class Entity:
-    """The identity of a data model's records, which are crawled repeatedly and change over time.
+    """How to identify a data model's records, which are crawled repeatedly and change over time.
 
-    All fields are named by their path within the model, joined by dots: ``price.current_price``.
+    A nested field is named by its path in the model, joined by dots: ``price.current_price``.
     """
 
     name: str
-    """The plural name: used for the table ``<platform>_<name>``, and for ``-a explode=<name>``."""
+    """The records' plural name. It is used in the table name ``<platform>_<name>`` and in ``-a explode=<name>``."""
     key: tuple[str, ...] = ()
-    """Fields that identify a record on the whole platform, never empty. Without any, the target is the key."""
+    """Fields that identify a record on the whole platform; never empty. Without such fields, the target is the key."""
     history: tuple[str, ...] = ()
-    """Fields whose former values are kept: prices and counts."""
+    """Fields whose earlier values are kept, such as prices and counts."""
     placement: tuple[str, ...] = ()
-    """Fields about where a record was shown (an advertisement). A change in these alone does not rewrite the row."""
+    """Fields about the place where a record was shown, such as an advertisement. If no other field changes, the stored
+    row is not rewritten."""
 
 
 class Model(BaseModel):
-    """The base of all data models: exactly the contract's keys, and no value is converted.
+    """Base class of all data models. A model accepts exactly the contract's keys, and converts no value.
 
-    A field that the contract calls optional has a default, and is omitted if the page omits it.
+    A field that the contract calls optional has a default, and is omitted from the data if the page omits it.
     Every other key is always present.
     """
 
@@ -49,20 +50,20 @@ class Model(BaseModel):
     )
 
     entity: ClassVar[Entity | None] = None
-    """The identity of the model's records, None if they have none of their own."""
+    """How to identify the model's records. None if they have no identity of their own."""
 
 
 class Params(BaseModel):
-    """The base of all params models: unknown keys are refused, and no value is converted.
+    """Base class of all params models. A model refuses unknown keys, and converts no value.
 
-    An unused key is omitted, never null: ``targets.check_params`` refuses null.
+    A caller must omit unused keys: ``targets.check_params`` refuses null.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema for callers, without null: a default of None only marks a key as optional."""
+        """Return the JSON schema for callers, without null. A default of None only marks a key as optional."""
         described = handler.resolve_ref_schema(handler(schema))
         for field in described.get("properties", {}).values():
             if "default" in field and field["default"] is None:
@@ -73,7 +74,7 @@ class Params(BaseModel):
 
 
 def validation_details(error: ValidationError) -> list[Detail]:
-    """The errors of a validation, one entry per location, without the given values and without pydantic's prefix."""
+    """Return a validation's errors, one entry per location, without the rejected values and pydantic's prefix."""
     return [
         {"loc": list(each["loc"]), "msg": each["msg"].removeprefix(VALUE_ERROR_PREFIX), "type": each["type"]}
         for each in error.errors(include_url=False, include_context=False, include_input=False)

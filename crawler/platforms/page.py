@@ -1,7 +1,7 @@
-"""The base class of all page objects: their inputs, and errors for responses that never contain data."""
+"""The base class of all page objects: their inputs, and the errors for HTTP failures and missing data."""
 
-# No "from __future__ import annotations": the inputs' types must be classes, so that they can be injected into
-# subclasses whose modules do not import them.
+# No "from __future__ import annotations" here: the injector needs classes, not strings, as the types of the inputs.
+# Otherwise it could not resolve them for subclasses whose modules do not import them.
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -21,36 +21,36 @@ from crawler.errors import (
 from crawler.reading.values import retry_after_seconds
 
 BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})
-"""Statuses with which platforms block a visitor, regardless of their standard meaning."""
+"""HTTP statuses that platforms use to block a visitor, whatever the statuses mean in the HTTP standard."""
 
 
 @attrs.define(slots=False)
 class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes the class that it instantiates
-    """Reads one response of a platform. Does no I/O.
+    """Reads one response from a platform, without I/O.
 
-    A page class adds fields, and ``validate_input``, which raises typed errors before the first field is read.
-    ``to_item`` is not overridden.
+    A subclass adds fields and implements ``validate_input``, which raises typed errors before the first field is read.
+    A subclass does not override ``to_item``.
     """
 
     response: HttpResponse
     page_params: PageParams  # type: ignore[type-arg]  # the injector supports only the bare class
-    """The params of the request, so that the page can check that the response matches them."""
+    """The params that the request was built from. The page object checks that the response matches them."""
 
     item_cls: ClassVar[type[dict[str, Any]]] = dict
-    """The item's type. Explicit, because web-poet otherwise searches the bases' generic parameters for every item."""
+    """The item's type. Without it, web-poet would search the generic parameters of the base classes for every item."""
 
     _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
     source: ClassVar[str]
-    """The name of this kind of response, unique within its platform."""
+    """The name of this kind of response. It is unique within the platform."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        """Whether a saved response of unknown origin is of this kind."""
+        """Whether a saved response, whose URL is unknown, is the kind of response that this class reads."""
         raise NotImplementedError
 
     async def to_item(self) -> dict[str, Any]:
-        """The item made of the fields. It is cached: the page is read only once."""
+        """Return the item with the page object's fields. It is cached, so that the response is read only once."""
         if self._item is None:
             self._item = await super().to_item()
         return self._item
@@ -58,14 +58,14 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
     _input_validated = False
 
     def _validate_input(self) -> None:
-        """Run ``validate_input`` once, before the first field.
+        """Run ``validate_input`` once, before the first field is read.
 
-        This overrides a private method of web-poet, which has no public hook for it (0.24). ``ItemPage`` caches the
-        result with ``cached_method``, a bound method that is stored on the page. That reference cycle would keep
+        This overrides a private method, because web-poet 0.24 has no public hook for it. The original method caches its
+        result with ``cached_method``, which stores a bound method on the page object. That reference cycle would keep
         megabytes of payload in memory until the next garbage collection.
         """
         if not self._input_validated:
-            self._input_validated = True  # set before the call, because validate_input reads fields
+            self._input_validated = True  # set before the call: validate_input reads fields, which call this method
             try:
                 self.validate_input()
             except ScrapeError:
@@ -76,18 +76,18 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         """Check that the response contains the requested data.
 
         Raises:
-            ScrapeError: it does not. The subclass states the reason.
+            ScrapeError: the response does not contain the data. The subclass chooses the error class and the reason.
         """
         raise NotImplementedError
 
     def raise_for_failures(self) -> None:
-        """Raise for HTTP statuses that are failures on every platform.
+        """Raise an error if the HTTP status means a failure on every platform, or if a successful response is empty.
 
         Raises:
-            TargetNotFound: 404, 410.
-            UpstreamRateLimited: 429, with the seconds of ``Retry-After``.
-            UpstreamBlocked: one of ``BLOCK_STATUSES``, or a successful status without a body.
-            UpstreamError: 5xx, and every other status that is not a success.
+            TargetNotFound: status 404 or 410.
+            UpstreamRateLimited: status 429. ``retry_after`` is the number of seconds in the ``Retry-After`` header.
+            UpstreamBlocked: a status in ``BLOCK_STATUSES``, or a successful status with an empty body.
+            UpstreamError: a status of 500 or more, or any other status that is not a success.
         """
         status = self.response.status
         if status is None or 200 <= status < 300:
@@ -115,7 +115,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
 def missing_error(
     message: str, *paths: Sequence[str | int], reason: str, upstream_status: int | None = None
 ) -> ExtractionFailed:
-    """The error for missing parts of a payload, with their paths."""
+    """Create the error for missing parts of a payload. ``paths`` are the places where the parts were expected."""
     details: list[Detail] = [{"loc": list(path), "msg": "Field required", "type": "missing"} for path in paths]
     return ExtractionFailed(message, details=details, upstream_status=upstream_status, reason=reason)
 
@@ -123,6 +123,9 @@ def missing_error(
 def mismatch_error(
     message: str, path: Sequence[str | int], expected: str, *, reason: str = "wrong_echo"
 ) -> ExtractionFailed:
-    """The error for a response to another request: the path of the target in the payload, and the expected target."""
+    """Create the error for a response that belongs to another target.
+
+    ``path`` is the place in the payload that identifies the target; ``expected`` is the value that it should have.
+    """
     detail: Detail = {"loc": list(path), "msg": f"Input should be {expected!r}", "type": "literal_error"}
     return ExtractionFailed(message, details=[detail], reason=reason)

@@ -1,4 +1,4 @@
-"""The static description of a platform, available before any of its code is loaded."""
+"""The static description of a platform. It is available before the platform's page objects and spider are loaded."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Platform:
-    """Where a platform is, how many requests one address may send it, and which scrapers read it."""
+    """A platform's origins, the budget of requests for one client address, and the names of its scrapers."""
 
     name: str
     origins: Mapping[str, str]
-    """Role (``page``, ``api``, ``embed`` ...) -> public origin. ``page`` is always present."""
+    """Public origins by role: ``page``, ``api``, ``embed`` and others. The role ``page`` is always present."""
     concurrency: int
-    """Concurrent downloads for one address without a proxy, from the platform's notes."""
+    """Maximum number of concurrent downloads from one client address without a proxy."""
     delay: float
-    """Seconds between the starts of two downloads, from the platform's notes."""
+    """Minimum number of seconds between the starts of two downloads."""
     scrapers: tuple[str, ...]
-    """The names of its scrapers, aliases included."""
+    """The names of the platform's scrapers, including aliases."""
 
     @property
     def origin(self) -> str:
-        """The public origin of its pages."""
+        """The public origin of the platform's pages."""
         return self.origins["page"]
 
     @property
     def domain(self) -> str:
-        """The host of its pages without ``www.``."""
+        """The host of the platform's pages, without a leading ``www.``."""
         return urlsplit(self.origin).netloc.removeprefix("www.")

@@ -1,1 +1,1 @@
-"""Helpers that read JSON from pages, and convert text to values."""
+"""Helpers for page objects: they find JSON in pages, and convert text to values."""

@@ -1,6 +1,6 @@
-"""JSON in HTML, and access to payloads of any shape that tolerates missing and mistyped keys.
+"""Functions that find JSON in HTML, and that read payloads in which keys may be missing or have unexpected types.
 
-All functions are iterative: a document nested a thousand levels deep must not exhaust the stack.
+No function recurses, so that a document nested a thousand levels deep cannot exhaust the stack.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from crawler.errors import ExtractionFailed
 
 Step = str | int
 
-# Platforms cut texts in the middle of an emoji's surrogate pair. orjson then rejects the whole document.
+# Platforms sometimes cut a text in the middle of an emoji's surrogate pair. orjson then rejects the whole document.
 _LONE_SURROGATE = re.compile(
     r"(?P<whole>\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?![dD][89a-fA-F])))"
     r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
 REPAIRABLE = ("surrogate", "UTF-8", "control character")
-"""Words in orjson's messages for errors that ``decode`` repairs."""
+"""Words in orjson's error messages that show that ``decode`` can repair the document."""
 
-# Some strings contain raw control characters such as line breaks, which JSON forbids. Between values they are allowed.
+# Some documents have raw control characters, such as line breaks, inside strings. JSON allows them only between values.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
@@ -37,12 +37,12 @@ def _escape_controls(text: re.Match[str]) -> str:
 
 
 def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
-    r"""Decode JSON from bytes or text. Bytes are faster, because orjson encodes text first.
+    r"""Decode JSON from bytes or text, and repair common faults. Bytes are faster, because orjson first encodes text.
 
     Args:
-        body: the JSON.
-        what: the name of the block in the error.
-        code_after: the block was cut out of a script, so code may follow it.
+        body: the JSON document.
+        what: the name of the document in the error message.
+        code_after: whether program code may follow the JSON, because it was cut out of a script.
 
     >>> decode(r'{"cut": "so good \ud83d"}', what="block")
     {'cut': 'so good �'}
@@ -54,7 +54,7 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
     {'a': 'é'}
 
     Raises:
-        ExtractionFailed: truncated, not JSON, or nested deeper than any real payload.
+        ExtractionFailed: the document is truncated, is not JSON, or is nested deeper than orjson accepts.
     """
     try:
         try:
@@ -76,7 +76,7 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
 
 
 def is_bare_json(body: bytes) -> bool:
-    """Whether a body starts like JSON, so that it is data without a page around it.
+    """Whether a body begins like JSON: it is data without an HTML page around it.
 
     >>> is_bare_json(b' [{"a": 1}]'), is_bare_json(b"<p>{}</p>"), is_bare_json(b"")
     (True, False, False)
@@ -85,9 +85,9 @@ def is_bare_json(body: bytes) -> bool:
 
 
 def script_block(body: bytes, script_id: str) -> bytes | None:
-    """The contents of ``<script id=…>``, None if the page has no such element.
+    """Return the contents of ``<script id=…>``, or None if the page has no such element.
 
-    Searches for the usual spelling before it parses the page: parsing 0.7 MB costs more than everything else.
+    The usual spelling is searched for first. The page is parsed only if this fails, because parsing is expensive.
 
     >>> script_block(b'<script id="DATA" type="application/json">{"a": 1}</script>', "DATA")
     b'{"a": 1}'
@@ -109,14 +109,14 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
 
 
 def linked_data(blocks: Iterable[str | bytes]) -> list[dict[str, Any]]:
-    """The outermost nodes of a page's ``application/ld+json`` blocks. Broken blocks are skipped.
+    """Return the outermost nodes in a page's ``application/ld+json`` blocks. Broken blocks are skipped.
 
     >>> [node["@type"] for node in linked_data(['{"@graph": [{"@type": "A", "b": {"@type": "B"}}]}', "{"])]
     ['A']
     """
     waiting: deque[Any] = deque()
     for block in blocks:
-        with suppress(ExtractionFailed):  # a secondary source: the page can be read without it
+        with suppress(ExtractionFailed):  # linked data is a secondary source: the page can be read without it
             waiting.append(decode(block, what="linked data"))
     nodes = []
     while waiting:
@@ -133,7 +133,7 @@ _NAMED = (b"var ", b'window["', b"window['")
 
 
 def assigned_block(body: bytes, name: str) -> bytes | None:
-    """The JSON that a script assigns to a variable, up to the end of the script; None if no script does.
+    """Return the JSON that a script assigns to a variable, up to the script's end, or None if no script assigns any.
 
     >>> assigned_block(b'<script>var data = {"a": "};"};</script>', "data")
     b'{"a": "};"}'
@@ -149,17 +149,17 @@ def assigned_block(body: bytes, name: str) -> bytes | None:
         if found and body[max(at - 8, 0) : at].endswith(_NAMED):
             end = body.find(b"</script>", found.end())
             end = end if end >= 0 else len(body)
-            last = body[max(found.end(), end - 80) : end]  # so that the block is copied only once
+            last = body[max(found.end(), end - 80) : end]  # the block is copied only once
             return body[found.end() : end - len(last) + len(last.rstrip().removesuffix(b";"))]
         at = body.find(mark, at + 1)
     return None
 
 
 def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
-    """The contents of the script elements that contain a mark, in page order.
+    """Yield the contents of each script element that contains the mark, in page order.
 
-    Searches for the mark first: usually one of forty scripts in a megabyte contains it. A script that the end of the
-    page cuts off is returned as it is, and fails to decode.
+    The mark is searched for first, because usually only one of many scripts contains it. If the page ends inside a
+    script, the incomplete script is yielded, and fails to decode.
 
     >>> list(scripts_with(b"<script>1</script><script type=x data-sjs>{'post': '<script>'}</script>", b"'post'"))
     [b"{'post': '<script>'}"]
@@ -186,7 +186,7 @@ def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
 
 
 def dig(value: Any, *path: Step) -> Any:
-    """The value at a path of keys and indexes, None if the path does not exist.
+    """Return the value at a path of keys and indexes, or None if the path does not exist.
 
     >>> dig({"a": [{"b": 1}]}, "a", 0, "b")
     1
@@ -204,7 +204,7 @@ def dig(value: Any, *path: Step) -> Any:
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:
-    """The dicts of a list, [] for any value that is not a list.
+    """Return the dicts in a list. Any value that is not a list gives [].
 
     >>> dicts([{"a": 1}, None, 3]), dicts(None)
     ([{'a': 1}], [])
@@ -213,7 +213,7 @@ def dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def nonempty_strings(value: Any) -> list[str]:
-    """The non-empty strings of a list, [] for any value that is not a list.
+    """Return the non-empty strings in a list. Any value that is not a list gives [].
 
     >>> nonempty_strings(["a", "", None])
     ['a']
@@ -222,7 +222,7 @@ def nonempty_strings(value: Any) -> list[str]:
 
 
 def find_all(value: Any, key: str) -> Iterator[Any]:
-    """The values of a key at any depth, nearest to the top first.
+    """Yield the values that a payload has under a key, at any depth. Values nearer to the top come first.
 
     >>> list(find_all([{"b": {"a": 1}}, {"a": {"a": 2}}], "a"))
     [{'a': 2}, 1, 2]

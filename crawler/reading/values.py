@@ -1,4 +1,4 @@
-"""Pure converters from text to values. None and unreadable text give None, never 0 and never a guess."""
+"""Pure functions that convert text to values. A missing or unreadable text gives None, never 0 and never a guess."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _CLOCK = re.compile(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-"""The months as platforms write them in English. The C library's names change with the locale."""
+"""English abbreviations of the months, as platforms write them. Those of the C library would depend on the locale."""
 
 
 def amounts(text: str | None) -> list[float]:
-    """All amounts of money in a text, in order.
+    """Return all amounts of money in a text, in order.
 
     >>> amounts("Options from $9.91 – $1,022.64")
     [9.91, 1022.64]
@@ -35,7 +35,7 @@ def amounts(text: str | None) -> list[float]:
 
 
 def amount(value: object) -> float | None:
-    """The amount of money in a number or a text. None without an amount, and for the 0 that platforms fill in.
+    """Return the first amount of money in a number or a text, or None. 0 also gives None: platforms fill it in.
 
     >>> amount("Now $1,159.00"), amount("69.99"), amount(69)
     (1159.0, 69.99, 69.0)
@@ -53,7 +53,7 @@ def amount(value: object) -> float | None:
 
 
 def count(value: object) -> int | None:
-    """A count as an integer, from a number or a text. None for anything else, such as a platform's -1 for "hidden".
+    """Return a count as an integer, from an integer or a text. Any other value gives None, such as -1 for "hidden".
 
     >>> count(3), count("12"), count("1,234")
     (3, 12, 1234)
@@ -69,7 +69,7 @@ def count(value: object) -> int | None:
 
 
 def number(value: object) -> float | None:
-    """A number as float.
+    """Return a number as a float. Any other value gives None.
 
     >>> number(4), number(4.5), number("4"), number(None)
     (4.0, 4.5, None, None)
@@ -79,7 +79,7 @@ def number(value: object) -> float | None:
 
 
 def iso_duration(value: object) -> float | None:
-    """The seconds of an ISO 8601 or XML duration, None for a zero duration and for any other text.
+    """Return the number of seconds in an ISO 8601 or XML duration. A zero duration and any other text give None.
 
     >>> iso_duration("PT1M12.5S"), iso_duration("PT0H0M4.967S"), iso_duration("P1DT2H")
     (72.5, 4.967, 93600.0)
@@ -94,7 +94,7 @@ def iso_duration(value: object) -> float | None:
 
 
 def text(value: object) -> str:
-    """A text unchanged, an integer (a numeric id) as text, and "" for everything else.
+    """Return a text unchanged, or an integer (such as a numeric id) as text. Any other value gives "".
 
     >>> text("a"), text(12), text(None), text([])
     ('a', '12', '', '')
@@ -105,7 +105,7 @@ def text(value: object) -> str:
 
 
 def flag(value: object) -> bool | None:
-    """A boolean, None for everything else.
+    """Return a boolean unchanged. Any other value gives None.
 
     >>> flag(True), flag(0), flag(None)
     (True, None, None)
@@ -114,9 +114,9 @@ def flag(value: object) -> bool | None:
 
 
 def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
-    """An absolute URL without fragment; "" for anything else. Relative URLs are resolved against the origin.
+    """Return an absolute URL without its fragment. Relative URLs are resolved against the origin. Other values give "".
 
-    ``query=False`` drops the query, for URLs whose query only tracks.
+    ``query=False`` drops the URL's query, for URLs whose query only tracks visitors.
 
     >>> absolute_url("https://shop.example", "/ip/a/1?athbdg=L1", query=False)
     'https://shop.example/ip/a/1'
@@ -139,7 +139,7 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
 
 
 def retry_after_seconds(value: str | None) -> int | None:
-    """The seconds of a ``Retry-After`` header, which is a number or a date; None for any other value.
+    """Return the seconds to wait by a ``Retry-After`` header, which has a number or a date. Other values give None.
 
     >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
     (120, None, None)
@@ -165,9 +165,10 @@ def _stating(things: str) -> re.Pattern[str]:
 
 
 def stated_count(text: str | None, things: str = "") -> int | None:
-    """The number of ``things`` (a pattern) in a text, rounded or exact; None for any other text.
+    """Return the number of things that a text states, such as 501000 for "501k views". Any other text gives None.
 
-    Units of other languages are not recognised: "20 Tr" (million) must not become 20.
+    ``things`` is a regular expression for their name. The number may be exact or rounded. Units in other languages are
+    not recognised, so that "20 Tr" (20 million) does not become 20.
 
     >>> stated_count("8.84k subscribers", "subscribers?"), stated_count("3,993,451 views", "views?")
     (8840, 3993451)
@@ -187,7 +188,7 @@ def stated_count(text: str | None, things: str = "") -> int | None:
 
 
 def clock_seconds(text: str | None) -> int | None:
-    """The seconds of a duration in the format of video players; None for any other text.
+    """Return the seconds in a duration as video players show it, such as "1:07:34". Any other text gives None.
 
     >>> clock_seconds("1:07:34"), clock_seconds("0:09"), clock_seconds("LIVE"), clock_seconds("1:75")
     (4054, 9, None, None)
@@ -199,7 +200,7 @@ def clock_seconds(text: str | None) -> int | None:
 
 
 def unix_time(text: object) -> int | None:
-    """The Unix seconds of an ISO 8601 time with a UTC offset. None without an offset: the time zone is unknown.
+    """Convert an ISO 8601 time with a UTC offset to Unix seconds. Without an offset, the time is unknown: None.
 
     >>> unix_time("2015-02-01T16:32:30+00:00"), unix_time("2022-11-12T13:00:00-08:00"), unix_time("2022-11-12")
     (1422808350, 1668286800, None)

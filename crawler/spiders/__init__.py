@@ -1,1 +1,1 @@
-"""One spider per platform: the order of its requests, and how their parts are joined."""
+"""One spider for each platform. It decides the order of a target's requests and how their data is joined."""

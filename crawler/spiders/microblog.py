@@ -1,4 +1,4 @@
-"""Microblog: profiles with their posts, from up to four public sources, each a fallback for the others."""
+"""Microblog: the spider for profiles with their posts. It reads up to four public sources; some may fail."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from crawler.targets.target import Entries, Scraper, Target
 logger = structlog.get_logger(__name__)
 
 AUTHORITATIVE = frozenset({"page", "user"})
-"""Sources whose target errors are final. The other sources are copies and may be out of date."""
+"""Sources whose target errors are final for the target. The other sources are copies, and may be out of date."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
-"""Fields that the user query may lack, so their absence does not cause a request for it."""
+"""Fields that even the user query may lack. If only these are missing, the user query is not sent."""
 
 
 class MicroblogArguments(CrawlArguments):
-    """The scraper's params as text, and the arguments of crawls."""
+    """The spider arguments: the scraper's params as text, and the arguments of every crawl."""
 
     username: str | None = None
     """Handle of the profile."""
     cursor: str | None = None
-    """``nextCursor`` of an earlier response, for the page after it."""
+    """``nextCursor`` from an earlier response. The crawl starts with the page after that response."""
 
 
 class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
@@ -81,7 +81,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         if params.cursor is None:
             first = self.for_page(ProfilePage, profile_request(self.origin(), params.handle))
         else:
-            # Nothing may be awaited before the scheduled request: without a token it fails, and is sent again with one.
+            # This method cannot await a guest token. Without one the request fails, and ``_call`` sends it with one.
             continuation = params.continuation
             timeline = timeline_request(
                 self.origin("api"),
@@ -115,7 +115,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return record(parts, str(pages[0].page_params.get("username") or "").removeprefix("@"))
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a profile with a page of its posts. The next page is a follow-up target of its own."""
+        """Scrape a profile with one page of its posts. The next page becomes a follow-up target."""
         if cast("ProfileParams", target.params).cursor is None:
             data = await self._first_page(target, first)
         else:
@@ -124,13 +124,13 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             self.follow(target, data, cursor=data["nextCursor"])
         return data
 
-    # The first page of posts: every source adds fields that the others do not expose
+    # The first page of posts: each source has fields that the other sources do not expose
 
     async def _first_page(self, target: Target, first: First) -> Data:
-        """Merge the record from all sources, the cheapest first.
+        """Fetch the sources, the cheapest first, and merge them into one record.
 
         Raises:
-            ScrapeError: no source has the profile, or none has any of its posts.
+            ScrapeError: sources failed, and the others have no profile, or have a profile without its posts.
         """
         parts: dict[str, Part] = {}
         errors: list[ScrapeError] = []
@@ -154,10 +154,10 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         parts: dict[str, Part],
         errors: list[ScrapeError],
     ) -> None:
-        """Fetch one source. Store its part, or its error, so that the other sources are still tried.
+        """Fetch one source. Store its item in ``parts``, or its error in ``errors``: the other sources are still tried.
 
         Raises:
-            ScrapeError: the error is final for the target: its deadline, or a target error of a reliable source.
+            ScrapeError: the target's deadline is over, or an authoritative source raised a target error.
         """
         try:
             parts[source] = await fetch()
@@ -168,10 +168,10 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             self.warn(target, source, error)
             errors.append(error)
 
-    # Further pages: only the timeline has them
+    # Further pages of posts: only the timeline has them
 
     async def _further_page(self, target: Target, first: First) -> Data:
-        """Scrape a further page of posts, with the profile from the author objects of its posts."""
+        """Scrape a further page of posts. The profile comes from the posts' authors, or else from other sources."""
         params = cast("ProfileParams", target.params)
         continuation = params.continuation
         try:
@@ -229,14 +229,14 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         query_ids: Sequence[str],
         first: First | None = None,
     ) -> Part:
-        """Send a query of the guest API, with one retry for each remedy.
+        """Send a query to the guest API. If it fails and there is a remedy, apply it and send the query again.
 
-        The remedies: the next query id for an outdated one, flags that the platform requires, a new token for a
-        rejected one, and the same request again for a response that was not recognised. ``first`` is the response if
-        the query was the scheduled request.
+        For an outdated query id, the remedy is the next query id. For missing flags, it is to send them. For a rejected
+        token, it is a new token. For an unrecognised response, it is the same request again. Each remedy is tried once
+        (for query ids: once per id). ``first`` is the response if the query was the scheduled request.
 
         Raises:
-            ScrapeError: the page object's error, after all remedies.
+            ScrapeError: the page object raised it, and no remedy is left.
         """
         tried: set[str] = set()
         missing: list[str] = []
@@ -271,11 +271,11 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                     missing = [str(detail["loc"][-1]) for detail in error.details]
                 logger.info("retried", id=target.id, reason=error.reason)
 
-    # The guest token
+    # The guest token, shared by all targets
 
     @property
     def _token(self) -> SharedToken:
-        """The token of this platform, shared by all crawlers of the process."""
+        """The platform's guest token, which all crawlers in this process share."""
         lifetime = self.settings.getfloat("GUEST_TOKEN_LIFETIME")
         pause = self.settings.getfloat("GUEST_TOKEN_PAUSE")
         return self.shared.get(SharedToken, self.origin("api"), lambda: SharedToken(lifetime, pause))
@@ -287,24 +287,24 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return str((await page.to_item())["token"])
 
     def _with_source_timeout(self, request: Request) -> Request:
-        """Bound a request's time, so that it leaves time for the next sources."""
+        """Limit the time for a request, so that enough of the target's time is left for the next sources."""
         longest = min(self.settings.getfloat("SOURCE_TIMEOUT"), self.settings.getfloat("DOWNLOAD_TIMEOUT"))
         return request.replace(meta={**request.meta, "download_timeout": longest})
 
 
 PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST})
-"""Reasons for which the same request would fail again."""
+"""Error reasons after which the same request would fail again."""
 
 
 def _lacks_posts(parts: dict[str, Part]) -> bool:
-    """Whether no source has any post of a profile with posts. An empty list would be wrong data."""
+    """Whether no source has any post, although the profile seems to have posts. An empty list would be wrong data."""
     profile = profile_of(parts)
     has_posts = any(part["posts"] for part in parts.values())
     return not has_posts and profile["protected"] is not True and profile["statuses_count"] != 0
 
 
 def _incomplete(parts: dict[str, Part]) -> bool:
-    """Whether the profile lacks fields that the user query may have."""
+    """Whether the merged profile lacks fields that the user query may have."""
     profile = profile_of(parts)
     return any(profile[name] is None for name in FIELDS if name not in NOT_IN_NEWER_SHAPES)
 
@@ -314,5 +314,5 @@ def _handle(target: Target) -> str:
 
 
 def _token_of(request: Request) -> str:
-    """The token that a request was sent with, or ""."""
+    """Return the guest token that a request was sent with, or ""."""
     return (request.headers.get("X-Guest-Token") or b"").decode()

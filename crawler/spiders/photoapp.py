@@ -1,4 +1,4 @@
-"""Photo app: single posts. One page each, and a second one only for missing fields of videos."""
+"""Photo app: the spider for single posts. Each needs one page; a video may need more for missing fields."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 
 FORMS = (PostPage, WebInfoPage, GraphPage, EmbedPage)
-"""Page objects of a post, the most complete form first."""
+"""The page objects that read a post, the most complete form first."""
 
 
 class PhotoappArguments(CrawlArguments):
-    """The scraper's params."""
+    """The spider arguments: the scraper's params, and the arguments of every crawl."""
 
     url: str | None = None
     """URL of a post or reel, or a share link."""
 
 
 class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
-    """Posts and reels of the photo app."""
+    """Scrapes posts and reels of the photo app."""
 
     name = "photoapp"
     metadata = {"title": "Photo app", "description": "Posts and reels with owner, counts and media."}  # noqa: RUF012
@@ -73,7 +73,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         return _shell(post)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape the post. Fields that its page lacks come from other pages, or stay null."""
+        """Scrape a post. A video's duration and plays may come from other pages; if these fail, they stay null."""
         page = await self._post_page(target, first)
         post = await page.to_item()
         if post["is_video"] and post["video_duration"] is None:
@@ -86,7 +86,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         return _shell(post)
 
     async def _post_page(self, target: Target, first: First) -> PostPage:
-        """Return the post's page; for a share link the page of its redirect."""
+        """Return the post's page. For a share link, it is the page of the post that the link redirects to."""
         if cast("PostParams", target.params).link.shortcode is not None:
             return await first.page(PostPage)
         share = await (await first.page(SharePage)).to_item()

@@ -1,4 +1,4 @@
-"""Professional network: members' profiles. One page per target, without follow-up requests."""
+"""Professional network: the spider for members' profiles. It requests one page for each target."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from crawler.targets.target import Scraper, Target
 
 
 class ProfessionalArguments(CrawlArguments):
-    """The scraper's params as text."""
+    """The spider arguments: the scraper's params as text, and the arguments of every crawl."""
 
     url: str | None = None
     """URL of a member's public profile."""
 
 
 class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
-    """Members' profiles of the professional network."""
+    """Scrapes members' profiles on the professional network."""
 
     name = "professional"
     metadata = {"title": "Professional network", "description": "Members' public profiles."}  # noqa: RUF012
@@ -59,5 +59,5 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
         return {"slug": slug_of_url(params["url"])} if params else {}
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """The member's profile. The first response is complete: a browser would receive the same data."""
+        """Scrape a member's profile. The first response has all data: a browser would receive the same."""
         return await (await first.page(ProfilePage)).to_item()

@@ -1,4 +1,4 @@
-"""Retail: category listings and searches. One page per target; further pages and slices are separate targets."""
+"""Retail: the spider for category listings and searches. Each target is one page; further pages become new targets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = structlog.get_logger(__name__)
 
 
 class RetailArguments(CrawlArguments):
-    """The params of both scrapers as text, and arguments for crawls only."""
+    """The spider arguments: the params of both scrapers as text, and arguments that only crawls have."""
 
     cat_id: str | None = None
     """Category id: numbers joined by underscores."""
@@ -37,7 +37,7 @@ class RetailArguments(CrawlArguments):
     max_price: str | None = None
     """Highest price, inclusive."""
     exhaustive: bool = Field(default=False, json_schema_extra={"group": "crawl"})
-    """Collect the whole category beyond the ceiling of one listing, each product once."""
+    """Collect all products in a category, each once, even if a listing serves only some of them."""
 
     @model_validator(mode="after")
     def _exhaustive_is_not_resumed(self) -> Self:
@@ -51,7 +51,7 @@ class RetailArguments(CrawlArguments):
 
 
 class RetailSpider(Args[RetailArguments], PlatformSpider):
-    """Category listings and search results of the retail platform."""
+    """Scrapes category listings and search results on the retail platform."""
 
     name = "retail"
     metadata = {"title": "Retail", "description": "Category listings and search results with prices."}  # noqa: RUF012
@@ -98,7 +98,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         return params if url is None else {**params, "cat_id": category_of_url(url)}
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """A page of a category or of search results. Follow-up requests become targets of their own."""
+        """Scrape one page of a category or of search results. Further pages become separate targets."""
         page = await first.page(ListingPage)
         data = await page.to_item()
         if target.id in self._exhaustive:
@@ -108,7 +108,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         return data
 
     def _scrape_slice(self, target: Target, data: Data, page: ListingPage) -> Data:
-        """Return the page's new products, and push the slice's next page or the slices that it is split into."""
+        """Return the page's new products. Push the slice's next page, or the slices into which it is split."""
         crawl, part = self._exhaustive.pop(target.id)
         products = crawl.take(part, data["products"])
         if data["page"] > 1 or crawl.fits(part, data["total_results"] or 0):

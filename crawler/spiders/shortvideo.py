@@ -1,4 +1,4 @@
-"""Short-video: the photo tab of the search, in a browser. The page signs its API calls; its responses are read."""
+"""Short-video: the spider for the search's photo tab. The page is loaded in a browser, as it signs its API calls."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from crawler.targets.target import Scraper, Target
 logger = structlog.get_logger(__name__)
 
 MAX_REPEATED_RESPONSES = 2
-"""Consecutive responses without a new row that end the session with a rate limit."""
+"""Number of consecutive responses without a new row after which the session ends with a rate-limit error."""
 
 
 class ShortvideoArguments(CrawlArguments):
-    """The params, as text."""
+    """The spider arguments: the scraper's params as text, and the arguments of every crawl."""
 
     keywords: str | None = None
     """The search text."""
     cursor: str | None = None
     """The position to continue from: the ``cursor`` of the previous record."""
     count: str | None = None
-    """The maximum number of rows."""
+    """The maximum number of rows in a record."""
 
 
 class SearchSession(ResponseListener):
-    """A session on the search page: collects the rows of its results, each once, until it has the requested ones.
+    """A browser session on the search page. It collects the rows in the results, each once, until it has enough.
 
-    The platform's cursor is valid for one visitor only, so our cursor counts rows: each session reads from the start
-    and skips the rows that were delivered before.
+    The platform's cursor is valid for one visitor only. Therefore this scraper's cursor counts rows: each session reads
+    the results from the start, and skips the rows that earlier records contain.
     """
 
     def __init__(self, params: PhotoSearchParams, *, quiet: float, pause: float) -> None:
@@ -49,13 +49,13 @@ class SearchSession(ResponseListener):
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
         self.more = True
-        """Whether more rows follow, by the last response."""
+        """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
         """The error that ended the session early."""
         self._repeated = 0
 
     async def take(self, captured: CapturedResponse) -> bool:
-        """Add the rows of a response. Return whether the session is complete, also after an error."""
+        """Add the rows in a response. Return whether the session is over: enough rows, no more rows, or an error."""
         response = HttpResponse(captured.url, captured.body, status=captured.status, headers=dict(captured.headers))
         kind = AppResultsPage if AppResultsPage.recognise(response.text) else ResultsPage
         page = kind(response=response, page_params=PageParams(keywords=self.keywords))
@@ -74,10 +74,10 @@ class SearchSession(ResponseListener):
         return len(self.rows) >= self.end or not self.more or self.error is not None
 
     def data(self) -> dict[str, Any] | None:
-        """The requested rows, as far as they exist; None if no response arrived that could end the list.
+        """Return a record with the requested rows, or as many as were found. None if no row arrived but more may exist.
 
         Raises:
-            ScrapeError: the error that ended the session before the first requested row.
+            ScrapeError: an error ended the session before the first requested row.
         """
         rows = list(self.rows.values())[self.start : self.end]
         if not rows and self.error:
@@ -95,7 +95,7 @@ class SearchSession(ResponseListener):
 
 
 class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
-    """Photo posts in the results of a keyword search."""
+    """Scrapes the photo posts in the results of a keyword search."""
 
     name = "shortvideo"
     metadata = {"title": "Short video", "description": "Photo posts by keyword search."}  # noqa: RUF012
@@ -121,13 +121,13 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         return in_browser(request, lambda: SearchSession(params, quiet=quiet, pause=pause))
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """The requested rows that the search page received."""
+        """Return the requested rows that the search page received in the browser."""
         page = await first.page(SearchPage)
         assert page.received is not None
         return page.received
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
-        """Read the responses that the page received in the browser; without results, raise the page's reason."""
+        """Store the data that the page received in the browser. Without data, raise the error that the page shows."""
         session: SearchSession = request.meta["page_session"]
         search = cast("SearchPage", page)
         search.received = session.data()

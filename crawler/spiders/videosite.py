@@ -1,4 +1,4 @@
-"""Video site: a channel with a page of its items, built from several responses."""
+"""Video site: the spider for channels with a page of their items. It builds a record from several responses."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from crawler.targets.target import Entries, Scraper, Target
 
 
 class VideositeArguments(CrawlArguments):
-    """The params of the scraper, as text, and the arguments of crawls."""
+    """The spider arguments: the scraper's params as text, and the arguments of every crawl."""
 
     username: str | None = None
     """Handle (with or without "@"), channel id, or legacy name."""
     type: str | None = None
     """The kind of items: video, short, live or all."""
     include_about: str | None = None
-    """Whether to add the parts of the about panel."""
+    """Whether to add the fields from the about panel."""
     cursor: str | None = None
     """The position to continue from: ``pagination.cursor`` of an earlier record."""
 
 
 class VideositeSpider(Args[VideositeArguments], PlatformSpider):
-    """Channels of the video site, with their videos, shorts and live streams."""
+    """Scrapes the video site's channels, with their videos, shorts and live streams."""
 
     name = "videosite"
     metadata = {"title": "Video site", "description": "Channel profiles with their items."}  # noqa: RUF012
@@ -77,7 +77,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
         return joined_record({page.source: await page.to_item() for page in pages}, pages[0].page_params)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """The channel with a page of its items. In a crawl that follows pages, the next page is a separate target."""
+        """Scrape a channel with a page of its items. If the crawl follows pages, the next page is a separate target."""
         data = await ChannelReader(self, target).record(first)
         cursor = data["pagination"]["cursor"]
         if cursor:

@@ -1,4 +1,4 @@
-"""The microblog: profiles with their posts."""
+"""The microblog platform: profiles with their posts."""
 
 from crawler.platforms.platform import Platform
 

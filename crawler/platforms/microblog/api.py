@@ -1,4 +1,4 @@
-"""Microblog: responses of the platform's client API: a user, a user's posts, a guest token."""
+"""Microblog: page objects for responses of the platform's client API: a user, a user's posts, a guest token."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ USER_PATHS = (
 TIMELINE_KEYS = frozenset({"timeline", "timeline_v2", "timeline_response", "profile_timeline_v2"})
 SINGLE_POST_PATHS = (("data", "tweetResult", "result"), ("data", "tweet_result", "result"))
 
-TOKEN_REFUSED = "token_refused"  # noqa: S105  # a reason, not a secret
+TOKEN_REFUSED = "token_refused"  # noqa: S105  # the reason of an error, not a secret
 STALE_QUERY = "stale_query_id"
 MISSING_FLAGS = "missing_flags"
 BAD_REQUEST = "bad_request"
@@ -44,7 +44,7 @@ BAD_REQUEST = "bad_request"
 _FLAG = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+){2,}\b", re.ASCII)
 
 _ERRORS: dict[int, Callable[..., ScrapeError]] = {}
-"""Error classes by the platform's error code. Their arguments are the message, upstream_status and reason."""
+"""Error classes by the platform's error code. Each is called with a message, ``upstream_status`` and ``reason``."""
 _REASONS: dict[int, str] = {}
 for _kind, _reason, _codes in (
     (TargetNotFound, "not_found", (17, 34, 50, 144)),
@@ -63,7 +63,7 @@ for _kind, _reason, _codes in (
 
 
 def _rate_limited(page: PlatformPage) -> UpstreamRateLimited:
-    """Make the error for a rate limit, with the seconds until its reset where the headers state them."""
+    """Create the error for a rate limit, with the seconds until the limit resets if the response headers state them."""
     headers = page.response.headers
     reset = count(headers.get("x-rate-limit-reset"))
     wait = retry_after_seconds(headers.get("Retry-After"))
@@ -79,17 +79,19 @@ def _rate_limited(page: PlatformPage) -> UpstreamRateLimited:
 
 @attrs.define(slots=False)
 class ApiPage(MicroblogPage):
-    """A JSON response: data, or the platform's own errors."""
+    """Base class for JSON responses of the API, which contain data, the platform's own error codes, or both."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
         return body.lstrip().startswith("{") and ('"data"' in body or '"errors"' in body)
 
     def raise_for_failures(self) -> None:
-        """Raise for failed responses, also by the platform's error codes. A 404 means that the query id is out of date.
+        """Raise an error for a failed response, by the platform's error code or the HTTP status.
+
+        Here, status 404 means that the query id is out of date.
 
         Raises:
-            ScrapeError: the error that the platform's code stands for. Errors beside data are ignored.
+            ScrapeError: the error that the code or status stands for. Error codes are ignored if the response has data.
         """
         if self._errors and not self._has_data:
             raise self._reported_error()
@@ -155,11 +157,11 @@ class ApiPage(MicroblogPage):
 
     @cached_property
     def _result_user(self) -> Node:
-        """The response's user object, or an empty node."""
+        """The user object in the response, or an empty node."""
         return next((node for path in USER_PATHS if (node := Node(dig(self.payload, *path)))), Node(None))
 
     def _raise_for_unavailable(self) -> None:
-        """Raise for a placeholder with a reason instead of the user or post."""
+        """Raise an error if the response has a placeholder with a reason in place of the user or post."""
         posts = [Node(dig(self.payload, *path)) for path in SINGLE_POST_PATHS]
         for node in (self._result_user, *posts):
             if text(node.get("__typename")) in {"UserUnavailable", "TweetUnavailable", "TweetTombstone"}:
@@ -169,7 +171,7 @@ class ApiPage(MicroblogPage):
                 raise TargetRestricted(f"The account is unavailable: {reason}.", reason=reason.lower())
 
     def _raise_for_missing_user(self) -> None:
-        """Raise where the response has no user: the platform's answer for handles that do not exist."""
+        """Raise an error if the response has no user: the platform answers so for handles that do not exist."""
         data = dig(self.payload, "data")
         if not isinstance(data, dict):
             raise missing_error("The response has no data object.", ["data"], reason="no_data_block")
@@ -179,19 +181,19 @@ class ApiPage(MicroblogPage):
 
 @attrs.define(slots=False)
 class UserPage(ApiPage):
-    """A user by handle, in the three generations of the API."""
+    """The response to the query for a user by handle, in any of the three generations of the API."""
 
     source: ClassVar[str] = "user"
 
     def validate_input(self) -> None:
-        """Raise unless this is the requested user.
+        """Raise an error unless the response has the requested user.
 
         Raises:
             TargetNotFound: the handle does not exist.
             TargetRestricted: the account is suspended or withheld.
-            UpstreamBlocked: the query is not open to guests, or the token was rejected.
-            UpstreamRateLimited: too many requests.
-            ExtractionFailed: the query's id or flags are out of date, or the user object is not recognised.
+            UpstreamBlocked: guests may not use the query, or the platform rejected the guest token.
+            UpstreamRateLimited: the platform's rate limit is reached.
+            ExtractionFailed: the query id or the query's flags are out of date, or the user object is not recognised.
         """
         self.raise_for_failures()
         self._raise_for_missing_user()
@@ -211,7 +213,10 @@ class UserPage(ApiPage):
 
 @attrs.define(slots=False)
 class TimelinePage(ApiPage):
-    """A page of a user's posts. ``page_params`` also has ``cursor``: the platform's cursor, as sent."""
+    """The response with one page of a user's posts.
+
+    ``page_params`` additionally has ``cursor``: the platform's cursor that was sent with the request.
+    """
 
     source: ClassVar[str] = "timeline"
 
@@ -220,15 +225,17 @@ class TimelinePage(ApiPage):
         return super().recognise(body) and '"instructions"' in body
 
     def validate_input(self) -> None:
-        """Raise unless this is a page of posts. It may be empty: past the end, or for a protected account.
+        """Raise an error unless the response is a page of the user's posts.
+
+        An empty page is valid: it follows the last post, and protected accounts have only empty pages.
 
         Raises:
             TargetNotFound: the user does not exist.
-            TargetRestricted: the user is suspended or withheld, or all posts of the page are withheld.
-            UpstreamBlocked: the query is not open to guests, or the token was rejected.
-            UpstreamRateLimited: too many requests.
-            ExtractionFailed: the query's id or flags are out of date, the timeline is missing, or a post is not
-                recognised.
+            TargetRestricted: the user is suspended or withheld, or all posts on the page are withheld.
+            UpstreamBlocked: guests may not use the query, or the platform rejected the guest token.
+            UpstreamRateLimited: the platform's rate limit is reached.
+            ExtractionFailed: the query id or the query's flags are out of date, the timeline is missing, or a post is
+                not recognised.
         """
         self.raise_for_failures()
         self._raise_for_missing_user()
@@ -249,11 +256,14 @@ class TimelinePage(ApiPage):
         authors = {row.handle.casefold(): row.handle for row in self.rows if row.handle}
         if self.requested_handle.casefold() not in authors:
             self.raise_for_other_profile(next(iter(authors.values()), ""))
-        _ = self.records  # raises for posts that are not recognised
+        _ = self.records  # raises an error if a post is not recognised
 
     @field
     def next_cursor(self) -> str:
-        """The platform's cursor to the next page. "" for an empty page, a repeated cursor, a terminated timeline."""
+        """The platform's cursor for the next page.
+
+        "" if this page is empty, the cursor is the one that was sent, or the platform marks the end of the timeline.
+        """
         if not self.rows or "Bottom" in self._ends:
             return ""
         found = next((value for kind, value in self._cursors if kind == "Bottom"), "")
@@ -261,7 +271,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def user(self) -> Node:
-        """The profile's user: the newest API returns it together with the posts."""
+        """The profile's user. Only the newest API returns it with the posts; otherwise it is the author of a post."""
         return self._result_user if screen_name(self._result_user) else super().user
 
     @cached_property
@@ -274,13 +284,13 @@ class TimelinePage(ApiPage):
 
     @property
     def _is_unrecognised(self) -> bool:
-        """Whether entries have ids of posts, but no post was found in any of them."""
+        """Whether the ids of entries announce posts, but no post was found in any entry."""
         named = (text(entry.get("entryId")) or text(entry.get("entry_id")) for entry in self._all_entries)
         return not self.rows and any(each.startswith("tweet-") for each in named)
 
     @cached_property
     def _all_entries(self) -> list[Node]:
-        """All entries, replacing ones first."""
+        """All entries. Entries that replace another one come first."""
         replacing = [each.node("entry") for each in self._instructions if kind_of(each) == "TimelineReplaceEntry"]
         return replacing + [entry for each in self._instructions for entry in each.nodes("entries")]
 
@@ -291,7 +301,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _cursors(self) -> list[tuple[str, str]]:
-        """Kind and value of each cursor, replacing ones first."""
+        """Kind and value of each cursor. Cursors that replace another one come first."""
         found = [entry.node("content", "itemContent") or entry.node("content") for entry in self._all_entries]
         return [
             (text(each.get("cursorType")) or text(each.get("cursor_type")), text(each.get("value"))) for each in found
@@ -299,14 +309,14 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _ends(self) -> str:
-        """The directions in which the timeline is terminated."""
+        """The directions in which the timeline ends here, such as "Bottom", separated by spaces."""
         ends = (each for each in self._instructions if kind_of(each) == "TimelineTerminateTimeline")
         return " ".join(text(each.get("direction")) for each in ends)
 
 
 @attrs.define(slots=False)
 class GuestTokenPage(PlatformPage):
-    """The token that the platform issues to visitors without an account."""
+    """The response with a guest token, which the platform issues to visitors without an account."""
 
     source: ClassVar[str] = "guest_token"
 
@@ -315,11 +325,11 @@ class GuestTokenPage(PlatformPage):
         return '"guest_token"' in body
 
     def validate_input(self) -> None:
-        """Raise unless the response contains a token.
+        """Raise an error unless the response contains a guest token.
 
         Raises:
             UpstreamBlocked: the platform issued no token.
-            UpstreamRateLimited: too many requests for tokens.
+            UpstreamRateLimited: too many guest tokens were requested.
         """
         if self.response.status == 429:
             raise _rate_limited(self)

@@ -1,4 +1,4 @@
-"""Microblog: the base class of the page objects of all sources."""
+"""Microblog: the base class of the page objects for all sources of a profile."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ CHALLENGE_MARKS = (
     "<title>Attention Required! | Cloudflare</title>",
 )
 RATE_LIMIT_PREFIXES = ("Rate limit exceeded", "429 Too Many Requests")
-"""Beginnings of rate-limit responses that are one line of text."""
+"""How a rate-limit response begins if it is one line of plain text."""
 
 _LOGIN_TITLE = re.compile(r"<title[^>]*>\s*Log in to X")
 
 
 @attrs.define(slots=False)
 class MicroblogPage(PlatformPage):
-    """One source's response. ``page_params``: ``username``, the requested handle without @.
+    """Base class for the responses of all sources. ``page_params`` has ``username``: the requested handle without @.
 
-    Fields: ``profile`` (the contract's names, None for values that are not exposed; {} without a user), ``user_id``,
-    ``posts`` (contract objects), ``pinned`` (the id of the pinned post, or "") and ``next_cursor`` (the platform's
-    cursor, "" where this source has no next page).
+    Fields: ``profile`` (under the contract's names; None for values that the source does not expose; {} if the source
+    has no user), ``user_id``, ``posts`` (contract objects), ``pinned`` (the pinned post's id, or "") and
+    ``next_cursor`` (the platform's cursor, or "" if this source has no next page).
     """
 
     @field
@@ -59,37 +59,37 @@ class MicroblogPage(PlatformPage):
     def next_cursor(self) -> str:
         return ""
 
-    # Differences between the sources
+    # Defaults that the page objects of some sources override
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The timeline's rows of posts; empty where the source has no timeline."""
+        """The rows of the timeline, with posts or placeholders. Empty if the source has no timeline."""
         return []
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """The timeline's posts as contract objects."""
+        """The posts in the timeline, as contract objects."""
         return records_of(self.rows, self.owner)
 
     @cached_property
     def user(self) -> Node:
-        """The profile's user, or an empty node where the source does not have it."""
+        """The user whose profile it is, or an empty node if the source does not have it."""
         return author_node(self.rows, self.owner)
 
     @property
     def requested_handle(self) -> str:
-        """The requested handle, or "" where it is not known."""
+        """The requested handle, or "" if the request did not state it."""
         return text(self.page_params.get("username")).removeprefix("@")
 
     @cached_property
     def owner(self) -> str:
-        """The handle of the profile."""
+        """The profile's handle: the requested handle, or the one that the response suggests."""
         return self.requested_handle or owner_of(self.rows)
 
-    # Shared validation
+    # Validation that all sources share
 
     def raise_for_blocks(self) -> None:
-        """Raise for a login page, a challenge or a rate limit. Call it only for pages without data."""
+        """Raise an error for a login page, a challenge or a rate limit. Call this only for a page without data."""
         body = self.response.text
         if is_rate_limit_text(body):
             raise UpstreamRateLimited(
@@ -105,12 +105,12 @@ class MicroblogPage(PlatformPage):
             )
 
     def raise_for_other_profile(self, handle: str) -> None:
-        """Raise for a user other than the requested one."""
+        """Raise an error if the handle is not the requested one. An empty handle is accepted."""
         if self.requested_handle and handle and handle.casefold() != self.requested_handle.casefold():
             message = f"The response is for the profile {handle!r}, not {self.requested_handle!r}."
             raise mismatch_error(message, ["screen_name"], self.requested_handle)
 
 
 def is_rate_limit_text(body: str) -> bool:
-    """Whether a response is the one line of text that stands for a rate limit."""
+    """Whether a response body is one of the platform's plain-text messages for a rate limit."""
     return body.strip().startswith(RATE_LIMIT_PREFIXES)

@@ -1,4 +1,4 @@
-"""Microblog: the embeddable timeline. It has the oldest shape of users and posts."""
+"""Microblog: page object for the embeddable timeline, whose users and posts have the platform's oldest JSON layout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ ENTRIES = ("props", "pageProps", "timeline", "entries")
 
 @attrs.define(slots=False)
 class EmbedPage(MicroblogPage):
-    """Up to a hundred posts, not always in order of time, and the whole profile. It lacks views and bookmarks."""
+    """The embeddable timeline: the whole profile and up to a hundred posts, which are not always in order of time.
+
+    The posts have no view counts and no bookmark counts.
+    """
 
     source: ClassVar[str] = "embed"
 
@@ -33,12 +36,12 @@ class EmbedPage(MicroblogPage):
         return as_json or bool(_DATA_SCRIPT.search(body)) or is_rate_limit_text(body)
 
     def validate_input(self) -> None:
-        """Raise unless this is the embed of the requested profile.
+        """Raise an error unless the response is the embeddable timeline of the requested profile.
 
         Raises:
-            TargetNotFound: 404.
+            TargetNotFound: the HTTP status is 404.
             UpstreamBlocked: a login page or a challenge.
-            ExtractionFailed: no data, another profile, or posts that are not recognised.
+            ExtractionFailed: the response has no data, another profile's data, or posts that are not recognised.
         """
         self.raise_for_failures()
         if self._block is None:
@@ -54,7 +57,7 @@ class EmbedPage(MicroblogPage):
         rows = [row.handle for row in self.rows if row.handle]
         if self.requested_handle and rows and not screen_name(self.user):
             self.raise_for_other_profile(rows[0])
-        _ = self.records  # raises for posts that are not recognised
+        _ = self.records  # raises an error if a post is not recognised
 
     @cached_property
     def owner(self) -> str:
@@ -62,7 +65,7 @@ class EmbedPage(MicroblogPage):
 
     @property
     def _header_handle(self) -> str:
-        """The handle in the embed's header."""
+        """The handle in the header object of the embed's payload."""
         return text(dig(self._payload, "props", "pageProps", "headerProps", "screenName"))
 
     @cached_property
@@ -84,9 +87,9 @@ class EmbedPage(MicroblogPage):
 
 
 def as_nested(post: Any) -> dict[str, Any]:
-    """Nest a flat post as in the API's oldest generation: the same keys, one level deeper.
+    """Convert a flat post to the nesting of the API's oldest generation: the same keys, one level deeper.
 
-    Iterative, so that deeply nested posts cannot exhaust the stack.
+    It does not recurse, so that deeply nested posts cannot exhaust the stack.
     """
     top: dict[str, Any] = {}
     waiting: list[tuple[Any, dict[str, Any]]] = [(post, top)]

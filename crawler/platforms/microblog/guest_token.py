@@ -1,7 +1,8 @@
-"""Guest tokens, which a platform issues to every visitor. All crawlers of a process share one.
+"""Guest tokens, which a platform issues to every visitor. All crawlers in a process share one token.
 
-A token serves all targets until it expires or the platform rejects it. Only one request for a token is in flight; other
-targets wait for its response. After a refusal no token is requested until a pause is over.
+A token serves all targets until it expires or the platform rejects it. Only one request for a token is in flight at a
+time; other targets wait for its response. If the platform refuses to issue a token, the next request for one is made
+only after a pause.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from crawler.errors import ScrapeError, UpstreamBlocked, UpstreamRateLimited
 
 @dataclass
 class SharedToken:
-    """A platform's guest token. ``lifetime`` and ``pause`` (after a refusal) are in seconds."""
+    """A platform's guest token, which all targets share.
+
+    ``lifetime`` is the number of seconds for which a token is used. ``pause`` is the number of seconds without requests
+    for a token after the platform refused one.
+    """
 
     lifetime: float
     pause: float = 0.0
@@ -27,14 +32,14 @@ class SharedToken:
 
     @property
     def value(self) -> str:
-        """The current token, or "" without a valid one."""
+        """The current token, or "" if there is no valid token."""
         return self._value if time.monotonic() < self._until and self._refusal is None else ""
 
     async def get(self, fetch: Callable[[], Awaitable[str]]) -> str:
-        """Return the token; await ``fetch`` for a new one where none is valid.
+        """Return the current token. If there is no valid token, await ``fetch`` for a new one.
 
         Raises:
-            ScrapeError: as ``fetch`` does. A refusal is raised again until the pause is over.
+            ScrapeError: ``fetch`` raised it. If it was a refusal, every call raises it again until the pause is over.
         """
         async with self._lock:
             if time.monotonic() < self._until:
@@ -50,6 +55,6 @@ class SharedToken:
             return self._value
 
     def invalidate(self, token: str) -> None:
-        """Drop a token that the platform rejected, unless another target has replaced it by now."""
+        """Discard a token that the platform rejected, unless another target has already replaced it."""
         if token == self._value and self._refusal is None:
             self._until = 0.0

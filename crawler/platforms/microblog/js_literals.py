@@ -1,9 +1,10 @@
-r"""Parser of script literals: data in a page's scripts as JavaScript values instead of JSON.
+r"""Parser for script literals: JavaScript values in a page's scripts that hold data, but are not JSON.
 
-The dialect is that of stream serialisers: ``$R[7]={name:"x",ok:!0,parent:$R[3]}``. Keys may have quotes, ``$R[n]=``
-assigns a value to a slot, a later ``$R[n]`` refers to that value, and function calls surround the data. Nothing is
-evaluated: a tokenizer and one loop with an explicit stack build the values, so that neither nesting depth nor text that
-looks like code can break it. Anything but a literal (functions, names) becomes None.
+The literals are written by a stream serialiser: ``$R[7]={name:"x",ok:!0,parent:$R[3]}``. Keys may have quotes.
+``$R[n]=`` assigns a value to a numbered slot, and a later ``$R[n]`` refers to that value. Function calls surround the
+data. The parser evaluates no code: a tokenizer and one loop with an explicit stack build the values, so that neither
+deep nesting nor text that looks like code can break it. Everything that is not a literal, such as a function or a
+name, becomes None.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ Container = dict[str, Any] | list[Any]
 
 @dataclass
 class Literals:
-    """The values of a page's scripts. All scripts of a page share the slots, so read them in order."""
+    """The values in a page's scripts. The scripts share their slots, so read them in the page's order."""
 
     containers: list[Container] = field(default_factory=list)
-    """Every closed object and array, in the order in which they open."""
+    """Every object and array that is closed, in the order of their opening brackets."""
     complete: bool = True
-    """Whether every value was closed. False for a script that ends within a value."""
+    """Whether every value is closed. False if a script ends in the middle of a value."""
     _slots: dict[int, Any] = field(default_factory=dict)
 
     def read(self, script: str) -> None:
-        r"""Add the values of a script.
+        r"""Read a script and add its values.
 
         >>> found = Literals()
         >>> found.read('($R=>$R[0]={a:$R[1]=[!0,-1.5,"\x3Cb>"],"c d":$R[1],e:void 0})($R["tsr"])')
@@ -68,20 +69,20 @@ class Literals:
 
 @dataclass(slots=True)
 class _Frame:
-    """An open bracket, and the state of the element that is being read in it."""
+    """An open bracket, and the state of the element that the parser is reading inside it."""
 
     kind: str
     container: Container | None = None
     key: str | None = None
     word: str | None = None
-    """The last token, if it can be a key."""
+    """The last token if it can be an object's key, else None."""
     value: Any = None
     has_value: bool = False
-    """Whether the element has a value yet."""
+    """Whether a value of the element has been read."""
     slot: int | None = None
-    """The slot that the last token refers to."""
+    """The number of the slot that the last token refers to, or None."""
     assigned_slots: list[int] = field(default_factory=list)
-    """The slots that the element is assigned to."""
+    """The numbers of the slots that the element's value is assigned to."""
 
     def set_value(self, value: Any, *, word: str | None = None, slot: int | None = None) -> None:
         self.value, self.has_value, self.word, self.slot = value, True, word, slot
@@ -111,7 +112,7 @@ class _Reader:
                 value = _value(kind, text)
                 top.set_value(value, word=value if kind == "string" else text)
             elif text in "\"'`":
-                self.is_truncated = True  # an unclosed string: data and text cannot be told apart after it
+                self.is_truncated = True  # an unclosed string: everything after it could be text or data
                 return
             else:
                 self._sign(text, top)
@@ -134,17 +135,20 @@ class _Reader:
             self._close(_CLOSES[text])
 
     def _close(self, kind: str) -> None:
-        """Close the innermost bracket of a kind. A closing bracket without an opening one is ignored."""
+        """Close the innermost open bracket of this kind, and all brackets inside it.
+
+        A closing bracket without an opening one is ignored.
+        """
         depth = next((n for n in range(len(self.stack) - 1, 0, -1) if self.stack[n].kind == kind), 0)
         while depth and len(self.stack) > depth:
             frame = self.stack[-1]
             self._commit(frame)
             self.stack.pop()
-            # The value of parentheses is the last value in them.
+            # A pair of parentheses has the last value inside it as its value.
             self.stack[-1].set_value(frame.value if frame.container is None else frame.container)
 
     def _commit(self, frame: _Frame) -> None:
-        """Store the element that was read in its container and its slots."""
+        """Store the element's value in its container and in its slots, and prepare for the next element."""
         for index in frame.assigned_slots:
             self.slots[index] = frame.value
         if isinstance(frame.container, dict):
@@ -159,7 +163,7 @@ class _Reader:
 
 
 def _value(kind: str | None, text: str) -> Any:
-    """Convert a token that is a value by itself."""
+    """Convert a token to its value: a string, number, true or false. Any other token gives None."""
     if kind == "string":
         return unescaped(text[1:-1])
     if kind == "number":
@@ -176,7 +180,7 @@ def _number(text: str) -> int | float | None:
 
 
 def unescaped(text: str) -> str:
-    r"""Unescape the inside of a string literal. Surrogate pairs are joined, lone surrogates replaced.
+    r"""Replace the escapes in a string literal's content. Surrogate pairs are joined, and lone surrogates are replaced.
 
     >>> unescaped(r'\x3Ca\u003e \ud83d\udc3e \ud83d! \u{1F43E} \"q\" \n')
     '<a> 🐾 �! 🐾 "q" \n'

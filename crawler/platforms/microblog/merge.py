@@ -1,4 +1,4 @@
-"""Microblog: merges the sources into one record: posts by id, then field by field."""
+"""Microblog: merges a profile's sources into one record. Posts are matched by id and merged field by field."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from crawler.platforms.microblog.user import FIELDS, merged
 from crawler.platforms.page import missing_error
 
 Part = dict[str, Any]
-"""A page's item: ``profile``, ``user_id``, ``posts``, ``next_cursor``."""
+"""The item of one source's page object: ``profile``, ``user_id``, ``posts``, ``pinned`` and ``next_cursor``."""
 
 PROFILE_ORDER = ("user", "timeline", "page", "embed")
-"""Precedence of the sources for profile fields. Embeds may be hours old."""
+"""The sources in order of preference for profile fields. The embed is last, because it may be hours old."""
 POST_ORDER = ("timeline", "page", "embed")
-"""Precedence of the sources for posts and counts. Embeds have fewer of them."""
+"""The sources in order of preference for posts and their counts. The embed is last, because it lacks some counts."""
 
 _COUNTS = ("favourites_count", "followers_count", "friends_count", "listed_count", "media_count", "statuses_count")
 _NULLABLE = frozenset({*_COUNTS, "is_blue_verified", "protected", "verified"})
 
 
 def profile_of(parts: dict[str, Part]) -> dict[str, Any]:
-    """Merge the profile fields of all sources; None for fields that no source exposes."""
+    """Merge the profile fields from all sources. A field is None if no source exposes it."""
     return merged([parts[source]["profile"] for source in PROFILE_ORDER if source in parts])
 
 
 def user_id_of(parts: dict[str, Part]) -> str:
-    """The platform's id of the user, or "" where no source has it."""
+    """Return the user's id on the platform, or "" if no source has it."""
     return next(
         (parts[source]["user_id"] for source in PROFILE_ORDER if source in parts and parts[source]["user_id"]), ""
     )
 
 
 def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dict[str, Any]:
-    """Build the contract's data. ``seen`` are ids of posts that earlier pages returned ahead of their position.
+    """Build the contract's data from the sources. ``handle`` is the requested handle.
+
+    ``seen`` are the ids of posts that earlier pages already returned. They are left out of this page.
 
     Raises:
         ExtractionFailed: no source has the profile.
@@ -63,7 +65,10 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
 
 
 def _repeated_later(parts: dict[str, Part]) -> list[str]:
-    """Ids of posts that a later page repeats: the pinned post, and newest posts that this timeline page lacks."""
+    """Return the ids of returned posts that a later timeline page repeats.
+
+    These are the pinned post, and the newest posts that were on the profile's page but not on this timeline page.
+    """
     served = [post["post_id"] for post in parts["timeline"]["posts"]]
     newest = [post["post_id"] for post in parts.get("page", {}).get("posts", ())]
     pinned = parts["timeline"]["pinned"]
@@ -73,8 +78,9 @@ def _repeated_later(parts: dict[str, Part]) -> list[str]:
 def _posts(parts: dict[str, Part]) -> list[dict[str, Any]]:
     """Merge the posts by id, in the timeline's order.
 
-    Newest posts of the page that the timeline lacks come first, but after a pinned post. Without a timeline: the page's
-    posts, then the embed's. With a timeline the embed only completes its posts: later pages repeat the embed's others.
+    Posts that only the profile's page has are the newest. They come first, but after a pinned post. If the timeline has
+    no posts, the order is: the page's posts, then the embed's. Otherwise the embed only completes posts of the timeline
+    and the page: its other posts come with later timeline pages.
     """
     by_source = {source: parts[source]["posts"] for source in POST_ORDER if source in parts}
     known: dict[str, dict[str, Any]] = {}
@@ -93,21 +99,21 @@ def _posts(parts: dict[str, Part]) -> list[dict[str, Any]]:
 
 
 def _filled(better: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
-    """Complete a post with values that only another source exposes."""
+    """Fill in a post's missing values from another source's version of the post."""
     if better is None:
         return other
     return {name: other[name] if _is_missing(value) else value for name, value in better.items()}
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a source has no value here: None, no hashtags, or no video file of any quality."""
+    """Whether a post's value is missing: None, an empty list, or (for video files) an object without any value."""
     return value is None or value == [] or (isinstance(value, dict) and not any(value.values()))
 
 
 def representative_error(errors: list[ScrapeError]) -> ScrapeError:
-    """Pick the error of a target without data: an error of the target itself, else a retryable one, else the first.
+    """Choose the error for a target without data: preferably a target error, else a retryable error, else the first.
 
-    The errors are in the order in which the sources were tried.
+    ``errors`` are in the order in which the sources were tried.
     """
     final = next((error for error in errors if isinstance(error, TargetError)), None)
     return final or next((error for error in errors if error.retryable), errors[0])

@@ -1,4 +1,4 @@
-"""Microblog: uniform access to payloads with nested objects and payloads with references by record id."""
+"""Microblog: the same access to payloads with nested objects and to payloads whose objects refer to records by id."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from crawler.reading.json import dicts
 
 MAX_REFERENCES = 8
-"""Maximum length of a chain of references. Payloads so far have chains of one."""
+"""Maximum number of references that are followed in a row. Payloads so far have no reference to another reference."""
 
 
 class Records:
-    """The normalised records of a page, by id."""
+    """The records of a page by id. The page's objects refer to them instead of nesting them."""
 
     def __init__(self, dicts: list[dict[str, Any]]) -> None:
         self.by_id: dict[str, dict[str, Any]] = {}
@@ -25,17 +25,17 @@ class Records:
                 self.by_id[record_id] = {**self.by_id.get(record_id, {}), **each}
 
     def get(self, record_id: str) -> dict[str, Any] | None:
-        """Return a record. A truncated user record is rebuilt from the records of its parts."""
+        """Return a record by id, or None. A missing user record is rebuilt from the records of its parts."""
         found = self.by_id.get(record_id)
         return found if found is not None else self._rebuilt(record_id)
 
     def of_type(self, typename: str) -> list[dict[str, Any]]:
-        """The records of a type, in the page's order."""
+        """Return all records of a type, in the page's order."""
         return [record for record in self.by_id.values() if record.get("__typename") == typename]
 
     @cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:
-        """Records that are part of another one (``client:<id>:<field>``), by the owner's id and field."""
+        """Records with ids like ``client:<id>:<field>``, which are fields of another record, by that id and field."""
         parts: dict[str, dict[str, Any]] = defaultdict(dict)
         for record_id, record in self.by_id.items():
             head, _, rest = record_id.partition(":")
@@ -56,7 +56,7 @@ class Records:
 
 
 def plain_id(record_id: str) -> str:
-    """Decode a record's id: ``Tweet:1`` for its base64 form.
+    """Decode a record's id from base64 to a form such as ``Tweet:1``. Other ids are returned unchanged.
 
     >>> plain_id("VXNlcjox"), plain_id("TweetResults:1")
     ('User:1', 'TweetResults:1')
@@ -68,7 +68,7 @@ def plain_id(record_id: str) -> str:
 
 
 class Node:
-    """An object of a payload. Access by path follows references."""
+    """An object in a payload. Its methods take a path of keys, and follow references to records."""
 
     def __init__(self, value: Any, records: Records | None = None) -> None:
         self.value: dict[str, Any] = value if isinstance(value, dict) else {}
@@ -78,9 +78,9 @@ class Node:
         return bool(self.value)
 
     def get(self, *path: str) -> Any:
-        """The value at a path of keys, or None."""
+        """Return the value at a path of keys, or None."""
         value: Any = self.value
-        if self.records is None:  # most payloads: nothing to follow
+        if self.records is None:  # most payloads have no references
             for key in path:
                 if type(value) is not dict:
                     return None
@@ -94,11 +94,11 @@ class Node:
         return self._follow(value)
 
     def node(self, *path: str) -> Node:
-        """The object at a path, or an empty node."""
+        """Return the object at a path, or an empty node."""
         return Node(self.get(*path), self.records)
 
     def nodes(self, *path: str) -> list[Node]:
-        """The objects of the list at a path."""
+        """Return the objects in the list at a path. Other elements of the list are skipped."""
         value = self.get(*path)
         if self.records is None:
             return [Node(each) for each in dicts(value)]
@@ -107,7 +107,10 @@ class Node:
         return [Node(each, self.records) for each in dicts([self._follow(each) for each in dicts(value)])]
 
     def reference(self, *path: str) -> str:
-        """The id of the record that a path refers to, even if the record is missing; "" without a reference."""
+        """Return the id of the record that the value at a path refers to, even if the record is missing.
+
+        Return "" if the value is not a reference.
+        """
         if self.records is None:
             return ""
         value = self.get(*path[:-1])

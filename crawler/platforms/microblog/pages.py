@@ -1,4 +1,4 @@
-"""Microblog: the public page of a profile, rendered on the server, with the newest posts in script literals."""
+"""Microblog: page object for a profile's public page. The server puts the newest posts into it as script literals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strin
 from crawler.reading.values import count, text
 
 SLOT = "$R["
-"""Marks scripts with data."""
+"""The text that marks a script with data."""
 OWN_TIMELINE = "ProfileOriginals"
 GONE_MARKS = ("looking for could not be found", "This account doesn’t exist", "This account doesn't exist")
 SUSPENDED_MARK = "Account suspended"
@@ -38,7 +38,7 @@ _ACTIONS = {"FollowAction": "followers_count", "SubscribeAction": "friends_count
 
 @attrs.define(slots=False)
 class ProfilePage(MicroblogPage):
-    """The page of a profile: the newest few posts and most of the profile, but no next page."""
+    """A profile's public page: most profile fields and the newest few posts. It has no cursor to a next page."""
 
     source: ClassVar[str] = "page"
 
@@ -53,13 +53,13 @@ class ProfilePage(MicroblogPage):
         )
 
     def validate_input(self) -> None:
-        """Raise unless this is the requested profile.
+        """Raise an error unless the response is the page of the requested profile.
 
         Raises:
             TargetNotFound: the handle does not exist.
             TargetRestricted: the account is suspended or withheld.
             UpstreamBlocked: a login page or a challenge.
-            ExtractionFailed: no data, another profile, or posts that are not recognised.
+            ExtractionFailed: the page has no data, another profile's data, or posts that are not recognised.
         """
         self.raise_for_failures()
         if not self._objects and not self._linked:
@@ -85,7 +85,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _named(self) -> list[Node]:
-        """The records of the profile's user, the fullest first: records beside posts have fewer fields."""
+        """The records of the profile's user, the most complete one first. Records beside posts have fewer fields."""
         named = [user for user in self._users if screen_name(user).casefold() == self.owner.casefold()]
         return sorted(named, key=lambda user: len(user.value), reverse=True)
 
@@ -101,7 +101,7 @@ class ProfilePage(MicroblogPage):
 
     @property
     def _only_handle(self) -> str:
-        """The handle of the page's only user, as on a page without posts."""
+        """The handle of the only user on the page, or "" if there are several. It is for pages without posts."""
         handles = {screen_name(user).casefold() for user in self._users} - {""}
         return handles.pop() if len(handles) == 1 else ""
 
@@ -113,7 +113,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _objects(self) -> list[dict[str, Any]]:
-        """Every object of the page's scripts, in order."""
+        """Every object in the page's scripts, in the page's order."""
         body = self.response.text.strip()
         if body.startswith("{"):
             saved = decode(body, what="records")
@@ -127,7 +127,7 @@ class ProfilePage(MicroblogPage):
             for script in _SCRIPT.finditer(body):
                 if SLOT in script[1]:
                     literals.read(script[1])
-        elif first := _FIRST_SLOT.search(body):  # an excerpt: the text before the first slot is an incomplete value
+        elif first := _FIRST_SLOT.search(body):  # an excerpt may begin inside a value: skip that part
             literals.read(body[first.start() :])
         return literals
 
@@ -141,7 +141,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _entries(self) -> dict[str, Node]:
-        """The timeline's entries by id. An entry may have two records: of the page and of its query."""
+        """The timeline's entries by id. If an entry has two records, the one with content is used."""
         found: dict[str, Node] = {}
         for each in self._objects:
             entry_id = text(each.get("entry_id"))
@@ -157,7 +157,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _entry_ids(self) -> list[str]:
-        """Entry ids in the timeline's order, a pinned one first; all entries of the page if it has no timeline."""
+        """Entry ids in the timeline's order, but pinned entries first. Without a timeline: the ids of all entries."""
         timelines = [
             Node(each, self._records) for each in self._objects if each.get("__typename") == "TimelineTimeline"
         ]
@@ -168,7 +168,7 @@ class ProfilePage(MicroblogPage):
         return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
 
     def _entry_id(self, ref: str) -> str:
-        """The id of an entry that a timeline refers to. Without its record: the end of the reference."""
+        """Return the id of an entry that a timeline refers to. If the record is missing, use the reference's end."""
         return text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
 
     def _rows_of_entry(self, entry_id: str) -> list[Row]:
@@ -184,7 +184,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _linked(self) -> Node:
-        """The profile as linked data (JSON-LD)."""
+        """The profile from the page's linked data (JSON-LD), or an empty node."""
         nodes = linked_data(_LINKED.findall(self.response.text))
         return Node(next((node for node in nodes if node["@type"] == "ProfilePage"), None))
 
@@ -223,7 +223,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _meta_profile(self) -> dict[str, Any]:
-        """The profile fields of the link-preview tags, as a last resort. Rounded numbers ("1.2K") are ignored."""
+        """The profile fields in the link-preview tags, as a last resort. Rounded numbers such as "1.2K" are ignored."""
         labels = {self._meta.get(f"twitter:label{n}"): self._meta.get(f"twitter:data{n}") for n in (1, 2)}
         found: dict[str, Any] = dict.fromkeys(FIELDS)
         found["statuses_count"] = count(labels.get("Posts"))
@@ -238,7 +238,10 @@ class ProfilePage(MicroblogPage):
         super().raise_for_failures()
 
     def _raise_for_messages(self, markup: str) -> None:
-        """Raise for messages of a page without a profile. Every page has a challenge script, so it is checked last."""
+        """Raise an error for the message that a page shows in place of a profile.
+
+        The challenge is checked last, because every page has a challenge script.
+        """
         words, status = html.unescape(markup), self.response.status
         if any(mark in words for mark in GONE_MARKS):
             raise TargetNotFound("The profile does not exist.", upstream_status=status, reason="not_found")
@@ -263,7 +266,7 @@ class ProfilePage(MicroblogPage):
         raise missing_error("The page has no user object.", ["User", "core", "screen_name"], reason="no_user")
 
     def _raise_for_broken_literals(self) -> None:
-        """Raise for a page that ends within its data. Excerpts of pages, as tools save them, may be incomplete."""
+        """Raise an error if the page ends in the middle of its data. Excerpts without script tags are accepted."""
         if "<script" in self.response.text and not self._literals.complete:
             raise ExtractionFailed(
                 "The page's data ends in the middle of a value.",
@@ -272,10 +275,10 @@ class ProfilePage(MicroblogPage):
             )
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise where no timeline lists the page's posts: the page's structure has changed."""
+        """Raise an error if the page has posts but no timeline that lists them: the page's structure has changed."""
         posts = [each for each in self._objects if "details" in each and "counts" in each and "views" in each]
         if posts and not any(row.result for row in self.rows):
             raise missing_error(
                 "The page has posts, but no timeline that lists them.", ["TimelineTimelineEntry"], reason="blind"
             )
-        _ = self.records  # raises for posts that are not recognised
+        _ = self.records  # raises an error if a post is not recognised

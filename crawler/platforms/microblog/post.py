@@ -1,4 +1,4 @@
-"""Microblog: converts a post in any of the platform's shapes to the contract's names."""
+"""Microblog: converts a post in any of the platform's JSON layouts to the contract's post."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.reading.values import count, text
 
 ORIGIN = PLATFORM.origin
 WITHHELD = frozenset({"TweetTombstone", "TweetUnavailable", "BlurredMediaTombstone", "TweetPreviewDisplay"})
-"""Types of the placeholders for deleted, hidden and restricted posts."""
+"""Type names of the placeholders that stand for deleted, hidden and restricted posts."""
 
 _COUNTS = {
     "comment_count": "reply_count",
@@ -26,28 +26,28 @@ _NOTE_PATH = ("note_tweet", "note_tweet_results", "result")
 
 
 def unwrapped(result: Node) -> Node:
-    """The post itself: some posts are wrapped in limits on views or replies."""
+    """Return the post itself. A post with limits on views or replies is wrapped in another object."""
     return result.node("tweet") or result
 
 
 def is_withheld(result: Node) -> bool:
-    """Whether the platform withholds the post on purpose, as opposed to a shape that is not recognised."""
+    """Whether the platform withholds the post on purpose. False for a post whose JSON layout is not recognised."""
     author = unwrapped(result).node("core", "user_results", "result")
     return not result or text(result.get("__typename")) in WITHHELD or author.get("__typename") == "UserUnavailable"
 
 
 def post_id(post: Node) -> str:
-    """A post's id."""
+    """Return a post's id, or ""."""
     return text(post.get("rest_id")) or text(post.get("legacy", "id_str"))
 
 
 def author_of(post: Node) -> Node:
-    """A post's author."""
+    """Return the user object of a post's author, or an empty node."""
     return post.node("core", "user_results", "result")
 
 
 def missing_parts(post: Node) -> list[str]:
-    """Names of the mandatory parts that a post lacks; empty for a complete post."""
+    """Return the names of the mandatory parts that a post lacks. The list is empty for a complete post."""
     parts = {
         "rest_id": post_id(post),
         "core": screen_name(author_of(post)),
@@ -58,7 +58,7 @@ def missing_parts(post: Node) -> list[str]:
 
 
 def post_record(post: Node) -> dict[str, Any]:
-    """Build the contract's post object. The post must be complete: see ``missing_parts``."""
+    """Build the contract's post object. The post must have all mandatory parts: see ``missing_parts``."""
     reposts, quotes = _within(post, _REPOST_KEYS), _within(post, _QUOTE_KEYS)
     is_repost = bool(reposts)
     original = _first_readable(reposts)
@@ -88,7 +88,7 @@ def post_record(post: Node) -> dict[str, Any]:
         "video_urls_by_quality": files,
     }
     if is_repost:
-        # These zeros are placeholders. The number of reposts is the original post's, and real.
+        # On a repost, zero is a placeholder in these counts. Only the number of reposts is real: the original post's.
         record.update(comment_count=None, like_count=None, save_count=None, view_count=record["view_count"] or None)
     return record
 
@@ -110,7 +110,7 @@ def _inner_record(post: Node) -> dict[str, Any]:
 
 
 def _within(post: Node, keys: tuple[str, ...]) -> list[Node]:
-    """The posts that a post refers to; empty nodes for deleted ones."""
+    """Return the posts under these keys within a post. A deleted post gives an empty node."""
     return [
         holder.node(key, "result")
         for holder in (post.node("legacy"), post)
@@ -120,7 +120,7 @@ def _within(post: Node, keys: tuple[str, ...]) -> list[Node]:
 
 
 def _first_readable(results: list[Node]) -> Node | None:
-    """The first complete post within a post. None where it is deleted, hidden, or named by id only."""
+    """Return the first complete post, or None. A deleted or hidden post, or one with only an id, is not complete."""
     for result in results:
         found = unwrapped(result)
         if not is_withheld(result) and not missing_parts(found):
@@ -152,7 +152,7 @@ def _caption(post: Node, media: list[Node]) -> str:
 
 
 def _media(post: Node) -> list[Node]:
-    """All media. The short list of the older shapes has only the first photo."""
+    """Return all media in a post. In older JSON layouts, the second of these lists has only the first photo."""
     return (
         post.nodes("legacy", "extended_entities", "media")
         or post.nodes("legacy", "entities", "media")
@@ -161,7 +161,7 @@ def _media(post: Node) -> list[Node]:
 
 
 def _hashtags(post: Node) -> list[str]:
-    """The hashtags of the short text, then hashtags that only the long text has."""
+    """Return the hashtags in the short text, then those that only the long text has."""
     tags = [
         *post.nodes("legacy", "entities", "hashtags"),
         *post.nodes("details", "hashtag_entities"),

@@ -1,7 +1,7 @@
-"""Microblog: builds the requests of its four public sources from handles, ids and cursors.
+"""Microblog: builds the requests for the platform's public sources from handles, ids and cursors.
 
-The page is rendered with the newest posts. The embed is the timeline that other sites show. The guest API needs a token
-that the platform issues to every visitor; only the API has further pages.
+The profile's page comes with the newest posts. The embed is the timeline that other sites show. The guest API needs a
+token, which the platform issues to every visitor. Only the guest API has further pages of posts.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from urllib.parse import quote, urlencode
 import orjson
 from scrapy import Request
 
-# Values that change with releases of the platform's web client. Taken from it in May to August 2026.
+# These values change with releases of the platform's web client. They were copied from it in May to August 2026.
 
-BEARER = (  # the web client's public constant, the same for every visitor since 2020
+BEARER = (  # a public constant in the web client: the same for every visitor since 2020
     "AAAAAAAAAAAAAAAAAAAAANRILgAAAAAAnNwIzUejRCOuH5E6I8xnZz4puTs%3D1Zv7ttfk8LF81IUq16cHjhLTvJu4FA33AGWWjCpTnA"
 )
 USER_QUERIES = ("ck5KkZ8t5cOmoLssopN99Q", "Gb-d6r0vxPOADdG62OEBpQ")
-"""Query ids for a user, in the order in which they are tried (2026-08-01, 2026-08-07)."""
+"""Ids of the query for a user, in the order in which they are tried. Copied on 2026-08-01 and 2026-08-07."""
 TIMELINE_QUERIES = ("E8Wq-_jFSaU7hxVcuOPR9g", "SXVCYB8XHSS25nzIljNtZA")
-"""Query ids for a user's posts (2026-08-01, 2026-08-22)."""
+"""Ids of the query for a user's posts, in the order in which they are tried. Copied on 2026-08-01 and 2026-08-22."""
 PAGE_SIZE = 20
 FEATURES = dict.fromkeys(
     (
@@ -74,19 +74,19 @@ DISABLED_FEATURES = (
     "tweet_awards_web_tipping_enabled",
     "verified_phone_label_enabled",
 )
-"""Flags that the client sends as false."""
+"""Feature flags that the web client sends as false."""
 
 PUBLIC_SITE = "https://x.com"
-"""Origin and referrer of the API requests."""
+"""Value of the ``Origin`` header, and start of the ``Referer`` header, in API requests."""
 
 
 def profile_request(origin: str, handle: str) -> Request:
-    """Build the request for the public page of a profile."""
+    """Build the request for a profile's public page."""
     return Request(f"{origin}/{handle}", meta={"page_params": {"username": handle}})
 
 
 def embed_request(origin: str, handle: str) -> Request:
-    """Build the request for the embeddable timeline."""
+    """Build the request for a profile's embeddable timeline."""
     url = f"{origin}/srv/timeline-profile/screen-name/{handle}"
     return Request(url, meta={"page_params": {"username": handle}})
 
@@ -98,7 +98,10 @@ def token_request(origin: str) -> Request:
 
 
 def user_request(origin: str, handle: str, *, token: str, query_id: str, missing: Iterable[str] = ()) -> Request:
-    """Build the request for a user by handle. ``missing``: flags that the platform requires; they are sent as false."""
+    """Build the API request for a user by handle.
+
+    ``missing`` are flags that the platform required in an earlier response; they are sent as false.
+    """
     request = _call(
         f"{origin}/graphql/{query_id}/UserByScreenName",
         {"screen_name": handle},
@@ -109,7 +112,7 @@ def user_request(origin: str, handle: str, *, token: str, query_id: str, missing
     return request.replace(meta={"page_params": {"username": handle}})
 
 
-def timeline_request(  # noqa: PLR0913  # the query's own variables, by name
+def timeline_request(  # noqa: PLR0913  # these arguments are the query's own variables
     origin: str,
     handle: str,
     *,
@@ -119,7 +122,7 @@ def timeline_request(  # noqa: PLR0913  # the query's own variables, by name
     cursor: str = "",
     missing: Iterable[str] = (),
 ) -> Request:
-    """Build the request for a page of a user's posts: the first one, or the page of a cursor."""
+    """Build the API request for a page of a user's posts: the first page, or the page that ``cursor`` leads to."""
     variables = {
         "userId": user_id,
         "count": PAGE_SIZE,

@@ -1,4 +1,4 @@
-"""Microblog: the params and the data of its scraper (specification 2.5)."""
+"""Microblog: the models of its scraper's params and data (specification 2.5)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from crawler import cursors
 from crawler.platforms.model import Entity, Model, Params
 
 CURSOR = "microblog-profile-1"
-"""Kind and version of this scraper's cursors."""
+"""Name and version of the cursors that this scraper creates. A cursor with another name is refused."""
 HANDLE = r"^@?[A-Za-z0-9_]{1,15}$"
 
 
 class ProfileParams(Params):
-    """A profile by its handle, from the newest post or from a cursor."""
+    """Which profile to scrape, and where to start: at its newest post or at a cursor."""
 
     username: str = Field(pattern=HANDLE)
     """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case is ignored."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
-    """``nextCursor`` of an earlier response for the same handle, unchanged. Default: the newest posts."""
+    """``nextCursor`` from an earlier response for the same handle, unchanged. Default: the newest posts."""
 
     @model_validator(mode="after")
     def _own_cursor(self) -> Self:
@@ -30,15 +30,17 @@ class ProfileParams(Params):
 
     @property
     def handle(self) -> str:
-        """The handle without its @, in the caller's case."""
+        """The handle without a leading @, in the upper and lower case that the caller used."""
         return self.username.removeprefix("@")
 
     @property
     def continuation(self) -> dict[str, Any]:
-        """The cursor's payload: handle, the platform's id of the user and cursor, and the posts returned early.
+        """The cursor's payload: ``handle``, the platform's ``user_id`` and ``cursor``, and ``seen``.
+
+        ``seen`` are the ids of posts that earlier pages already returned.
 
         Raises:
-            ValueError: the cursor belongs to another scraper, is truncated or changed.
+            ValueError: the cursor belongs to another scraper, or was truncated or changed.
         """
         payload = cursors.decode(CURSOR, self.cursor or "")
         kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list}
@@ -48,7 +50,7 @@ class ProfileParams(Params):
 
 
 class Demographics(Model):
-    """The profile, under the platform's own names."""
+    """The profile's own fields, under the platform's names."""
 
     entity: ClassVar[Entity] = Entity(
         "profiles",
@@ -64,83 +66,83 @@ class Demographics(Model):
     )
 
     created_at: str
-    """Time of creation in the platform's form: ``Sat Dec 14 04:35:55 +0000 2013``. "" where not exposed."""
+    """When the account was created, in the platform's format: ``Sat Dec 14 04:35:55 +0000 2013``. "" if not exposed."""
     description: str
-    """The account's description of itself, or ""."""
+    """The text in which the account describes itself, or ""."""
     favourites_count: int | None
-    """Number of posts that it liked; null where no source exposes it."""
+    """Number of posts that the account liked; null if no source exposes it."""
     followers_count: int | None
-    """Number of followers; null where not exposed."""
+    """Number of followers; null if no source exposes it."""
     friends_count: int | None
-    """Number of accounts that it follows; null where not exposed."""
+    """Number of accounts that the account follows; null if no source exposes it."""
     listed_count: int | None
-    """Number of lists that it is on; null where not exposed, as in the newest payloads."""
+    """Number of lists that include the account; null if no source exposes it: the newest API does not."""
     media_count: int | None
-    """Number of its posts with media; null where not exposed."""
+    """Number of the account's posts with media; null if no source exposes it."""
     statuses_count: int | None
-    """Number of its posts; null where not exposed."""
+    """Number of the account's posts; null if no source exposes it."""
     is_blue_verified: bool | None
-    """Whether it pays for its badge; null where not exposed."""
+    """Whether the account pays for its badge; null if no source exposes it."""
     protected: bool | None
-    """Whether its posts are for approved followers only; null where not exposed."""
+    """Whether only approved followers see the account's posts; null if no source exposes it."""
     verified: bool | None
-    """The platform's old badge, false nearly everywhere; null where not exposed."""
+    """Whether the account has the platform's old badge, which few have; null if no source exposes it."""
     location: str
-    """Location as free text, or ""."""
+    """The location that the account states, as free text, or ""."""
     name: str = Field(min_length=1)
     """Display name. Never empty."""
     profile_banner_url: str
-    """URL of the banner without a size; "" without a banner, or where not exposed."""
+    """URL of the banner, without a size; "" if the account has no banner or no source exposes it."""
     profile_image_url_https: str
-    """URL of the picture in the platform's default size (``_normal``)."""
+    """URL of the account's picture in the platform's default size (``_normal``)."""
     screen_name: str = Field(min_length=1)
-    """Handle in its canonical case, without @. Never empty."""
+    """Handle in the upper and lower case that the platform shows, without @. Never empty."""
     url: str
-    """The website's shortened link, as the platform has it, or ""."""
+    """Link to the account's website, as shortened by the platform, or ""."""
     verified_type: str
-    """``Business``, ``Government``, or ""."""
+    """Kind of verified account: ``Business``, ``Government``, or ""."""
 
 
 class VideoQualities(Model):
-    """The post's video files by bitrate. A file that does not exist is null."""
+    """The post's video files by bitrate. A field is null if no such file exists."""
 
     high: str | None
-    """URL of the file with the highest bitrate."""
+    """URL of the file with the highest bitrate; null without a video."""
     low: str | None
-    """URL of the file with the lowest bitrate; null for a single file."""
+    """URL of the file with the lowest bitrate; null if there is only one file."""
     medium: str | None
-    """URL of the file in the middle; null for fewer than three files."""
+    """URL of a file with a medium bitrate; null if there are fewer than three files."""
     watermarked: str | None
     """Always null: the platform has no such files."""
 
 
 class InnerPost(Model):
-    """A post within a post: quoted or reposted."""
+    """A quoted or reposted post, inside the post that quotes or reposts it."""
 
     caption: str
-    """Its whole text, as for posts."""
+    """The whole text, with links expanded as in ``caption`` of the outer post."""
     comment_count: int | None
-    """Replies to it; null where not exposed."""
+    """Number of replies to it; null if no source exposes it."""
     creator_handle: str = Field(min_length=1)
     """Handle of its author, without @. Never empty."""
     creator_name: str
     """Display name of its author."""
     like_count: int | None
-    """Likes of it; null where not exposed."""
+    """Number of likes that it has; null if no source exposes it."""
     post_id: str = Field(min_length=1)
     """Its id. Never empty."""
     post_url: str
     """URL of its page."""
     share_count: int | None
-    """Reposts of it; null where not exposed."""
+    """Number of its reposts; null if no source exposes it."""
     upload_timestamp: int
-    """When it was posted, in Unix seconds."""
+    """When the post was published, in Unix seconds."""
     view_count: int | None
-    """Views of it; null where not exposed."""
+    """Number of its views; null if no source exposes it."""
 
 
 class Post(Model):
-    """A post or repost of the profile."""
+    """A post or repost in the profile's timeline."""
 
     entity: ClassVar[Entity] = Entity(
         "posts",
@@ -149,53 +151,54 @@ class Post(Model):
     )
 
     caption: str
-    """The whole text: of a long post all of it, of a repost the reposted post's. Shortened links are expanded; the link
-    to the post's own media at its end is dropped; mentions at its start are kept."""
+    """The whole text, even of a long post. A repost has the reposted post's text. Shortened links are expanded. A link
+    to the post's own media at the end is dropped. Mentions at the start are kept."""
     comment_count: int | None
-    """Replies; null where not exposed, and on a repost, where the platform fills in 0."""
+    """Number of replies; null if no source exposes it. Also null on a repost, where the platform fills in 0."""
     like_count: int | None
-    """Likes; null as above."""
+    """Number of likes; null if no source exposes it. Also null on a repost, where the platform fills in 0."""
     save_count: int | None
-    """Bookmarks; null as above. The embed source does not expose them."""
+    """Number of bookmarks; null if no source exposes it (the embed does not). Also null on a repost."""
     share_count: int | None
-    """Reposts, without quotes; on a repost the reposted post's number."""
+    """Number of reposts, not counting quotes. On a repost, it is the reposted post's number."""
     view_count: int | None
-    """Views; null where not exposed: the embed source, old posts."""
+    """Number of views; null if no source exposes it: the embed and old posts do not."""
     creator_handle: str = Field(min_length=1)
-    """Handle of its author, without @: not always the profile's. Never empty."""
+    """Handle of the post's author, without @. It is not always the profile's handle. Never empty."""
     hashtags: list[str]
-    """Hashtags without #, in the text's order and case."""
+    """Hashtags without #, in the order and spelling of the text."""
     in_reply_to_handle: str | None
-    """Handle that it replies to; null for other posts. A post that begins with a mention may have it without an id."""
+    """Handle that the post replies to; null if it is not a reply. A post that begins with a mention may have this
+    handle without ``in_reply_to_post_id``."""
     in_reply_to_post_id: str | None
-    """Id of the post that it replies to; null for other posts."""
+    """Id of the post that this post replies to; null if it is not a reply."""
     is_quote: bool
-    """Whether it quotes a post. False on every repost, also on a repost of a quote."""
+    """Whether the post quotes another post. False on every repost, even if the reposted post is a quote."""
     is_reply: bool
-    """Whether it replies to a post, also to its author's own."""
+    """Whether the post replies to another post, even to one by the same author."""
     is_repost: bool
-    """Whether it is a repost of another post."""
+    """Whether the post is a repost of another post."""
     post_id: str = Field(min_length=1)
-    """Its id. A string, since floating-point numbers cannot hold it exactly. Never empty."""
+    """The post's id. It is a string, because floating-point numbers cannot hold it exactly. Never empty."""
     post_url: str
     """URL of its page."""
     profile_picture_url: str
-    """URL of its author's picture."""
+    """URL of the author's picture."""
     quoted_post: InnerPost | None
-    """The quoted post; null without one, and where it is deleted or hidden."""
+    """The quoted post; null if the post quotes none, or the quoted post is deleted or hidden."""
     reposted_post: InnerPost | None
-    """The reposted post; null without one, and where it is deleted or hidden."""
+    """The reposted post; null if this is not a repost, or the reposted post is deleted or hidden."""
     thumbnail_url: str | None
-    """The first photo, or the poster of the first video; null without media. Of a repost: the original post's."""
+    """URL of the first photo, or of the first video's cover. A repost has the reposted post's. Null without media."""
     upload_timestamp: int
-    """When it was posted, in Unix seconds."""
+    """When the post was published, in Unix seconds."""
     video_url: str | None
-    """The best video file; null where it has no video."""
+    """URL of the video file with the highest bitrate; null if the post has no video."""
     video_urls_by_quality: VideoQualities
 
 
 class Additional(Model):
-    """Data beside the posts."""
+    """The data that is not in the posts."""
 
     profile_demographics: Demographics
 
@@ -205,7 +208,7 @@ class Content(Model):
 
     additional: Additional
     main: list[Post]
-    """Posts in the platform's order, a pinned one first. Empty for a protected account, and past the end."""
+    """Posts in the platform's order, a pinned post first. Empty for a protected account, and after the last post."""
 
 
 class Profile(Model):
@@ -215,4 +218,4 @@ class Profile(Model):
     hasMore: bool  # noqa: N815  # the contract's spelling
     """Whether a next page exists."""
     nextCursor: str  # noqa: N815  # the contract's spelling
-    """Opaque value of the param ``cursor`` for the next page. "" at the end, or where no source has a next page."""
+    """Opaque value for the param ``cursor``, to get the next page. "" on the last pageor if no source has another."""

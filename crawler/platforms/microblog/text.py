@@ -1,4 +1,4 @@
-"""Microblog: converts dates, the text of posts, and the files of videos. Pure functions."""
+"""Microblog: pure functions that convert dates, the text of posts, and lists of video files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _DATE = re.compile(
 )
 
 _EPOCH_MS = 1_288_834_974_657
-"""Epoch of the time stamps in ids, in Unix milliseconds."""
+"""The moment from which time stamps in post ids are counted, in Unix milliseconds."""
 _FIRST_TIMED_ID = 29_700_859_247
-"""The first id with a time stamp. Older ids are sequence numbers."""
+"""The first post id that contains a time stamp. Older ids are sequence numbers."""
 
 Replacement = tuple[int, int, str]
 
 
 def seconds(value: object) -> int | None:
-    """Parse a date in the platform's form to Unix seconds.
+    """Convert a date in the platform's format to Unix seconds. Any other value gives None.
 
     >>> seconds("Sat Dec 14 04:35:55 +0000 2013"), seconds("2013-12-14"), seconds(None)
     (1386995755, None, None)
@@ -47,7 +47,7 @@ def seconds(value: object) -> int | None:
 
 
 def date_text(value: object) -> str | None:
-    """Format milliseconds or an ISO date in the platform's form. None for any other value.
+    """Convert Unix milliseconds or an ISO 8601 date to the platform's date format. Any other value gives None.
 
     >>> date_text(1386995755000), date_text("2013-12-14T04:35:55.000Z"), date_text("soon")
     ('Sat Dec 14 04:35:55 +0000 2013', 'Sat Dec 14 04:35:55 +0000 2013', None)
@@ -67,7 +67,7 @@ def date_text(value: object) -> str | None:
 
 
 def id_seconds(post_id: str) -> int | None:
-    """Unix seconds at which a post's id was created; None for older ids without a time stamp.
+    """Return the Unix seconds from the time stamp in a post's id, or None for an older id without a time stamp.
 
     >>> id_seconds("2098678373753225483"), id_seconds("20")
     (1789198890, None)
@@ -77,9 +77,9 @@ def id_seconds(post_id: str) -> int | None:
 
 
 def caption(raw: str, links: list[Node], media: list[Node], *, escaped: bool) -> str:
-    """Expand the shortened links of a post's text, and drop the link to its own media at the end.
+    """Expand the shortened links in a post's text, and drop the link to the post's own media at its end.
 
-    Positions count code points of the raw text, before ``escaped`` text is unescaped.
+    ``escaped``: the text has HTML entities. Positions of links count code points of the text before it is unescaped.
     """
     replacements = [*_expanded(raw, links), *_dropped(raw, media)]
     parts, end = [], 0
@@ -88,7 +88,7 @@ def caption(raw: str, links: list[Node], media: list[Node], *, escaped: bool) ->
             parts += [raw[end:start], replacement]
             end = stop
     parts.append(raw[end:])
-    # Only the platform's text is escaped: an expanded URL may contain an ampersand of its own.
+    # Only the platform's text is unescaped: an expanded URL may contain an ampersand of its own.
     return "".join(html.unescape(part) if escaped and n % 2 == 0 else part for n, part in enumerate(parts))
 
 
@@ -103,7 +103,10 @@ def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
 
 
 def _dropped(raw: str, media: list[Node]) -> list[Replacement]:
-    """Drop the link to the post's own media if only space follows it. Some sources have only its position."""
+    """Return the removal of the link to the post's own media, if only white space follows the link.
+
+    Some sources state only the link's position, not its text.
+    """
     for each in media:
         start, stop = (dig(each.get("indices"), n) for n in (0, 1))
         short = text(each.get("url"))
@@ -116,7 +119,7 @@ def _dropped(raw: str, media: list[Node]) -> list[Replacement]:
 
 
 def _position(raw: str, short: str, stated: object) -> int | None:
-    """The position of a link: the stated one if it is right, else the first occurrence."""
+    """Return the position of a link: the stated one if the link is there, else its first occurrence, or None."""
     if not short:
         return None
     if isinstance(stated, int) and not isinstance(stated, bool) and stated >= 0 and raw.startswith(short, stated):
@@ -126,7 +129,7 @@ def _position(raw: str, short: str, stated: object) -> int | None:
 
 
 def qualities(media: list[Node]) -> dict[str, str | None]:
-    """The files of the first video or animation among a post's media, by bitrate."""
+    """Choose video files by bitrate, from the first video or animation among a post's media."""
     files = next((each.nodes("video_info", "variants") for each in media if each.node("video_info")), [])
     rated = [
         (count(each.get("bitrate")) or 0, text(each.get("url")))

@@ -1,4 +1,4 @@
-"""Microblog: reads the entries of a timeline in all shapes: its posts, their authors, posts not recognised."""
+"""Microblog: finds the posts and their authors in the entries of a timeline, in all of the platform's JSON layouts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from crawler.platforms.page import missing_error
 from crawler.reading.values import text
 
 CONVERSATION = ("profile-conversation", "conversationthread")
-"""Prefixes of entries with a post and the posts that it replies to. Other authors' posts in them are context."""
+"""Prefixes of the ids of entries that have a post together with the posts that it replies to.
+
+Posts by other authors in such an entry are only context.
+"""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a timeline: a post, or the placeholder of a withheld one."""
+    """A row in a timeline: a post, or the placeholder for a withheld post."""
 
     entry_id: str
     result: Node
@@ -28,7 +31,7 @@ class Row:
 
     @cached_property
     def post(self) -> Node:
-        """The post itself."""
+        """The post, without an object that may be wrapped around it."""
         return unwrapped(self.result)
 
     @cached_property
@@ -38,12 +41,12 @@ class Row:
 
     @cached_property
     def handle(self) -> str:
-        """Its author's handle."""
+        """The handle of the post's author."""
         return screen_name(author_of(self.post))
 
 
 def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
-    """Yield the posts of an entry, or of a module's items. Advertisements and users are skipped."""
+    """Yield the posts in an entry, which may be a module with several items. Advertisements and users are skipped."""
     entry_id = text(entry.get("entryId")) or text(entry.get("entry_id"))
     if entry_id.startswith("promoted"):
         return
@@ -59,7 +62,7 @@ def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
 
 
 def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
-    """Yield the posts of a timeline's instructions, a pinned one first, whatever the order of the instructions."""
+    """Yield the posts in a timeline's instructions. A pinned post always comes first."""
     plain: list[Row] = []
     for instruction in instructions:
         if kind_of(instruction) == "TimelinePinEntry":
@@ -73,22 +76,24 @@ def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
 
 
 def kind_of(instruction: Node) -> str:
-    """An instruction's type. Older and newest API have different keys for it."""
+    """Return an instruction's type. The older and the newest API have it under different keys."""
     return text(instruction.get("type")) or text(instruction.get("__typename"))
 
 
 def owner_of(rows: list[Row]) -> str:
-    """The handle of the timeline's most frequent author, presumably its owner."""
+    """Return the handle of the most frequent author in the timeline, who presumably is its owner."""
     handles = Counter(row.handle for row in rows if row.handle and not row.entry_id.startswith(CONVERSATION))
     handles = handles or Counter(row.handle for row in rows if row.handle)
     return handles.most_common(1)[0][0] if handles else ""
 
 
 def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
-    """Build the contract's posts of a timeline, each once, without the context of conversations.
+    """Build the contract's posts from a timeline's rows.
+
+    Each post is returned once. Other authors' posts in conversations are left out.
 
     Raises:
-        ExtractionFailed: a post lacks mandatory parts. Skipping it would return incomplete data as complete.
+        ExtractionFailed: a post lacks mandatory parts. If it were skipped, incomplete data would look complete.
     """
     paths = [[row.entry_id, name] for row in rows if not row.is_withheld for name in missing_parts(row.post)]
     if paths:
@@ -102,6 +107,6 @@ def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
 
 
 def author_node(rows: list[Row], handle: str) -> Node:
-    """The fullest user object of that handle among the posts' authors, or an empty node."""
+    """Return the user object with this handle and the most fields among the posts' authors, or an empty node."""
     found = [author_of(row.post) for row in rows if row.handle.casefold() == handle.casefold()]
     return max(found, key=lambda user: len(user.value), default=Node(None))

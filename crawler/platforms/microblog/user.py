@@ -1,4 +1,7 @@
-"""Microblog: converts a user in any of the platform's shapes to the contract's names. None: not exposed."""
+"""Microblog: converts a user in any of the platform's JSON layouts to the contract's profile fields.
+
+A field is None if the layout does not expose it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ FIELDS = (
     "url",
     "verified_type",
 )
-"""The contract's fields: the keys of the platform's oldest shape, which embeds still have."""
+"""The contract's profile fields. They are the keys of the platform's oldest JSON layout, which embeds still have."""
 
 _COUNTS = {
     "favourites_count": ("action_counts", "favorites_count"),
@@ -39,7 +42,7 @@ _COUNTS = {
     "media_count": ("tweet_counts", "media_tweets"),
     "statuses_count": ("tweet_counts", "tweets"),
 }
-"""Paths in the newest shape."""
+"""Paths of the counts in the platform's newest JSON layout."""
 _TEXTS = {
     "description": ("profile_bio", "description"),
     "location": ("location", "location"),
@@ -50,26 +53,26 @@ _TEXTS = {
     "name": ("core", "name"),
 }
 _OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
-"""Keys that shapes with the oldest counts omit when empty."""
+"""Fields that JSON layouts with the oldest count keys omit if they are empty."""
 
 
 def screen_name(user: Node) -> str:
-    """A user's handle, or "" if the object is not a user."""
+    """Return a user's handle, or "" if the object is not a user."""
     return text(user.get("core", "screen_name")) or text(user.get("legacy", "screen_name"))
 
 
 def display_name(user: Node) -> str:
-    """A user's name."""
+    """Return a user's display name, or ""."""
     return html.unescape(text(user.get("core", "name")) or text(user.get("legacy", "name")))
 
 
 def picture(user: Node) -> str:
-    """URL of a user's picture."""
+    """Return the URL of a user's picture, or ""."""
     return text(user.get("avatar", "image_url")) or text(user.get("legacy", "profile_image_url_https"))
 
 
 def profile(user: Node) -> dict[str, Any]:
-    """Read the contract's fields of a user; None for fields that this object does not expose."""
+    """Return the contract's profile fields from a user object. A field is None if the object does not expose it."""
     legacy = user.node("legacy")
     found: dict[str, Any] = {}
     for name, newer in _COUNTS.items():
@@ -99,7 +102,7 @@ def profile(user: Node) -> dict[str, Any]:
     if legacy.get("followers_count") is not None:
         found.update({name: "" for name in _OMITTED_WHEN_EMPTY if found[name] is None})
         if found["protected"] is None:
-            found["protected"] = False  # the oldest shape omits it for public accounts
+            found["protected"] = False  # the oldest layout omits the key for public accounts
     for name in ("name", "description"):
         found[name] = None if found[name] is None else html.unescape(found[name])
     return {name: found[name] for name in FIELDS}
@@ -116,5 +119,5 @@ def _verified_type(user: Node) -> str | None:
 
 
 def merged(profiles: list[dict[str, Any]]) -> dict[str, Any]:
-    """Merge profiles field by field: the first exposed value wins. A field is never mixed from two sources."""
+    """Merge profiles field by field. For each field, the first profile with a value wins."""
     return {name: next((each[name] for each in profiles if each.get(name) is not None), None) for name in FIELDS}

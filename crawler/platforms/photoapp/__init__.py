@@ -1,4 +1,4 @@
-"""The photo app: single posts."""
+"""The photo app platform: single posts."""
 
 from crawler.platforms.platform import Platform
 

@@ -1,8 +1,8 @@
-"""Photo app: classifies responses without a post's data, and raises the matching error.
+"""Photo app: raises the matching error for a response that lacks the requested data.
 
-Nearly every response has status 200, so blocks and failures are recognised by the route's name, by the messages of JSON
-responses and by missing data. The link-preview tags (``og:url``) identify the page's post; they are not a source of
-data.
+Nearly every response has status 200. Therefore blocks and failures are recognised by the page's route name, by the
+messages in JSON responses, and by missing data. The link-preview tags (``og:url``) only show which post a page is for;
+no data is read from them.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from crawler.reading.json import decode, dicts, dig, scripts_with
 from crawler.reading.values import count, text
 
 ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
-"""The kind of page, by the platform's own name."""
+"""Matches the platform's own name for the kind of page."""
 _OG_URL = re.compile(
     rb"""<meta\b(?=[^<>]{0,700}?property=["']og:url["'])[^<>]{0,200}?content=["'](?P<url>[^"'<>]{1,500})"""
 )
 
-# A byte order mark, and the guard that keeps other sites from including the response as a script.
+# What may precede JSON: a byte order mark, and the guard that keeps other sites from running the response as a script.
 _BEFORE_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:for \(;;\);)?\s*(?=[\[{])")
 
 LOGIN_PATHS = ("/accounts/login", "/accounts/signup", "/accounts/emailsignup")
 CHALLENGE_PATHS = ("/challenge", "/accounts/suspended", "/accounts/disabled", "/auth_platform", "/checkpoint")
 GATING_REASONS: dict[int | None, str] = {2: "region_gate", 3: "age_gate"}
-"""Error reasons by the ruling's kind (``gating_type``)."""
+"""Error reasons by the ruling's ``gating_type``. A ruling is the platform's statement that it withholds a post."""
 RATE_LIMIT_ERROR = 1675004
 MAX_MESSAGE_BYTES = 500
-"""Bytes (exclusive) up to which a response may be a plain-text message."""
+"""A response with fewer bytes may be one of the platform's plain-text messages."""
 
 MISSING_OR_PRIVATE = "The post is missing or private: the platform does not show it to visitors."
 
-# Words of JSON refusals, with their error and reason.
+# Words in the platform's refusals, with the error class and the reason that they stand for.
 _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
     (("wait a few minutes", "rate limit"), UpstreamRateLimited, "rate_limited"),
     (("checkpoint_required", "challenge_required", "feedback_required"), UpstreamBlocked, "challenge"),
@@ -63,26 +63,26 @@ _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
 
 
 def json_payload(body: bytes) -> Any:
-    """Decode a JSON response, without the guard before it. None for an HTML page.
+    """Decode a JSON response, after any guard at its start. Return None for an HTML page.
 
     Raises:
-        ExtractionFailed: the JSON is malformed.
+        ExtractionFailed: the response looks like JSON but is malformed.
     """
     before = _BEFORE_JSON.match(body)
     return decode(body[before.end() :], what="response") if before else None
 
 
 def page_data(body: bytes, key: str) -> Iterator[Any]:
-    """Yield the decoded data scripts of a page that contain a key.
+    """Yield the decoded JSON of each data script in the page that contains the key.
 
     Raises:
-        ExtractionFailed: every one of them is malformed.
+        ExtractionFailed: all of these scripts are malformed.
     """
     found = 0
     broken: ExtractionFailed | None = None
     for script in scripts_with(body, b'"%b"' % key.encode()):
         if not script.lstrip().startswith((b"{", b"[")):
-            continue  # program code that contains the key
+            continue  # not data, but program code that contains the key
         try:
             document = decode(script, what="data-sjs")
         except ExtractionFailed as error:
@@ -95,13 +95,13 @@ def page_data(body: bytes, key: str) -> Iterator[Any]:
 
 
 def route_of(body: bytes) -> str:
-    """The last part of the route's name, or ""."""
+    """Return the last part of the page's route name, or ""."""
     found = ROUTE.search(body)
     return found["name"].decode(errors="replace").rpartition(".")[2] if found else ""
 
 
 def preview_shortcode(body: bytes) -> str | None:
-    """The shortcode in the page's link-preview tags, or None."""
+    """Return the shortcode in the page's link-preview tags, or None."""
     found = _OG_URL.search(body)
     if found is None:
         return None
@@ -113,11 +113,13 @@ def preview_shortcode(body: bytes) -> str | None:
 
 
 def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
-    """Raise for blocks by URL, and for refusals by message. ``payload`` is the decoded response if it is JSON.
+    """Raise an error if the response's URL is that of a block, or if its message is a refusal.
+
+    ``payload`` is the decoded response if it is JSON, else None.
 
     Raises:
-        UpstreamBlocked: a challenge, or the login page by its URL.
-        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: by the response's message.
+        UpstreamBlocked: the response is a challenge or the login page.
+        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the response's message stands for it.
     """
     raise_for_blocked_path(urlsplit(str(response.url)).path, response.status)
     body: bytes = response.body
@@ -130,10 +132,10 @@ def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
 
 
 def raise_for_blocked_path(path: str, status: int | None) -> None:
-    """Raise for URL paths of blocks: the platform redirects unwanted visitors to them.
+    """Raise an error if a URL path is one to which the platform redirects blocked visitors.
 
     Raises:
-        UpstreamBlocked: the login page or a challenge.
+        UpstreamBlocked: the path is that of the login page or a challenge.
     """
     if path.startswith(CHALLENGE_PATHS):
         raise UpstreamBlocked("The platform returned a challenge page.", upstream_status=status, reason="challenge")
@@ -142,7 +144,7 @@ def raise_for_blocked_path(path: str, status: int | None) -> None:
 
 
 def raise_for_login(status: int | None) -> NoReturn:
-    """Raise the error for the login page."""
+    """Raise the error that stands for the login page."""
     raise UpstreamBlocked("The platform returned its login page.", upstream_status=status, reason="login_wall")
 
 
@@ -163,7 +165,7 @@ def _raise_for_message(payload: dict[str, Any], status: int | None) -> None:
     _raise_for_words(message, about, status)
     if payload.get("require_login") is True:
         raise_for_login(status)
-    if about and message:  # a ruling without a post
+    if about and message:  # a ruling in place of the post
         raise_for_ruling({"title": message, "description": about}, status)
 
 
@@ -177,10 +179,10 @@ def _raise_for_words(message: str, about: str, status: int | None) -> None:
 
 
 def raise_for_ruling(ruling: object, status: int | None) -> None:
-    """Raise if the platform withholds the post by a ruling.
+    """Raise an error if there is a ruling, by which the platform withholds the post.
 
     Raises:
-        TargetRestricted: with the ruling's title and description.
+        TargetRestricted: the post is withheld. The message has the ruling's title and description.
     """
     if not isinstance(ruling, dict) or not ruling:
         return
@@ -193,11 +195,11 @@ def raise_for_ruling(ruling: object, status: int | None) -> None:
 
 
 def raise_for_query_errors(payload: Any, status: int | None) -> None:
-    """Raise for the errors of a query without data. Errors beside data are harmless.
+    """Raise an error if a query's response has no data, but errors. Do not call it for a response with data.
 
     Raises:
-        TargetNotFound: the query's error for posts that do not exist.
-        UpstreamRateLimited: too many queries.
+        TargetNotFound: the query reports the error that stands for a missing or private post.
+        UpstreamRateLimited: too many queries were sent.
         ExtractionFailed: the query is out of date.
     """
     errors = dicts(dig(payload, "errors"))
@@ -219,19 +221,21 @@ def raise_for_query_errors(payload: Any, status: int | None) -> None:
 
 
 def raise_if_unrecognised(path: str) -> NoReturn:
-    """Raise the error for data under unknown keys, as opposed to missing data."""
+    """Raise the error for a page that has data, but under unknown keys. ``path`` is the key that was expected."""
     details: list[Detail] = [{"loc": [path], "msg": "Input has unknown names", "type": "unknown_names"}]
     raise ExtractionFailed("The page's data has unknown keys.", details=details, reason="blind")
 
 
 def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) -> NoReturn:
-    """Raise the error that a response without data stands for. ``path`` is the expected place of the data.
+    """Raise the error that a page without data stands for.
+
+    ``shortcode`` is the requested post, or None. ``path`` is the key under which the data was expected.
 
     Raises:
-        TargetNotFound: the error page.
-        UpstreamBlocked: the login page, a challenge, the home page.
-        UpstreamRateLimited: the post's own page without its data, as throttled visitors get it.
-        ExtractionFailed: data under unknown keys, another post's page, or an unknown kind of page.
+        TargetNotFound: the page is the platform's error page.
+        UpstreamBlocked: the page is the login page, a challenge or the home page.
+        UpstreamRateLimited: the page is the post's, but without its data. Throttled visitors get such a page.
+        ExtractionFailed: the data has unknown keys, the page is for another post, or the kind of page is unknown.
     """
     body: bytes = response.body
     status = response.status

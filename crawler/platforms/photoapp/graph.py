@@ -1,4 +1,4 @@
-"""Photo app: converts a post of the older GraphQL query and the embed page to the contract's post."""
+"""Photo app: converts a post from the older GraphQL query or from the embed page to the contract's post."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from crawler.platforms.photoapp.parts import (
 from crawler.reading.json import dicts, dig
 from crawler.reading.values import count, flag, number, text
 
-# The contract's fields that may never be empty, by their keys in this form of the payload.
+# The contract's fields that are never empty, with the keys under which this form of the payload has them.
 MANDATORY = {
     "id": "id",
     "shortcode": "shortcode",
@@ -37,12 +37,12 @@ MANDATORY = {
 }
 
 COMMENT_LISTS = ("edge_media_to_parent_comment", "edge_media_to_comment", "edge_media_preview_comment")
-"""Keys of the lists of comments, the fullest list first."""
+"""Keys of the lists of comments, the most complete list first."""
 LIKE_LISTS = ("edge_media_preview_like", "edge_liked_by")
 
 
 def graph_post(found: dict[str, Any]) -> dict[str, Any]:
-    """Build the contract's post. Fields that this form lacks (timeline, secondary id) stay empty."""
+    """Build the contract's post. Fields that this form of the payload lacks stay empty: timeline and secondary id."""
     kind = _kind(found)
     is_video = None if kind is None else kind == VIDEO
     hidden = found.get("like_and_view_counts_disabled")
@@ -93,13 +93,13 @@ def graph_post(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def duration(found: dict[str, Any]) -> float | None:
-    """Duration in seconds, else from the manifest. The platform's 0 stands for an unknown duration."""
+    """Return a video's duration in seconds. If the post states none, or 0, the streams' manifest is read."""
     seconds = number(found.get("video_duration"))
     return seconds if seconds and seconds > 0 else manifest_duration(dig(found, "dash_info", "video_dash_manifest"))
 
 
 def _kind(found: dict[str, Any]) -> int | None:
-    """The kind of post, by its flag. A carousel is not a video, even if it begins with one."""
+    """Return the media type of a post. A carousel is not a video, even if it begins with one."""
     if kind_of_name(found.get("__typename")) == CAROUSEL or isinstance(found.get("edge_sidecar_to_children"), dict):
         return CAROUSEL
     is_video = flag(found.get("is_video"))
@@ -107,7 +107,7 @@ def _kind(found: dict[str, Any]) -> int | None:
 
 
 def _picture(found: dict[str, Any]) -> str:
-    largest = dig(found, "display_resources", -1, "src")  # sorted, the largest last
+    largest = dig(found, "display_resources", -1, "src")  # the list is sorted by size: the largest is last
     return url(found.get("display_url")) or url(largest)
 
 

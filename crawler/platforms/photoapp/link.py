@@ -1,4 +1,4 @@
-"""Photo app: parses links to a post, and the shortcode in them."""
+"""Photo app: parses links to posts, and converts shortcodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOST = PLATFORM.domain
 HOSTS = frozenset({_HOST, f"www.{_HOST}", "instagr.am", "www.instagr.am"})
 
 _CODE = r"[A-Za-z0-9_-]{1,64}"
-# Only user names may precede the kind. These paths are the platform's own and lead to other pages.
+# In a post's path, a user name may come first. The excluded names are paths of other pages of the platform.
 _NAME = r"(?!(?:accounts|direct|explore|share|stories)/)[A-Za-z0-9._]{1,30}/"
 POST_PATH = re.compile(
     rf"/(?:{_NAME})?(?:p|reel|reels|tv)/(?!audio(?:/|$))(?P<code>{_CODE})(?:/embed(?:/captioned)?)?/?"
@@ -20,9 +20,9 @@ POST_PATH = re.compile(
 SHARE_PATH = re.compile(rf"/share/(?:(?P<kind>p|reel|reels|tv)/)?(?!(?:p|reel|reels|tv)/?$)(?P<token>{_CODE})/?")
 
 CODE_LENGTH = 11
-"""Characters of a shortcode. Older ones have fewer."""
+"""Number of characters in a shortcode. Older shortcodes have fewer."""
 PRIVATE_SUFFIX = 28
-"""Characters that are appended to a private post's shortcode."""
+"""Number of characters that the platform appends to the shortcode of a private post."""
 
 ACCEPTED = (
     f"expected the URL of a post on {', '.join(sorted(HOSTS))}: /p/<code>, /reel/<code>, /reels/<code> or /tv/<code>, "
@@ -32,15 +32,15 @@ ACCEPTED = (
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The target of a URL: a post by its shortcode, or a share link, which redirects to a post."""
+    """What a URL leads to: a post, by its shortcode, or a share link, which redirects to a post."""
 
     shortcode: str | None = None
     share: str | None = None
-    """Path of the share link below the origin, without slashes at its ends."""
+    """The share link's path, without slashes at its ends."""
 
 
 def shortcode_of(code: str) -> str:
-    """Strip a code's suffix: the key of a private post, or junk.
+    """Return the shortcode in a code from a URL, without a private post's suffix or other extra characters.
 
     >>> shortcode_of("DeAZ0uAgNuA"), shortcode_of("DeAZ0uAgNuA" + 28 * "x"), shortcode_of("BcQcdiXltb" + 28 * "x")
     ('DeAZ0uAgNuA', 'DeAZ0uAgNuA', 'BcQcdiXltb')
@@ -49,7 +49,7 @@ def shortcode_of(code: str) -> str:
 
 
 def link_of_path(path: str) -> Link | None:
-    """Parse a URL path of the platform. None for any page but a post or a share link."""
+    """Parse the path of one of the platform's URLs. Return None if it is neither a post nor a share link."""
     post = POST_PATH.fullmatch(path)
     if post:
         return Link(shortcode=shortcode_of(post["code"]))
@@ -60,7 +60,7 @@ def link_of_path(path: str) -> Link | None:
 
 
 def link_of_url(url: str) -> Link:
-    """Parse the URL of a post or a share link. The rest of the URL is discarded.
+    """Parse the URL of a post or a share link. Other parts of the URL, such as the query, are ignored.
 
     >>> link_of_url("https://www.instagram.com/natgeo/reel/DdG4RIxIPyf/?igsh=x").shortcode
     'DdG4RIxIPyf'
@@ -68,7 +68,7 @@ def link_of_url(url: str) -> Link:
     'share/p/BAPkVzN3fE'
 
     Raises:
-        ValueError: any other host or kind of page.
+        ValueError: the URL has another host, or is neither a post's URL nor a share link.
     """
     host, path = split_link(url, ACCEPTED)
     link = link_of_path(path)
@@ -81,7 +81,7 @@ _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def code_of_id(pk: str) -> str:
-    """Encode a post's numeric id as its shortcode, the same number in base 64. "" for an invalid id.
+    """Convert a post's numeric id to its shortcode, which is the same number in base 64. An invalid id gives "".
 
     >>> code_of_id("3999310043081137024"), code_of_id("")
     ('DeAZ0uAgNuA', '')

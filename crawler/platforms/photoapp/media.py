@@ -1,6 +1,6 @@
-"""Photo app: converts a post of the logged-out page, or an item of the web-info query, to the contract's post.
+"""Photo app: converts a post from the logged-out page, or an item from the web-info query, to the contract's post.
 
-Both have the same keys. The page adds a wrapper with the comments, the item adds keys for signed-in visitors.
+Both have the same keys. The page adds a wrapper with the comments. The item adds keys that are for signed-in visitors.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from crawler.reading.json import decode, dicts, dig
 from crawler.reading.values import count, flag, number, text
 
 PROGRESSIVE = 101
-"""Type of the video version that is one playable file. The other versions usually are the same file."""
+"""``type`` of the video version that is one playable file. The other versions are usually the same file."""
 
-# The contract's fields that may never be empty, by their keys in this form of the payload.
+# The contract's fields that are never empty, with the keys under which this form of the payload has them.
 MANDATORY = {
     "id": "pk",
     "shortcode": "code",
@@ -48,7 +48,7 @@ MANDATORY = {
 
 
 def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Build the contract's post. ``wrapper``: the page's object around the media, with ids and comments."""
+    """Build the contract's post. ``wrapper`` is the object around the media on the page, with ids and comments."""
     outer = wrapper or {}
     kind = media_type(media)
     is_video = None if kind is None else kind == VIDEO
@@ -99,7 +99,7 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
 
 
 def media_type(media: dict[str, Any]) -> int | None:
-    """The media type: 1, 2 or 8. Without the number it follows from keys that only that kind has."""
+    """Return the media type: 1, 2 or 8. If the number is missing, the type name or other keys show it."""
     kind = count(media.get("media_type"))
     if kind in KINDS:
         return kind
@@ -112,7 +112,10 @@ def media_type(media: dict[str, Any]) -> int | None:
 
 
 def _picture(media: dict[str, Any]) -> str:
-    """URL of the largest picture. Candidates are sorted, uncropped first. A carousel may have only its slides'."""
+    """Return the URL of the largest picture, or "".
+
+    Candidates are sorted, uncropped pictures first. If a carousel has no picture, its first slide's is used.
+    """
     for each in (media, dig(media, "carousel_media", 0)):
         candidates = (url(one.get("url")) for one in dicts(dig(each, "image_versions2", "candidates")))
         found = next(filter(None, candidates), "") or url(dig(each, "display_uri"))
@@ -128,12 +131,12 @@ def _video_url(media: dict[str, Any]) -> str | None:
 
 
 def exact_duration(media: dict[str, Any]) -> float | None:
-    """The duration if it is known more exactly than in whole seconds."""
+    """Return the exact duration in seconds from the streams' manifest, or None."""
     return manifest_duration(media.get("video_dash_manifest"))
 
 
 def _file_duration(media: dict[str, Any]) -> float | None:
-    """The duration in whole seconds, from a label in the video's URL."""
+    """Return the duration in whole seconds from a label in the video's URL, or None."""
     for version in dicts(media.get("video_versions")):
         label = _label(text(version.get("url")))
         seconds = number(dig(label, "duration_s"))
@@ -143,7 +146,7 @@ def _file_duration(media: dict[str, Any]) -> float | None:
 
 
 def _label(address: str) -> Any:
-    """Decode the label with the file's properties in a media URL. None without a readable one."""
+    """Decode the label in a media URL, which has the file's properties. Return None if there is no readable label."""
     try:
         (packed,) = parse_qs(urlsplit(address).query).get("efg", [""])[:1]
         return decode(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode(), what="efg") if packed else None
@@ -152,7 +155,7 @@ def _label(address: str) -> Any:
 
 
 def music(clips: object) -> dict[str, Any] | None:
-    """The sound of a reel: original audio or licensed music."""
+    """Build the contract's object for the sound of a reel: original audio or licensed music. None without a sound."""
     original, licensed = dig(clips, "original_sound_info"), dig(clips, "music_info")
     if isinstance(original, dict) and original:
         return {

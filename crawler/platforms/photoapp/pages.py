@@ -1,6 +1,6 @@
-"""Photo app: page objects of a post in each of its forms, of an account's reels, and of a share link.
+"""Photo app: page objects for a post in each form of the payload, for an account's reels, and for a share link.
 
-The forms differ in their keys only (``media``, ``graph``). Validation is the same for all.
+The forms differ only in their keys, which the modules ``media`` and ``graph`` read. Validation is the same for all.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from crawler.reading.json import decode, dicts, dig, find_all
 from crawler.reading.values import absolute_url, text
 
 Candidate = tuple[dict[str, Any] | None, dict[str, Any]]
-"""A post (None where it is withheld) and the object around it."""
+"""A post (None if it is withheld), and the object around it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of the payload: the keys of its posts, and the functions that read them."""
+    """A form of the payload: the keys under which it has posts, and the functions that read them."""
 
     keys: tuple[str, ...]
     unpack: Callable[[Any], list[Candidate]]
     read: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
     mandatory: dict[str, str]
-    """The contract's fields that are never empty, with their paths in this form."""
+    """The contract's fields that are never empty, with the paths under which this form has them."""
 
 
 def _wrapped(value: Any) -> list[Candidate]:
@@ -57,39 +57,39 @@ def _plain(value: Any) -> list[Candidate]:
 
 
 WRAPPED = Form(("xig_polaris_media",), _wrapped, media.media_post, media.MANDATORY)
-"""The logged-out page, since 2026-06."""
+"""The form of the page that visitors without an account have received since 2026-06."""
 LISTED = Form(
     ("xdt_api__v1__media__shortcode__web_info",),
     _listed,
     lambda found, _: media.media_post(found),
     media.MANDATORY,
 )
-"""The item of the web-info query."""
+"""The form of the web-info query's response, which lists items."""
 GRAPH = Form(
     ("xdt_shortcode_media", "shortcode_media"),
     _plain,
     lambda found, _: graph.graph_post(found),
     graph.MANDATORY,
 )
-"""The older query, and the embed page."""
+"""The form of the older GraphQL query's response and of the embed page."""
 
 
 FormedCandidate = tuple[Form, dict[str, Any] | None, dict[str, Any]]
-"""A post with its form."""
+"""The form of a candidate, its post (None if it is withheld), and the object around it."""
 STANDALONE_KEYS = (
     *((WRAPPED, key) for key in ("media_type", "if_not_gated_logged_out")),
     *((LISTED, "items"), (GRAPH, "taken_at_timestamp")),
 )
-"""Keys by which a post without an outer key is recognised."""
+"""The keys that show which form a post has, if it was saved without the key around it."""
 
 
 @attrs.define(slots=False)
 class PhotoPage(PlatformPage):
-    """Base class of the page objects. ``page_params``: ``shortcode``, the requested post, where it is known."""
+    """Base class of the page objects. ``page_params`` has ``shortcode``: that of the requested post, if it is known."""
 
     @cached_property
     def payload(self) -> Any:
-        """The decoded response if it is JSON; None for an HTML page.
+        """The decoded response if it is JSON, or None for an HTML page.
 
         Raises:
             ExtractionFailed: the JSON is malformed.
@@ -97,22 +97,22 @@ class PhotoPage(PlatformPage):
         return blocks.json_payload(self.response.body)
 
     def values(self, key: str) -> Iterator[Any]:
-        """Yield the values of a key, at any depth."""
+        """Yield the values that the response has under a key, at any depth."""
         documents = blocks.page_data(self.response.body, key) if self.payload is None else (self.payload,)
         for document in documents:
             yield from find_all(document, key)
 
     def raise_for_blocks(self) -> None:
-        """Raise for blocks and failures, by URL, message and status."""
+        """Raise an error for a blocked or failed response, by its URL, message and HTTP status."""
         payload = None
-        with suppress(ExtractionFailed):  # the status of malformed JSON comes first
+        with suppress(ExtractionFailed):  # if the JSON is malformed, the HTTP status is checked first
             payload = self.payload
         blocks.raise_for_blocks(self.response, payload)
         self.raise_for_failures()
 
 
 class PostItem(dict[str, Any]):
-    """The item of a post's page: its one field is the whole item, since one function reads all of a post."""
+    """The item of ``PostPage``. It is the value of the page's only field, because one function reads the whole post."""
 
     def __init__(self, post: dict[str, Any]) -> None:
         super().__init__(post)
@@ -120,13 +120,13 @@ class PostItem(dict[str, Any]):
 
 @attrs.define(slots=False)
 class PostPage(PhotoPage):
-    """A post's page, or the query of its scripts with the same data. It reads the other forms too."""
+    """A post's page, or the response to the query with the same data. This class reads a post in any form."""
 
     source: ClassVar[str] = "page"
     item_cls: ClassVar[type[dict[str, Any]]] = PostItem
     forms: ClassVar[tuple[Form, ...]] = (WRAPPED, LISTED, GRAPH)
     keys: ClassVar[tuple[str, ...]] = tuple(key for form in (WRAPPED, LISTED, GRAPH) for key in form.keys)
-    """Keys of the data."""
+    """The keys under which the response may have posts."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -134,14 +134,14 @@ class PostPage(PhotoPage):
         return start.startswith(("<", "{", "[", "for (;;);")) or blocks.is_refusal(body)
 
     def validate_input(self) -> None:
-        """Raise unless this is the requested post.
+        """Raise an error unless the response has the requested post.
 
         Raises:
-            TargetNotFound: the post does not exist, or visitors do not see it.
-            TargetRestricted: the post is withheld by age or region; with the platform's message.
-            UpstreamBlocked: the login page or a challenge.
-            UpstreamRateLimited: the page without its data.
-            ExtractionFailed: no data, another post, or a post without a mandatory field.
+            TargetNotFound: the post does not exist, or the platform does not show it to visitors.
+            TargetRestricted: the post is withheld, for example by age or region. The message is the platform's.
+            UpstreamBlocked: the response is the login page or a challenge.
+            UpstreamRateLimited: the platform's rate limit is reached, or the page lacks its data.
+            ExtractionFailed: the page has no data, only another post, or a post that lacks a mandatory field.
         """
         self.raise_for_blocks()
         if self._chosen is None:
@@ -163,7 +163,7 @@ class PostPage(PhotoPage):
 
     @property
     def has_exact_duration(self) -> bool:
-        """Whether a video's duration is known more exactly than in whole seconds."""
+        """Whether the response states the video's duration more exactly than in whole seconds."""
         assert self._chosen is not None
         form, found, _ = self._chosen
         if form is GRAPH:
@@ -175,7 +175,7 @@ class PostPage(PhotoPage):
         return text(self.page_params.get("shortcode"))
 
     def _found(self) -> Iterator[FormedCandidate]:
-        """Yield every post of the response. The posts of the owner's timeline have another form and are left out."""
+        """Yield every post in the response, except the posts in the owner's timeline, which have another form."""
         found = False
         for form in self.forms:
             for key in form.keys:
@@ -183,20 +183,20 @@ class PostPage(PhotoPage):
                     for each in form.unpack(value):
                         found = True
                         yield (form, *each)
-        if not found and isinstance(self.payload, dict):  # a post that was saved without its outer keys
+        if not found and isinstance(self.payload, dict):  # a post that was saved without the keys around it
             for form in [form for form, key in STANDALONE_KEYS if form in self.forms and key in self.payload][:1]:
                 yield from ((form, *each) for each in form.unpack(self.payload))
 
     @cached_property
     def _chosen(self) -> FormedCandidate | None:
-        """The requested post. Without a requested shortcode: the first post that is not withheld.
+        """The requested post. If no shortcode was requested, it is the first post that is not withheld.
 
         Raises:
-            ExtractionFailed: the response has only other posts.
+            ExtractionFailed: the response has posts, but not the requested one.
         """
         requested, others, withheld = self._requested_code, [], None
         for each in self._found():
-            if requested and requested not in (_codes(*each[1:]) or {requested}):  # a post without a code may be it
+            if requested and requested not in (_codes(*each[1:]) or {requested}):  # without a code, it may be the post
                 others.append(each)
             elif each[1] is not None:
                 return each
@@ -239,7 +239,7 @@ class PostPage(PhotoPage):
 
 @attrs.define(slots=False)
 class QueryPage(PostPage):
-    """The response to a query of one form."""
+    """Base class for a query's response, which has a post in only one form."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -248,7 +248,7 @@ class QueryPage(PostPage):
 
 @attrs.define(slots=False)
 class GraphPage(QueryPage):
-    """The older query's response."""
+    """The response to the older GraphQL query."""
 
     source: ClassVar[str] = "graph"
     forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
@@ -257,7 +257,7 @@ class GraphPage(QueryPage):
 
 @attrs.define(slots=False)
 class WebInfoPage(QueryPage):
-    """The web-info query's response: one item."""
+    """The response to the web-info query, with one item."""
 
     source: ClassVar[str] = "item"
     forms: ClassVar[tuple[Form, ...]] = (LISTED,)
@@ -265,12 +265,12 @@ class WebInfoPage(QueryPage):
 
 
 CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*+")', re.DOTALL)
-"""The embed page's data: JSON within a JSON string."""
+"""Matches the embed page's data, which is JSON inside a JSON string."""
 
 
 @attrs.define(slots=False)
 class EmbedPage(PostPage):
-    """The embeddable page: a subset of the older query's keys, but with the duration of videos."""
+    """A post's embeddable page. It has only some keys of the older query, but these include a video's duration."""
 
     source: ClassVar[str] = "embed"
     forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
@@ -294,13 +294,13 @@ class EmbedPage(PostPage):
             return blocks.json_payload(body)
         context = decode(found["literal"], what="contextJSON")
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None
-        # A withheld post may lack its key, too.
+        # The key is missing for some withheld posts as well.
         return inner if dig(inner, "gql_data", "shortcode_media") else {"shortcode_media": None}
 
 
 @attrs.define(slots=False)
 class ReelsPage(PhotoPage):
-    """An account's newest reels: play counts by the post's numeric id."""
+    """The page with an account's newest reels. Its item has their play counts by the reel's numeric id."""
 
     source: ClassVar[str] = "reels"
     key: ClassVar[str] = "polaris_clips_connection"
@@ -310,7 +310,7 @@ class ReelsPage(PhotoPage):
         return f'"{cls.key}"' in body and not any(f'"{key}"' in body for key in PostPage.keys)
 
     def validate_input(self) -> None:
-        """Raise as a post's page does if the page has no list of reels."""
+        """Raise an error if the page has no list of reels. The errors are those of ``PostPage.validate_input``."""
         self.raise_for_blocks()
         if not any(isinstance(each, dict) for each in self.values(self.key)):
             blocks.raise_for_query_errors(self.payload, self.response.status)
@@ -330,21 +330,21 @@ class ReelsPage(PhotoPage):
 
 @attrs.define(slots=False)
 class SharePage(PhotoPage):
-    """The response to a share link: a redirect to the post. Only the shortcode of its URL is used.
+    """The response to a share link: a redirect to a post's URL. Only the shortcode in that URL is used.
 
-    It has no body, so ``recognise`` never matches a saved response.
+    Such a response has no body. Therefore ``recognise`` is not implemented: no saved response is of this kind.
     """
 
     source: ClassVar[str] = "share"
 
     def validate_input(self) -> None:
-        """Raise unless the link leads to a post.
+        """Raise an error unless the share link leads to a post.
 
         Raises:
-            TargetNotFound: the link does not exist, or leads to another kind of page.
-            UpstreamBlocked: the login page, a challenge, another host.
-            UpstreamRateLimited, UpstreamError: by the status.
-            ExtractionFailed: a page without a redirect.
+            TargetNotFound: the share link does not exist, or leads to another kind of page.
+            UpstreamBlocked: the link leads to the login page, a challenge or another host.
+            UpstreamRateLimited, UpstreamError: the HTTP status stands for it.
+            ExtractionFailed: the response is a page without a redirect and without a post.
         """
         if 300 <= (self.response.status or 0) < 400 and self._location is not None:
             self._raise_for_wrong_redirect(self._location)
@@ -364,7 +364,7 @@ class SharePage(PhotoPage):
 
     @cached_property
     def _shortcode(self) -> str | None:
-        # A browser follows the redirect: its page is the post's own.
+        # A browser follows the redirect. Then the response is the post's page.
         link = link_of_path(urlsplit(self._location or str(self.response.url)).path)
         if link and link.shortcode:
             return link.shortcode
@@ -389,7 +389,7 @@ class SharePage(PhotoPage):
 
 
 def _codes(found: dict[str, Any] | None, outer: dict[str, Any]) -> set[str]:
-    """The shortcodes of a post, else the shortcode of its numeric id."""
+    """Return the shortcodes that a post states, or else the shortcode that its numeric id gives."""
     both = (found or {}, outer)
     codes = {shortcode_of(text(each.get(key))) for each in both for key in ("code", "shortcode")} - {""}
     return codes or {code_of_id(post_id(*(each.get(key) for key in ("pk", "id") for each in both)))} - {""}

@@ -1,4 +1,4 @@
-"""Photo app: converts the parts of a post that are alike in all forms of the payload."""
+"""Photo app: converts the parts of a post that have nearly the same keys in all forms of the payload."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from crawler.reading.values import absolute_url, count, flag, iso_duration, numb
 
 ORIGIN = PLATFORM.origin
 
-# Secondary account ids, beside the classic ones. So far they always have this form.
+# An account's secondary id. Accounts have one beside their classic id. All known secondary ids match this pattern.
 _APP_ID = re.compile(r"17841\d{12}")
-# Numeric id in "POLARIS_<id>", "<id>_<owner's id>", "<id>".
+# A post's numeric id, which occurs as "POLARIS_<id>", "<id>_<owner's id>" or "<id>".
 _ID = re.compile(r"(?:POLARIS_)?(?P<id>\d+)(?:_\d+)?", re.ASCII)
 
 _MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
@@ -24,12 +24,12 @@ _KIND_WORDS = (("Sidecar", CAROUSEL), ("Carousel", CAROUSEL), ("Video", VIDEO), 
 
 
 def url(value: object) -> str:
-    """An absolute URL, or ""."""
+    """Return a URL in absolute form, or "" for a value that is not a URL."""
     return absolute_url(ORIGIN, value)
 
 
 def post_id(*candidates: object) -> str:
-    """The numeric id of the first candidate that contains an id, or ""."""
+    """Return the numeric id in the first candidate that contains one, or ""."""
     for candidate in candidates:
         found = _ID.fullmatch(text(candidate))
         if found:
@@ -38,26 +38,26 @@ def post_id(*candidates: object) -> str:
 
 
 def kind_of_name(typename: object) -> int | None:
-    """The media type of a type's name, in any of the platform's generations."""
+    """Return the media type that a type name stands for, in any of the platform's generations, or None."""
     name = text(typename)
     return next((kind for word, kind in _KIND_WORDS if word in name), None)
 
 
 def account_id(account: object) -> str:
-    """The classic id of an account: ``pk`` in some forms, ``id`` in others."""
+    """Return an account's classic id, or "". Some forms of the payload have it under ``pk``, others under ``id``."""
     classic = text(dig(account, "pk"))
     other = text(dig(account, "id"))
     return classic or ("" if _APP_ID.fullmatch(other) else other)
 
 
 def app_id(account: object) -> str:
-    """The secondary id of an account: an ``id`` beside the classic one, or an id of its form."""
+    """Return an account's secondary id, or "". It is an ``id`` that differs from ``pk`` or matches ``_APP_ID``."""
     classic, other = text(dig(account, "pk")), text(dig(account, "id"))
     return other if (classic and other != classic) or _APP_ID.fullmatch(other) else ""
 
 
 def owner(account: object) -> dict[str, Any]:
-    """The owner of the post."""
+    """Build the contract's object for the owner of the post."""
     classic = account_id(account)
     return {
         "__typename": text(dig(account, "__typename")),
@@ -76,7 +76,7 @@ def owner(account: object) -> dict[str, Any]:
 
 
 def timeline(account: object) -> list[dict[str, Any]]:
-    """The account's newest posts in the page's order: pinned ones first, including carousels."""
+    """Return the account's newest posts, including carousels, in the page's order: pinned posts come first."""
     nodes = [edge.get("node") for edge in dicts(dig(account, "polaris_ordered_timeline_connection", "edges"))]
     return [{"node": _timeline_item(node)} for node in dicts(nodes) if node.get("code") or node.get("pk")]
 
@@ -100,7 +100,7 @@ def _timeline_item(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def coauthors(accounts: object) -> list[dict[str, Any]]:
-    """Accounts that published the post together with its owner."""
+    """Return the accounts that published the post together with its owner."""
     return [
         {
             "id": account_id(account),
@@ -114,7 +114,7 @@ def coauthors(accounts: object) -> list[dict[str, Any]]:
 
 
 def tag(account: object, x: object, y: object) -> dict[str, Any]:
-    """A tagged account in the contract's nesting."""
+    """Build a tagged account with its position in the picture, in the contract's nesting."""
     user = {
         "full_name": text(dig(account, "full_name")),
         "id": account_id(account),
@@ -126,7 +126,7 @@ def tag(account: object, x: object, y: object) -> dict[str, Any]:
 
 
 def comment(node: dict[str, Any]) -> dict[str, Any]:
-    """A comment in the contract's nesting, from either form."""
+    """Build a comment in the contract's nesting, from any form of the payload."""
     writer = node.get("user") if isinstance(node.get("user"), dict) else node.get("owner")
     likes = node.get("comment_like_count")
     return {
@@ -146,17 +146,17 @@ def comment(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def comments(edges: object) -> list[dict[str, Any]]:
-    """The comments of the page."""
+    """Return the comments that the page shows."""
     return [comment(node) for node in dicts([edge.get("node") for edge in dicts(edges)])]
 
 
 def captions(caption: object) -> dict[str, Any]:
-    """The caption in the contract's nesting; an empty list for a post without one."""
+    """Build the caption in the contract's nesting. A post without a caption gives an empty list."""
     return {"edges": [{"node": {"text": text(caption)}}] if text(caption) else []}
 
 
 def location(place: object) -> dict[str, Any] | None:
-    """The place that the owner named, or None."""
+    """Build the contract's object for the place that the owner named, or None."""
     if not isinstance(place, dict) or not place:
         return None
     return {
@@ -169,16 +169,16 @@ def location(place: object) -> dict[str, Any] | None:
 
 
 def manifest_duration(manifest: object) -> float | None:
-    """The exact duration in seconds, from the manifest of a video's streams."""
+    """Return a video's exact duration in seconds from the manifest of its streams, or None."""
     found = _MANIFEST_DURATION.search(text(manifest))
     return iso_duration(found["duration"]) if found else None
 
 
 def public_count(value: object, *, hidden: object) -> int | None:
-    """A count; None where the owner hides it, by a flag or by a negative number."""
+    """Return a count, or None if it is hidden: by the flag ``hidden``, or by a negative number."""
     return None if hidden is True else count(value)
 
 
 def nonzero_count(value: object, *, hidden: object) -> int | None:
-    """Plays or views; None also for 0, the platform's placeholder for an undisclosed count."""
+    """Return a number of plays or views. None if it is hidden or 0: the platform fills in 0 for undisclosed counts."""
     return public_count(value, hidden=hidden) or None

@@ -1,4 +1,4 @@
-"""Photo app: builds the requests of its pages: plain page loads, without ids that the platform rotates."""
+"""Photo app: builds the requests for its pages. They are plain page loads, without ids that the platform rotates."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 from scrapy import Request
 
-# The headers of a browser's navigation. Without them the page comes without its data (2026-10).
+# The HTTP headers that a browser sends when it opens a page. Without them the platform omits the data (2026-10).
 NAVIGATION_HEADERS = {
-    "Accept-Language": "en-US,en;q=0.9",  # texts and dates follow it
+    "Accept-Language": "en-US,en;q=0.9",  # the platform writes texts and dates in this language
     "Sec-Fetch-Dest": "document",
     "Sec-Fetch-Mode": "navigate",
     "Sec-Fetch-Site": "none",
@@ -19,22 +19,22 @@ NAVIGATION_HEADERS = {
 
 
 def post_request(origin: str, shortcode: str) -> Request:
-    """Build the request for a post's page, also of a reel."""
+    """Build the request for the page of a post or reel."""
     return _page(f"{origin}/p/{shortcode}/", shortcode=shortcode)
 
 
 def embed_request(origin: str, shortcode: str) -> Request:
-    """Build the request for the embeddable page, which states a video's duration."""
+    """Build the request for a post's embeddable page, which states a video's duration."""
     return _page(f"{origin}/p/{shortcode}/embed/captioned/", shortcode=shortcode)
 
 
 def reels_request(origin: str, username: str) -> Request:
-    """Build the request for the page of an account's newest reels with their play counts."""
+    """Build the request for the page with an account's newest reels, which shows their play counts."""
     return _page(f"{origin}/{quote(username, safe='')}/reels/", username=username)
 
 
 def share_request(origin: str, share: str) -> Request:
-    """Build the request for a share link. Its redirect is not followed: only the shortcode in it is used."""
+    """Build the request for a share link. Its redirect is not followed, because only the shortcode in it is used."""
     request = _page(f"{origin}/{share}/", share=share)
     request.meta["dont_redirect"] = True
     return request

@@ -1,4 +1,4 @@
-"""Photo app: the params and the data of its scraper (specification 2.2)."""
+"""Photo app: the models of its scraper's params and data (specification 2.2)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from crawler.platforms.photoapp.link import Link, link_of_url
 
 
 class PostParams(Params):
-    """A post, by any of the platform's links to it."""
+    """Which post to scrape, by any of the platform's links to it."""
 
     url: str = Field(max_length=2_000, json_schema_extra={"format": "uri"})
-    """URL of a post or reel, or a share link. Only the code in it is used."""
+    """URL of a post or reel, or a share link. Only the shortcode or the share token in it is used."""
 
     @field_validator("url")
     @classmethod
@@ -27,80 +27,80 @@ class PostParams(Params):
 
 
 class Dimensions(Model):
-    """Size of the picture in pixels."""
+    """Size of the picture. The logged-out page states the upload's size; older forms state the shown picture's."""
 
     height: int | None
-    """Height; null where not stated."""
+    """Height in pixels; null if the page does not state it."""
     width: int | None
-    """Width; null where not stated. Size of the upload on the logged-out page, of the shown picture in older forms."""
+    """Width in pixels; null if the page does not state it."""
 
 
 class Count(Model):
-    """A number in the platform's nesting."""
+    """A number, in an object as the platform nests it."""
 
     count: int | None
-    """The number; null where the owner hides it or where not stated. Never -1."""
+    """The number; null if the owner hides it or the page does not state it. Never -1."""
 
 
 class CaptionText(Model):
     """A caption."""
 
     text: str
-    """Text of the caption, with line breaks and emoji."""
+    """Text of the caption, including line breaks and emoji."""
 
 
 class CaptionEdge(Model):
-    """The caption in the platform's nesting."""
+    """The caption, in an object as the platform nests it."""
 
     node: CaptionText
 
 
 class Captions(Model):
-    """The caption, in a list of at most one."""
+    """The caption, in a list with at most one element."""
 
     edges: list[CaptionEdge]
-    """Empty where the post has no caption."""
+    """The list with the caption. Empty if the post has no caption."""
 
 
 class CommentOwner(Model):
     """The author of a comment."""
 
     id: str
-    """The account's classic id, "" where not stated."""
+    """The account's classic id; "" if the page does not state it."""
     username: str
     """The account's name."""
     is_verified: bool | None
-    """Whether the account is verified; null where not stated."""
+    """Whether the account is verified; null if the page does not state it."""
     profile_pic_url: str
     """URL of the account's picture."""
 
 
 class Comment(Model):
-    """A comment that the page shows."""
+    """A comment that the post's page shows."""
 
     id: str
     """The comment's id."""
     text: str
     """Text of the comment."""
     created_at: int | None
-    """Unix seconds; null where not stated."""
+    """When the comment was written, in Unix seconds; null if the page does not state it."""
     owner: CommentOwner
     edge_liked_by: Count
 
 
 class CommentEdge(Model):
-    """A comment in the platform's nesting."""
+    """A comment, in an object as the platform nests it."""
 
     node: Comment
 
 
 class Comments(Model):
-    """The number of comments, and the comments of the page."""
+    """The number of all comments, and the comments that the page shows."""
 
     count: int | None
-    """Number of all comments; null where not stated."""
+    """Number of all comments; null if the page does not state it."""
     edges: list[CommentEdge]
-    """The first comments, as far as the page has them; often empty."""
+    """The first comments, if the page has any; often empty."""
 
 
 class TaggedUser(Model):
@@ -111,7 +111,7 @@ class TaggedUser(Model):
     id: str
     """The account's classic id."""
     is_verified: bool | None
-    """Whether the account is verified; null where not stated."""
+    """Whether the account is verified; null if the page does not state it."""
     profile_pic_url: str
     """URL of the account's picture."""
     username: str
@@ -123,13 +123,13 @@ class Tag(Model):
 
     user: TaggedUser
     x: float | None
-    """From the left edge, 0 to 1; often 0 on videos; null where not stated."""
+    """Distance from the left edge, 0 to 1; often 0 on videos; null if the page does not state it."""
     y: float | None
-    """From the upper edge, 0 to 1."""
+    """Distance from the upper edge, 0 to 1; null if the page does not state it."""
 
 
 class TagEdge(Model):
-    """A tag in the platform's nesting."""
+    """A tag, in an object as the platform nests it."""
 
     node: Tag
 
@@ -138,7 +138,7 @@ class Tags(Model):
     """The tagged accounts."""
 
     edges: list[TagEdge]
-    """Empty for a post without tags."""
+    """The tags. Empty if the post has none."""
 
 
 class Coauthor(Model):
@@ -149,9 +149,9 @@ class Coauthor(Model):
     username: str
     """The account's name."""
     full_name: str
-    """Displayed name, "" where not stated."""
+    """Displayed name; "" if the page does not state it."""
     is_verified: bool | None
-    """Whether the account is verified; null where not stated."""
+    """Whether the account is verified; null if the page does not state it."""
     profile_pic_url: str
     """URL of the account's picture."""
 
@@ -160,13 +160,13 @@ class Music(Model):
     """The sound of a reel."""
 
     artist_name: str
-    """The artist; for original audio the account's name."""
+    """Name of the artist. For original audio, it is an account's name."""
     song_name: str
     """Title of the sound."""
     uses_original_audio: bool | None
-    """True for a sound that was recorded with a reel, false for licensed music."""
+    """True if the sound was recorded with a reel, false if it is licensed music."""
     should_mute_audio: bool | None
-    """Whether the platform mutes it; null where not stated."""
+    """Whether the platform mutes the sound; null if the page does not state it."""
     should_mute_audio_reason: str
     """The reason for muting, or ""."""
     audio_id: str
@@ -179,20 +179,20 @@ class Location(Model):
     id: str
     """The platform's id of the place."""
     has_public_page: bool | None
-    """Whether it has a page; null where not stated."""
+    """Whether the place has a page on the platform; null if the post's page does not state it."""
     name: str
-    """Its name."""
+    """The place's name."""
     slug: str
-    """Its name as in URLs, "" where not stated."""
+    """The place's name as it occurs in URLs; "" if the page does not state it."""
     address_json: str | None
-    """Its address as a JSON string; null where not stated."""
+    """The place's address as a JSON string; null if the page does not state it."""
 
 
 class TimelineUser(Model):
     """The owner of a timeline item."""
 
     id: str
-    """The account's secondary id (17841…), in the platform's form."""
+    """The account's secondary id (17841…)."""
     pk: str
     """The account's classic id."""
     username: str
@@ -200,7 +200,7 @@ class TimelineUser(Model):
 
 
 class TimelineItem(Model):
-    """One of the owner's posts in the page's list; ids in the platform's form."""
+    """One of the owner's posts in the list on the post's page. Ids are in the platform's format."""
 
     is_media: str = Field(alias="__isXIGPolarisMedia")
     """The same as ``__typename``."""
@@ -209,58 +209,58 @@ class TimelineItem(Model):
     accessibility_caption: str
     """Description of the picture in English, or ""."""
     caption: CaptionText
-    """The caption; its text is "" for a post without one."""
+    """The caption. Its text is "" if the post has no caption."""
     code: str
-    """Its shortcode."""
+    """The post's shortcode."""
     display_uri: str
-    """URL of a picture of 640 pixels at most."""
+    """URL of a picture in a size of at most 640 pixels."""
     id: str
-    """POLARIS_ and the numeric id."""
+    """``POLARIS_`` followed by the numeric id."""
     media_type: int | None
-    """1 image, 2 video, 8 carousel."""
+    """1 for an image, 2 for a video, 8 for a carousel; null if the page does not state it."""
     pk: str
-    """Its numeric id."""
+    """The post's numeric id."""
     product_type: str
     """feed, clips, carousel_container or igtv."""
     seo_canonical_url: str | None
-    """A canonical URL; so far always null."""
+    """Canonical URL of the post; always null so far."""
     user: TimelineUser
 
 
 class TimelineEdge(Model):
-    """A timeline item in the platform's nesting."""
+    """A timeline item, in an object as the platform nests it."""
 
     node: TimelineItem
 
 
 class Timeline(Model):
-    """The owner's newest posts, pinned ones first, including carousels."""
+    """The owner's newest posts, including carousels. Pinned posts come first."""
 
     edges: list[TimelineEdge]
-    """Twelve at most. Empty where the page has no timeline, as in all forms but the logged-out page."""
+    """At most twelve posts. Empty if the response has no timeline: only the logged-out page has one."""
 
 
 class Owner(Model):
     """The owner of the post."""
 
     typename: str = Field(alias="__typename")
-    """The platform's type name of an account, or ""."""
+    """The platform's type name for accounts, or ""."""
     full_name: str
     """Displayed name, or ""."""
     id: str = Field(min_length=1)
     """The account's classic numeric id. Never empty."""
     app_id: str
-    """The platform's secondary account id (17841…), "" where not stated."""
+    """The platform's secondary account id (17841…); "" if the page does not state it."""
     is_private: bool | None
-    """Whether only followers see its posts; null where not stated."""
+    """Whether only followers see the account's posts; null if the page does not state it."""
     is_unpublished: bool | None
-    """Whether the account is withdrawn; null where not stated."""
+    """Whether the account is withdrawn; null if the page does not state it."""
     is_verified: bool | None
-    """Whether the account is verified; null where not stated."""
+    """Whether the account is verified; null if the page does not state it."""
     pk: str
     """The same as ``id``."""
     profile_image_uri: str
-    """URL of the smallest picture of the account, "" where not stated."""
+    """URL of the account's smallest picture; "" if the page does not state it."""
     profile_pic_url: str
     """URL of the account's picture."""
     username: str = Field(min_length=1)
@@ -269,70 +269,70 @@ class Owner(Model):
 
 
 class Post(Model):
-    """A post: a photo, a video or reel, or a carousel of both."""
+    """A post: a photo, a video or reel, or a carousel of photos and videos."""
 
     typename: str = Field(alias="__typename")
     """XDTGraphImage, XDTGraphVideo or XDTGraphSidecar (a carousel)."""
     accessibility_caption: str
     """Description of the picture in English, or ""."""
     clips_music_attribution_info: Music | None
-    """The sound of a reel; null for photos and carousels, and where not stated."""
+    """The sound of a reel; null for photos and carousels, or if the page does not state it."""
     coauthor_producers: list[Coauthor]
     """Accounts that published the post together with its owner."""
     comments_disabled: bool | None
-    """Whether comments are switched off; null where not stated."""
+    """Whether comments are switched off; null if the page does not state it."""
     dimensions: Dimensions
     display_url: str = Field(min_length=1)
-    """URL of the largest uncropped picture; for a video its cover. Signed: it expires. Never empty."""
+    """URL of the largest uncropped picture; for a video, of its cover. The URL is signed and expires. Never empty."""
     edge_media_preview_like: Count
-    """Likes; null where the owner hides them."""
+    """Number of likes; null if the owner hides it."""
     edge_media_to_caption: Captions
     edge_media_to_comment: Comments
     edge_media_to_tagged_user: Tags
     has_audio: bool | None
-    """Whether a video has sound; null where not stated."""
+    """Whether a video has sound; null if the page does not state it."""
     id: str = Field(pattern=r"^[0-9]+$")
     """The post's numeric id. Never empty."""
     is_ad: bool | None
-    """Whether it is an advertisement; null where not stated, as in the logged-out page."""
+    """Whether the post is an advertisement; null if not stated: the logged-out page does not state it."""
     is_affiliate: bool | None
-    """Whether it earns its owner a commission; null where not stated."""
+    """Whether the post earns its owner a commission; null if the page does not state it."""
     is_paid_partnership: bool | None
-    """Whether it is marked as paid; null where not stated."""
+    """Whether the post is marked as a paid partnership; null if the page does not state it."""
     is_video: bool
-    """True for videos and reels; false for photos and carousels, also for carousels with videos."""
+    """True for videos and reels; false for photos and carousels, even for carousels with videos."""
     like_and_view_counts_disabled: bool | None
-    """Whether the owner hides the counts; null where not stated."""
+    """Whether the owner hides the counts; null if the page does not state it."""
     location: Location | None
     """The place that the owner named, or null."""
     owner: Owner
     product_type: str
-    """feed, clips, carousel_container or igtv; "" where not stated."""
+    """feed, clips, carousel_container or igtv; "" if the page does not state it."""
     shortcode: str = Field(min_length=1)
     """The code in the post's URL. Never empty."""
     taken_at_timestamp: int = Field(gt=0)
-    """When it was published, Unix seconds. Never empty."""
+    """When the post was published, in Unix seconds. Never empty."""
     thumbnail_src: str
-    """URL of a smaller picture."""
+    """URL of a smaller picture, or ""."""
     video_duration: float | None
-    """Duration in seconds, as exact as the platform states it. Null for photos and carousels, and where not stated."""
+    """Duration in seconds, as exact as the platform states it. Null for photos and carousels, or if not stated."""
     video_play_count: int | None
-    """Plays; null for photos and carousels, where hidden, and where not stated. Never 0."""
+    """Number of plays; null for photos and carousels, if it is hidden, or if no page states it. Never 0."""
     video_url: str | None
-    """URL of the video; signed: it expires. Null for photos and carousels."""
+    """URL of the video. It is signed and expires. Null for photos and carousels."""
     video_view_count: int | None
-    """Views; null for photos and carousels, where hidden, and where not stated. Never 0."""
+    """Number of views; null for photos and carousels, if it is hidden, or if the page does not state it. Never 0."""
 
 
 class PostShell(Model):
-    """The post under the platform's key."""
+    """The post, under the platform's key."""
 
     xdt_shortcode_media: Post
 
 
 class PostData(Model):
-    """The scraper's data: the post in two levels of nesting."""
+    """The scraper's data: the post, nested two levels deep."""
 
     data: PostShell
     success: bool
-    """Always true, since failures have no data."""
+    """Always true, because a failed target has no data."""

@@ -1,4 +1,4 @@
-"""The professional network: members' profiles."""
+"""The professional network platform: members' profiles."""
 
 from crawler.platforms.platform import Platform
 

@@ -1,4 +1,4 @@
-"""The fields of a profile that the platform withheld, computed from the fields found (specification 2.6)."""
+"""Reports which fields of a profile the platform withheld, judged by the fields that were found (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 Row = dict[str, Any]
 
 MEMBERS_ONLY = ("contact_info", "experience.employment_type")
-"""Withheld from every visitor without an account."""
+"""Fields that the platform withholds from every visitor without an account."""
 
 
 def availability(found: Row, *, masked: bool, source: str) -> Row:
-    """The contract's ``data_availability`` object.
+    """Build the contract's ``data_availability`` object.
 
     Args:
         found: the profile's own fields: about, about_truncated, education, experience, headline, skills.
-        masked: whether this is the masked variant of the page.
+        masked: whether the platform served the masked variant of the page, in which asterisks replace texts.
         source: the part of the page that the fields were read from.
     """
     positions = found["experience"]

@@ -1,4 +1,4 @@
-"""Responses of the professional network without a profile, recognised by status, path and markup."""
+"""Professional network: raises the matching error for a response without a profile."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from web_poet import HttpResponse
 from crawler.errors import TargetNotFound, UpstreamBlocked
 
 HEADING = "top-card-layout__title"
-"""The class of a heading that all profile pages have, and no other page."""
+"""The CSS class of a heading that every profile page has and no other page."""
 PROFILE_MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
-"""A profile page, or a saved part of one, contains at least one. The not-found page contains the third as well."""
+"""A profile page, or a saved part of it, contains one or more of these. The not-found page also contains the third."""
 NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
 
-# Each is a block, regardless of the HTTP status.
+# Each pattern shows a block, whatever the HTTP status is.
 BLOCK_PATTERNS = (
     (re.compile(r"auth_wall_[a-z_]+[\"']|<title>\s*(?:Sign Up|LinkedIn Login, Sign in) \| "), "login_wall"),
     (re.compile(r"\"/authwall\?trk=\"\s*\+"), "refused_with_script"),
@@ -30,25 +30,25 @@ BLOCK_PATHS = {
     "checkpoint": "challenge",
 }
 OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse", "jobs", "learning", "404"})
-"""First path segments of other kinds of pages, to which a member's name may redirect."""
+"""First path segments of other kinds of pages. The URL of a profile may redirect to one."""
 
 BLOCKED_STATUS = 999
-"""The platform's own status for a visitor that it blocks. It is unrelated to the member."""
+"""The platform's own HTTP status for a visitor that it blocks. It does not depend on the requested member."""
 BLOCK_SECONDS = 3_600
-"""How long such a block lasts at least, as measured by others. Each further request prolongs it."""
+"""Minimum duration of such a block, as measured by others. Each further request prolongs it."""
 _LASTING_BLOCKS = frozenset({"status_999", "refused_with_script"})
 
 
 def is_block(body: str) -> bool:
-    """Whether a body is a login wall, a challenge or another block."""
+    """Whether a response body is a login wall, a challenge or another block."""
     return any(pattern.search(body) for pattern, _ in BLOCK_PATTERNS)
 
 
 def raise_for_blocks(response: HttpResponse) -> None:
-    """Raise for login walls, challenges and other blocks.
+    """Raise an error for a login wall, a challenge or another block.
 
     Raises:
-        UpstreamBlocked: with ``retry_after`` for status 999, which blocks the visitor for an hour or more.
+        UpstreamBlocked: the visitor is blocked. ``retry_after`` is set if the block lasts, as with status 999.
     """
     reason = _block_reason(response)
     if reason is not None:
@@ -67,15 +67,15 @@ def _block_reason(response: HttpResponse) -> str | None:
     if first in BLOCK_PATHS:
         return BLOCK_PATHS[first]
     if HEADING in response.text:
-        return None  # a profile: members' texts may contain any of the patterns
+        return None  # the page is a profile, and the member's texts may contain any of the patterns
     return next((reason for pattern, reason in BLOCK_PATTERNS if pattern.search(response.text)), None)
 
 
 def raise_for_not_found(response: HttpResponse) -> None:
-    """Raise for the platform's own not-found page, which may have any status. Private profiles return it too.
+    """Raise an error for the platform's not-found page, which may have any HTTP status.
 
     Raises:
-        TargetNotFound: the same error for missing and private profiles.
+        TargetNotFound: the profile is missing or private: the platform shows the same page for both.
     """
     if HEADING not in response.text and any(mark in response.text for mark in NOT_FOUND_MARKS):
         raise TargetNotFound(
@@ -84,11 +84,11 @@ def raise_for_not_found(response: HttpResponse) -> None:
 
 
 def raise_for_other_pages(response: HttpResponse) -> None:
-    """Raise for a page without a profile to which the member's name redirected.
+    """Raise an error if the profile's URL redirected to another kind of page.
 
     Raises:
-        UpstreamBlocked: the platform's home page.
-        TargetNotFound: a page of another kind.
+        UpstreamBlocked: the page is the platform's home page.
+        TargetNotFound: the page is, for example, a company's or a school's.
     """
     status = response.status
     if urlsplit(str(response.url)).path == "/":

@@ -1,4 +1,4 @@
-"""Countries as the platform writes them at the end of a location, with their ISO 3166 codes."""
+"""Country names as the platform writes them at the end of a location, with their ISO 3166 codes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _CODES = {
 }
 
 EDITIONS = {"uk": "GB"}
-"""Country editions whose subdomain differs from the country code."""
+"""Country codes for editions whose subdomain is not the country code. An edition is the site for one country."""
 
 
 def country_of_location(location: str) -> str:
-    """The code of the country at the end of a location, "" if it does not end in a country.
+    """Return the ISO code of the country at the end of a location, or "" if the location does not end in a country.
 
     >>> country_of_location("Redmond, Washington, United States"), country_of_location("San Francisco Bay Area")
     ('US', '')
@@ -46,7 +46,7 @@ def country_of_location(location: str) -> str:
 
 
 def country_of_host(host: str) -> str:
-    """The country code of an edition's host, "" for the main site.
+    """Return the ISO code of the country that a host is for, or "" for the main site.
 
     >>> country_of_host("uk.linkedin.com"), country_of_host("se.linkedin.com"), country_of_host("www.linkedin.com")
     ('GB', 'SE', '')

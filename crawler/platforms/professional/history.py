@@ -1,7 +1,7 @@
-"""Positions and schools of a profile: in full, masked, or from linked data. One dict per row (specification 2.6).
+"""Reads a profile's positions and schools, in full, masked, or from linked data, as one dict each (specification 2.6).
 
-The platform masks on its server: it replaces each letter by an asterisk. Masked texts stay empty here. Neither logos
-nor the lengths of words are used to reconstruct them.
+A masked text is one in which the platform's server replaced each letter by an asterisk. It stays empty in the data:
+neither logos nor the lengths of words are used to reconstruct it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ EDUCATION = 'section[data-section="educationsDetails"]'
 MASKED_BLOCK = "section.experience-education"
 EMPLOYER_PAGES = ("company", "school", "showcase")
 SECOND_LINE = "h4 + p, h4 p, p.blur"
-"""A masked row's second line: a paragraph in a heading, which parsers move behind the heading."""
+"""Selects a masked row's second line. It is a paragraph inside a heading; HTML parsers move it behind the heading."""
 
 STRAY_WORD = "undefined"
-"""The platform's own script writes this word for a missing school subject."""
+"""The platform's script writes this word if a school's subject is missing."""
 _MASK = re.compile(r"\*{3,}")
 _NO_WORD = re.compile(rf"{STRAY_WORD}|\W|_")
 _YEAR = re.compile(r"\b(1[89]|20)\d{2}\b")
@@ -44,7 +44,7 @@ Row = dict[str, Any]
 def is_masked(value: str, *, in_block: bool = False) -> bool:
     """Whether a text is masked: only asterisks, and possibly a stray "undefined".
 
-    In the masked block (``in_block``) a run of asterisks is enough, and so is the stray word alone.
+    ``in_block``: the text is in the masked block. There, any run of asterisks or the stray word alone is enough.
 
     >>> is_masked("******** *** ***"), is_masked("*** ****** undefined"), is_masked("*** Founder ***")
     (True, True, False)
@@ -57,7 +57,7 @@ def is_masked(value: str, *, in_block: bool = False) -> bool:
 
 
 def experience(page: Selector, top_card: Row) -> list[Row]:
-    """The positions, in page order, in full or masked. ``top_card``: the company in the profile's head."""
+    """Return the positions, in full or masked, in page order. ``top_card`` is the company in the profile's head."""
     rows = []
     for node in page.css(f"{EXPERIENCE} li.experience-item, {EXPERIENCE} li.experience-group-position"):
         row = _position(node)
@@ -67,13 +67,13 @@ def experience(page: Selector, top_card: Row) -> list[Row]:
 
 
 def education(page: Selector) -> list[Row]:
-    """The schools, in page order, in full or masked."""
+    """Return the schools, in full or masked, in page order."""
     rows = [_school(node, in_block=False) for node in page.css(f"{EDUCATION} li.education__list-item")]
     rows += [_school(node, in_block=True) for node in _masked_rows(page) if _is_school(node, page)]
     return [row for row in rows if row["masked"] or row["school_name"]]
 
 
-# In full
+# Rows in full
 
 
 def _position(node: Selector) -> Row:
@@ -125,7 +125,7 @@ def _school(node: Selector, *, in_block: bool) -> Row:
 
 
 def _activities(node: Selector) -> list[str]:
-    """The paragraphs before the text: clubs and societies."""
+    """Return the paragraphs about clubs and societies, which come before a school's description."""
     found = node.css("div.control-transition").xpath(".//p[not(ancestor::*[contains(@class, 'show-more-less-text')])]")
     return [paragraph for paragraph in map(line, found) if paragraph]
 
@@ -136,7 +136,7 @@ def _year(times: list[str]) -> int | None:
 
 
 def _experience_row(*, title: str, company: str, source: str, url: str, in_block: bool = False, **fields: Any) -> Row:
-    """A position with all of its keys; masked ones are empty."""
+    """Build a position with all of the contract's keys. Masked values are empty."""
     masked_title, masked_company = is_masked(title, in_block=in_block), is_masked(company, in_block=in_block)
     return {
         "company_image": None,
@@ -158,7 +158,7 @@ def _experience_row(*, title: str, company: str, source: str, url: str, in_block
     }
 
 
-# Masked: positions and schools are one list
+# Masked rows: the page has positions and schools in one list
 
 
 def _masked_rows(page: Selector) -> list[Selector]:
@@ -167,7 +167,7 @@ def _masked_rows(page: Selector) -> list[Selector]:
 
 
 def _is_school(node: Selector, page: Selector) -> bool:
-    """Whether a row is a school: it shows years, or its name is the school in the profile's head."""
+    """Whether a masked row is a school: its name is the school in the profile's head, or it shows years."""
     name = line(node, "h3")
     if not is_masked(name, in_block=True):
         head = page.css("section.top-card-layout")
@@ -191,21 +191,21 @@ def _masked_position(node: Selector, top_card: Row) -> Row:
     )
 
 
-# From the linked data, if the page itself has neither
+# Rows from the linked data, for a page that does not list them
 
 
 def linked_experience(person: Row) -> list[Row]:
-    """The positions of the page's linked data: present ones with their titles, past ones without."""
+    """Return the positions in the page's linked data. Only present positions have titles."""
     present, past = _flat(person.get("worksFor")), _flat(person.get("alumniOf"))
     titles = nonempty_strings(person.get("jobTitle"))
-    if len(titles) != len(present):  # titles cannot be matched to employers; keep only whether all are masked
+    if len(titles) != len(present):  # titles cannot be matched to employers: keep only whether all are masked
         titles = titles[:1] * len(present) if titles and all(map(is_masked, titles)) else [""] * len(present)
     rows = [_linked_position(node, plain(title)) for node, title in zip(present, titles, strict=True)]
     return rows + [_linked_position(node, "") for node in past if node.get("@type") == "Organization"]
 
 
 def linked_education(person: Row) -> list[Row]:
-    """The schools of the page's linked data."""
+    """Return the schools in the page's linked data."""
     rows = []
     for node in _flat(person.get("alumniOf")):
         name, role = plain(node.get("name")), _role(node)
@@ -249,7 +249,7 @@ def _role(node: Row) -> Row:
 
 
 def _flat(value: Any) -> list[Row]:
-    """The dicts of a list, also of a list within a list, which one tool writes."""
+    """Return the dicts in a list, or in a list that is a list's only element."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return dicts([value] if isinstance(value, dict) else value)

@@ -1,4 +1,4 @@
-"""Values from the profile page's markup: texts, links and images of an element, and the cards of its lists."""
+"""Functions that read texts, links, images and list cards from the HTML of a profile page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Node = Selector | SelectorList[Selector]
 
 
 def collapsed(value: str) -> str:
-    """Text on one line, with collapsed white space."""
+    """Return a text on one line, with each run of white space replaced by one space."""
     return " ".join(value.split())
 
 
@@ -102,7 +102,7 @@ def picture(value: object) -> str | None:
 
 
 def image(node: Node, css: str = "img") -> str | None:
-    """The first such picture of an element, None without one.
+    """Return the URL of the first member's picture in an element, or None. The platform's own pictures are skipped.
 
     Pages saved by a browser have the URL in ``src``, others in the attribute for lazy loading.
     """
@@ -199,7 +199,7 @@ class Card:
 
     @property
     def contributors(self) -> list[str]:
-        """Names of the people whose faces are shown."""
+        """Names of the people whose pictures the card shows."""
         return [
             name
             for name in (collapsed(each) for each in self.node.css("a.face-pile__url::attr(title)").getall())

@@ -1,4 +1,4 @@
-"""Professional network: a member's profile page, in full or masked."""
+"""Professional network: the page object for a member's profile, in full or masked."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ NAME = f"h1.{blocks.HEADING}"
 CANONICAL = 'link[rel="canonical"]'
 
 NOT_COUNT_OR_LINK = ":not(.not-first-middot):not(:has(a))"
-"""Excludes the counts, in any language, and the link to data for members only."""
+"""Excludes the counts, in any language, and the link to data that only members see."""
 COUNT_WORDS = ("follower", "connection")
-"""Words of the counts beside the location, which may be missing."""
+"""Words that show that a text beside the location is a count."""
 
 _ELLIPSIS = ("…", "...")
 
@@ -45,10 +45,10 @@ Row = dict[str, Any]
 
 @attrs.define(slots=False)
 class ProfilePage(PlatformPage):
-    """A member's profile. ``page_params``: ``slug``, the requested name.
+    """A member's profile page. ``page_params`` has ``slug``: the requested name.
 
-    The page's own sections are the primary source. Its linked data, which not every page has, is the secondary one: it
-    contains the country, and replaces lists that a saved page lacks.
+    Most data is read from the page's sections. Not every page has linked data; if it does, the country is read from it,
+    and the lists that the page's sections lack.
     """
 
     source: ClassVar[str] = "profile"
@@ -61,9 +61,9 @@ class ProfilePage(PlatformPage):
         """Check that this is a member's profile.
 
         Raises:
-            UpstreamBlocked: status 999, a login wall, a challenge, the guest home page.
-            TargetNotFound: the profile does not exist or is private, or the page is of another kind.
-            ExtractionFailed: the page lacks a profile, has the data of two members, or a list without a readable row.
+            UpstreamBlocked: the response has status 999, or is a login wall, a challenge or the home page for guests.
+            TargetNotFound: the profile does not exist or is private, or the page is not a profile.
+            ExtractionFailed: the page has no profile, has two members' data, or has a list in which no row can be read.
         """
         blocks.raise_for_blocks(self.response)
         self.raise_for_failures()
@@ -152,7 +152,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def contact_info(self) -> dict[str, str]:
-        return {}  # its button opens the sign-in window
+        return {}  # the button for it opens the sign-in window
 
     @field
     def country(self) -> str:
@@ -249,7 +249,7 @@ class ProfilePage(PlatformPage):
 
     @property
     def _is_linked_data_only(self) -> bool:
-        """Whether the linked data was saved without its page."""
+        """Whether the response is linked data that was saved without its page."""
         return bool(self.response.text.lstrip().startswith(("{", "[")))
 
     @cached_property
@@ -258,20 +258,20 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _head(self) -> Selector:
-        """The profile's head: name, place, company and school."""
+        """The section at the top of the profile: name, location, company and school."""
         found = self._page.css("section.top-card-layout")
         return found[0] if found else Selector("", type="html")
 
     @cached_property
     def _nodes(self) -> list[Row]:
-        """The page's linked data, [] if it is missing or broken."""
+        """The nodes in the page's linked data, or [] if it is missing or broken."""
         if self._is_linked_data_only:
             return linked_data([self.response.text])
         return linked_data(self._page.css('script[type="application/ld+json"]::text').getall())
 
     @cached_property
     def _person(self) -> Row:
-        """The member in the linked data, {} if missing."""
+        """The member's node in the linked data, or {} if there is none."""
         return next((node for node in self._nodes if node.get("@type") == "Person" and text(node.get("name"))), {})
 
     def _typed(self, kind: str) -> list[Row]:
@@ -281,7 +281,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _lists(self) -> dict[str, list[Any]]:
-        """Every list of the profile, by field name."""
+        """All lists in the profile, by field name."""
         page, person = self._page, self._person
         linked: dict[str, list[Any]] = {
             "articles": sections.linked_articles(self._typed("Article")),
@@ -343,7 +343,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _about(self) -> tuple[str, bool]:
-        """The text, and whether it is cut: sometimes on masked pages and in linked data, always in the description."""
+        """The text about the member, and whether it is cut. A text from the page's description always counts as cut."""
         found = self._page.css('section[data-section="summary"] .core-section-container__content p')
         about = "\n".join(filter(None, map(lines, found)))
         if about:
@@ -356,7 +356,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _masked(self) -> bool:
-        """Whether this is the masked variant of the page."""
+        """Whether the platform served the masked variant of the page."""
         rows = self._lists["experience"] + self._lists["education"]
         return bool(self._page.css(history.MASKED_BLOCK)) or any(row["masked"] for row in rows)
 
@@ -380,7 +380,7 @@ class ProfilePage(PlatformPage):
         raise missing_error("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
-        """The page must name a single member. It may differ from the requested name: members change their names."""
+        """Raise an error if the page names several members. One other name is valid: members change their names."""
         urls = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
         names = {last_segment(clean_url(url), "in").casefold() for url in urls} - {""}
         if len(names) > 1:
@@ -391,7 +391,7 @@ class ProfilePage(PlatformPage):
             )
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise for lists without a readable row, and for pages whose sections are all unknown."""
+        """Raise an error if no row in a list can be read, or if all sections on the page are unknown."""
         unrecognised = [
             css for name, css in sections.ROW_SELECTORS.items() if not self._lists[name] and self._page.css(css)
         ]

@@ -1,4 +1,4 @@
-"""Professional network: the request of a profile page. The page is rendered completely on the server."""
+"""Professional network: builds the request for a profile page. The server sends the complete page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from crawler.platforms.professional import PLATFORM
 
 
 def profile_request(origin: str, *, slug: str) -> Request:
-    """The request of a member's page. ``page_params`` passes the requested name to the page object."""
+    """Build the request for a member's page. ``page_params`` passes the requested name to the page object."""
     return Request(f"{origin}/in/{quote(slug, safe='')}", meta={"page_params": {"slug": slug}})
 
 
 def edition_origins(origin: str) -> set[str]:
-    """The origins of the country editions, to which the site may redirect: two letters in place of "www".
+    """Return the origins of all possible country editions: two letters replace "www". The site may redirect to them.
 
-    Empty for an origin other than the public site.
+    The set is empty if the origin is not the public site.
     """
     if origin != PLATFORM.origin:
         return set()

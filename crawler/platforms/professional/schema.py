@@ -37,7 +37,7 @@ HOST = re.compile(rf"(?:(?:www|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
 # A language may follow the name: "/de", "/en-us", "/zh_CN".
 PROFILE_PATH = re.compile(r"/in/(?P<slug>[^/]+)(?:/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?)?/?")
 SLUG = re.compile(r"(?!\.{1,2}$)[^\s/\\?#%&=<>\"|*]{1,150}")
-"""A member's name in URLs, decoded: mostly letters of any script and hyphens, never a URL's special characters."""
+"""Matches a member's name from a URL, decoded: mostly letters of any script and hyphens, no special URL characters."""
 
 _EXPECTED = (
     f"expected a member's profile: https://www.{DOMAIN}/in/<name> (not a company, school, post or directory page)"
@@ -46,7 +46,7 @@ _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 
 
 def slug_of_url(url: str) -> str:
-    """The member's name in a profile's URL, decoded. The rest of the URL is discarded.
+    """Return the member's name in a profile's URL, decoded. The rest of the URL is ignored.
 
     >>> slug_of_url("https://uk.linkedin.com/in/jos%C3%A9-mar%C3%ADa-1a2b/es?trk=x")
     'josé-maría-1a2b'
@@ -54,7 +54,7 @@ def slug_of_url(url: str) -> str:
     'jane-doe'
 
     Raises:
-        ValueError: any other host or kind of page.
+        ValueError: the URL has another host, or is not a profile's.
     """
     host, path = split_link(url if _SCHEME.match(url) else f"https://{url}", _EXPECTED)
     profile = PROFILE_PATH.fullmatch(path)
@@ -65,7 +65,7 @@ def slug_of_url(url: str) -> str:
 
 
 def _decoded(segment: str) -> str | None:
-    """A path segment, percent-decoded; None if it is not a member's name."""
+    """Decode the percent escapes in a path segment. Return None if it is not a member's name."""
     try:
         slug = unquote_to_bytes(segment).decode()
     except UnicodeDecodeError:
@@ -74,7 +74,7 @@ def _decoded(segment: str) -> str | None:
 
 
 class ProfileParams(Params):
-    """A member, by the URL of the profile."""
+    """Which member's profile to scrape, by its URL."""
 
     url: str = Field(max_length=2_000)
     """URL of a member's public profile, of the site or of one of its country editions; the scheme is optional.
@@ -88,7 +88,7 @@ class ProfileParams(Params):
 
     @property
     def slug(self) -> str:
-        """The member's name in URLs."""
+        """The member's name as it occurs in URLs, decoded."""
         return slug_of_url(self.url)
 
 
@@ -96,23 +96,23 @@ class DataAvailability(Model):
     """The fields that the platform showed and withheld, computed from the fields found."""
 
     about_truncated: bool
-    """Same as the profile's own field."""
+    """The same as ``about_truncated`` of the profile."""
     authenticated: bool
     """Always false: pages are read as a visitor without an account."""
     education_found: int
-    """Rows of ``education``, including masked ones."""
+    """Number of rows in ``education``, including masked rows."""
     fields_withheld_by_linkedin: list[str]
     """Names of the fields that the platform withheld from this page, entirely or in part."""
     note: str
     """An English sentence about the variant of the page that was served."""
     positions_found: int
-    """Rows of ``experience``, including masked ones."""
+    """Number of rows in ``experience``, including masked rows."""
     positions_masked_by_linkedin: int
     """Number of positions with a masked title or company."""
     positions_with_job_title: int
     """Number of positions with a readable title."""
     source: str
-    """The source: "public_profile_page", or "json_ld" if only the page's linked data was available."""
+    """What the data was read from: "public_profile_page", or "json_ld" if only the page's linked data was available."""
 
 
 class Profile(Model):
@@ -123,11 +123,11 @@ class Profile(Model):
     about: str
     """The member's own text, with line breaks; "" if the page has none."""
     about_truncated: bool
-    """Whether the platform cut the text."""
+    """Whether the platform cut the text in ``about``."""
     activity: list[Activity]
     """Recent activity, in page order. The page has one of two layouts, which contain different data."""
     activity_count: int
-    """Number of rows of ``activity``. The platform does not show a total."""
+    """Number of rows in ``activity``. The platform does not show a total."""
     articles: list[Article]
     """Articles, in page order."""
     awards: list[Award]
@@ -157,16 +157,16 @@ class Profile(Model):
     background_cover_image_url: str
     """URL of the cover image, "" for the platform's default."""
     connections: str
-    """The platform's text ("500+ connections"), "" if not shown."""
+    """The platform's text about the number of connections, such as "500+ connections"; "" if not shown."""
     contact_info: dict[str, str]
-    """Always empty: shown to members only."""
+    """Always empty: the platform shows it to members only."""
     country: str
     """ISO 3166 code from the linked data, the profile's country edition, or the country at the end of the location;
     "" if unknown."""
     current_company: Affiliation
-    """The company in the profile's head."""
+    """The company in the section at the top of the profile."""
     current_school: Affiliation
-    """The school in the profile's head."""
+    """The school in the section at the top of the profile."""
     data_availability: DataAvailability
     """The fields that the platform showed and withheld."""
     education: list[Education]
@@ -193,10 +193,10 @@ class Profile(Model):
     profile_url: str = Field(min_length=1)
     """Canonical URL of the profile. Its name differs from the requested one if the member changed it. Never empty."""
     public_identifier: str = Field(min_length=1)
-    """The name at the end of that URL, decoded. Never empty."""
+    """The name at the end of ``profile_url``, decoded. Never empty."""
     success: bool
     """Always true: a profile that could not be read is an error."""
     total_experiences: int
-    """Number of rows of ``experience``."""
+    """Number of rows in ``experience``."""
     websites: list[Website]
     """Websites in the profile's head."""

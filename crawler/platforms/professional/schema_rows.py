@@ -11,11 +11,11 @@ class Activity(Model):
     """A post that the member wrote, shared, liked or commented on."""
 
     action: str
-    """The platform's full line: "Liked by Jane Doe", "Jane Doe shared this"."""
+    """The platform's line about who did what, such as "Liked by Jane Doe" or "Jane Doe shared this"."""
     author: str
     """The post's author (tabs layout), or the member who acted (list layout)."""
     author_url: str
-    """URL of that author, "" without a link."""
+    """URL of the page of the member in ``author``; "" if the page has no link."""
     image: str | None
     """URL of the card's image, null if absent or a placeholder."""
     link: str
@@ -82,7 +82,7 @@ class Language(Model):
 
 
 class Organization(Model):
-    """A membership."""
+    """A membership in an organization."""
 
     name: str
     """The organization's name."""
@@ -215,10 +215,10 @@ class Experience(Model):
     company_name: str
     """The employer's name, "" if masked."""
     company_name_source: Literal["page", "json_ld", "top_card", "masked"]
-    """The source of the name: the row itself ("page"), the linked data ("json_ld"), or a masked row whose company is
-    the one in the profile's head, with its URL and logo ("top_card"). "masked" if the name is masked."""
+    """Where the name was read: in the row itself ("page"), or in the linked data ("json_ld"). "top_card": the row is
+    masked, but its company is the one at the top of the profile, with URL and logo. "masked": the name is masked."""
     company_slug: str
-    """The employer's name in URLs, "" without a page."""
+    """The employer's name as it occurs in URLs; "" if the employer has no page."""
     company_url: str
     """URL of the employer's page, "" if absent or masked."""
     date_range: str
@@ -242,7 +242,7 @@ class Experience(Model):
 
 
 class RelatedProfile(Model):
-    """A row of "people also viewed"."""
+    """Another member in the list "people also viewed"."""
 
     followers: str
     """The platform's text ("17K followers"), "" if not shown."""

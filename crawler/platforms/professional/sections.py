@@ -27,7 +27,7 @@ _ACTION = re.compile(r" (?:shared|reposted|liked|reacted on|commented on) this$"
 _QUOTES = "“”\"' \n"
 _CUT = "…"
 
-# Broad selectors of each list's rows. A list that matches and yields no row below is a failure.
+# Broad selectors for the rows of each list. If one matches but no row of the list can be read, the page has failed.
 ROW_SELECTORS = {
     "activity": 'section[data-section="posts"] li a[href*="/posts/"]',
     "articles": 'section[data-section="articles"] li',
@@ -54,7 +54,7 @@ _DESCRIPTION_END = re.compile(
 
 
 def described(description: str, headline: str) -> str:
-    """The text about the member in a page's description, between the headline and other parts.
+    """Return the text about the member from a page's description. It is between the headline and the other parts.
 
     >>> described("CEO · I write. · Experience: A · 8 connections on LinkedIn. View Jo’s profile on LinkedIn.", "CEO")
     'I write.'
@@ -66,7 +66,7 @@ def described(description: str, headline: str) -> str:
 
 
 def activity(page: Selector, linked: Rows) -> Rows:
-    """The cards of both layouts, in page order. Comments in tabs are skipped: they lack an author."""
+    """Return the activity cards in either layout, in page order. Comments in tabs are skipped: they lack an author."""
     whole = {clean_url(node.get("url")): plain(node.get("text")) for node in linked}
     rows = []
     for node in page.css('section[data-section="posts"] li'):
@@ -115,7 +115,7 @@ def _tab_card(node: Selector) -> dict[str, Any]:
 
 
 def _uncut(shown: str, whole: str) -> str:
-    """The full text from the linked data if the page shows only its beginning."""
+    """Return the full text from the linked data if the page shows only its beginning, else the shown text."""
     cut = shown.endswith(_CUT) and " ".join(whole.split()).startswith(shown.removesuffix(_CUT).rstrip())
     return whole if cut else shown
 
@@ -170,7 +170,7 @@ def recommendations(page: Selector) -> Rows:
 
 
 def people_also_viewed(page: Selector) -> Rows:
-    """Other members that the page links to. The section's class is stable, its heading is not."""
+    """Return other members that the page links to. The section is found by its class, because its heading varies."""
     rows = []
     for node in page.css("section.browsemap li .base-aside-card"):
         person = person_card(node)
@@ -181,7 +181,7 @@ def people_also_viewed(page: Selector) -> Rows:
 
 
 def same_name(page: Selector) -> Rows:
-    """Other members of the same name, recognised by a mark in their links."""
+    """Return other members with the same name, recognised by a mark in their links."""
     rows = []
     mark = "descendant::a[contains(@href, 'public_profile_samename')]"
     for node in page.xpath(f"//li[{mark}][not(descendant::li[{mark}])]"):
@@ -194,7 +194,7 @@ def same_name(page: Selector) -> Rows:
 
 
 def websites(page: Selector) -> Rows:
-    """The websites in the profile's head: a link for a single one, otherwise a list in a window."""
+    """Return the websites in the profile's head. A single website is a link there; several are a list in a dialog."""
     section = page.css('[data-section="websites"]')
     several = section.css(".websites-list__row")
     if several:

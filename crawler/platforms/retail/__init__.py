@@ -1,4 +1,4 @@
-"""The retail platform: category listings and searches."""
+"""The retail platform: category listings and search results."""
 
 from crawler.platforms.platform import Platform
 

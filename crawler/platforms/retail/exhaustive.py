@@ -25,7 +25,7 @@ from crawler.platforms.retail.schema import DEFAULT_SORT, SORTS
 logger = structlog.get_logger(__name__)
 
 MAX_SLICES_SHOWN = 3
-"""Open slices listed in a progress line."""
+"""Maximum number of open slices that a progress line lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Slice:
 
     @property
     def base(self) -> Slice:
-        """The same part in the default sort order."""
+        """The same slice in the default sort order."""
         return replace(self, sort=DEFAULT_SORT)
 
     def __str__(self) -> str:
@@ -54,18 +54,18 @@ def _money(cents: int | None) -> str:
 
 @dataclass
 class ExhaustiveCrawl:
-    """The state of one category's crawl. It takes finished slices, and returns further ones. It does no I/O."""
+    """The state of one category's exhaustive crawl, without I/O. It takes finished slices and returns the next ones."""
 
     cat_id: str
     ceiling: int
-    """Maximum number of reported results of a slice that is paged through."""
+    """A slice with at most this number of reported results is read page by page. A larger one is split."""
     total: int | None = None
     """Number of products that the platform reports for the whole category."""
     requests: int = 0
     done: int = 0
     found: set[str] = field(default_factory=set)
     oversized: dict[Slice, int] = field(default_factory=dict)
-    """Slices that cannot be split further, with the platform's reported number of products."""
+    """Slices that are too large but cannot be split further, with the number of products that the platform reports."""
     failed: list[Slice] = field(default_factory=list)
     _open: set[Slice] = field(default_factory=set)
     _seen_in: dict[Slice, set[str]] = field(default_factory=dict)
@@ -73,14 +73,14 @@ class ExhaustiveCrawl:
     _subcategories: Sequence[str] = ()
 
     def begin(self) -> Slice:
-        """The first slice: the whole category, whose page contains the total."""
+        """Return the first slice: the whole category, whose first page states the total number of products."""
         whole = Slice(self.cat_id)
         self._open.add(whole)
         return whole
 
     @property
     def complete(self) -> bool:
-        """Whether as many products are found as the platform reports."""
+        """Whether as many products have been found as the platform reports."""
         return self.total is not None and len(self.found) >= self.total
 
     @property
@@ -89,7 +89,7 @@ class ExhaustiveCrawl:
         return not self._open
 
     def take(self, part: Slice, products: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The products of a page that were not returned before, each once."""
+        """Record a page's products, and return those that no earlier page had, each once."""
         self.requests += 1
         if part.base in self.oversized:
             self._seen_in.setdefault(part.base, set()).update(p["item_id"] for p in products)
@@ -101,7 +101,7 @@ class ExhaustiveCrawl:
         return fresh
 
     def fits(self, part: Slice, total: int) -> bool:
-        """Whether to page through the slice, given the total on its first page."""
+        """Whether to read the slice page by page, given the total number of products that its first page states."""
         if self.total is None:
             self.total = total
         return total <= self.ceiling or part.base in self.oversized
@@ -137,7 +137,7 @@ class ExhaustiveCrawl:
         return self._replace(part, [])
 
     def missing(self) -> dict[Slice, int]:
-        """Slices over the ceiling with missing products, and the number of these."""
+        """Return the slices above the ceiling that lack products, with the number of missing products."""
         whole = Slice(self.cat_id)
         missing = {
             part: total - len(self.found if part == whole else self._seen_in.get(part, ()))
@@ -196,7 +196,7 @@ class ExhaustiveCrawl:
 
 
 def _halves(part: Slice, prices: Sequence[float], bounds: tuple[float, float] | None) -> list[Slice]:
-    """Two slices, split at the median of the prices, else in the middle: each is smaller than the original."""
+    """Split a slice in two, at the median of the prices, else in the middle. Each half is smaller than the slice."""
     low, high = part.low or 0, part.high
     seen = sorted(
         cents for cents in (round(price * 100) for price in prices) if low <= cents and (high is None or cents <= high)

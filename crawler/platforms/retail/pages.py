@@ -1,4 +1,4 @@
-"""Retail: a page of a category or of search results, rendered by the server or returned by an in-page call."""
+"""Retail: page objects for a page of a category or of search results, as HTML or from the page's own API call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LISTING_PATHS = (
 LISTING_ROUTES = ("/browse", "/search")
 
 ROOT_CATEGORY = "0"
-"""The category id of a search: the root."""
+"""The category id that the platform states for a search: the root category."""
 PRODUCT = "Product"
 ROW_KEYS = frozenset({"usItemId", "name"})
 """The keys that a row must have to be a product."""
@@ -48,7 +48,7 @@ Path = list[str | int]
 
 @attrs.define(slots=False)
 class ListingPage(PlatformPage):
-    """One page of a listing. ``page_params``: ``cat_id`` or ``query``, ``page`` and ``sort`` of the request."""
+    """One page of a listing. ``page_params`` has the request's ``cat_id`` or ``query``, ``page`` and ``sort``."""
 
     source: ClassVar[str] = "listing"
 
@@ -57,13 +57,13 @@ class ListingPage(PlatformPage):
         return any(mark in body for mark in (DATA_SCRIPT, *SAVED_MARKS, *CHALLENGE_MARKS))
 
     def validate_input(self) -> None:
-        """Check that this is the requested listing.
+        """Raise an error unless the response is the requested listing.
 
         Raises:
             TargetNotFound: the category does not exist, or the page is not a listing.
-            UpstreamBlocked: a challenge.
-            UpstreamError: the data contains an error of the platform.
-            ExtractionFailed: the data is missing or of another listing, or a product row cannot be read.
+            UpstreamBlocked: the response is a challenge.
+            UpstreamError: the data contains an error that the platform reports.
+            ExtractionFailed: the data is missing or belongs to another listing, or a product row cannot be read.
         """
         self._raise_for_challenges()
         self.raise_for_failures()
@@ -203,7 +203,7 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def echo(self) -> dict[str, Any]:
-        """The request's params, as echoed by the platform."""
+        """The request's params, as the platform repeats them in the response."""
         properties = dig(self.listing, "paginationV2", "pageProperties")
         return properties if isinstance(properties, dict) else {}
 
@@ -261,7 +261,7 @@ class ListingPage(PlatformPage):
         )
 
     def _raise_for_other_pages(self) -> None:
-        """Raise for a page without a listing: it is of another kind, unless its route is a listing's."""
+        """Raise an error if the page is a not-found page or has no listing."""
         status, route = self.response.status, text(dig(self._payload, "page"))
         if route == "/404":
             raise TargetNotFound("The platform has no such category.", upstream_status=status, reason="not_found")
@@ -279,7 +279,7 @@ class ListingPage(PlatformPage):
             raise UpstreamError(f"The page's data contains an error of the platform: {kind}.", reason="reported_error")
 
     def _raise_for_other_listings(self) -> None:
-        """Raise if an echoed param differs from the request: another category's rows are never returned."""
+        """Raise an error if a param in the response differs from the request, so that no other category is returned."""
         for name in ("cat_id", "query", "page", "sort"):
             requested, echoed = self.page_params.get(name), self.echo.get(name)
             # A search for a department's name redirects to its category, which does not echo the words.
@@ -289,7 +289,7 @@ class ListingPage(PlatformPage):
                 raise mismatch_error(message, path, str(requested))
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise for product rows that cannot be read: they must not result in a page with fewer products."""
+        """Raise an error if a product row cannot be read. Otherwise products would be missing without notice."""
         path: Path = [*LISTING_PATHS[0], "itemStacks"]
         if not isinstance(self.listing.get("itemStacks"), list):
             raise missing_error("The listing does not contain its list of rows.", path, reason="no_rows")
@@ -314,7 +314,7 @@ class ListingPage(PlatformPage):
 
 @attrs.define(slots=False)
 class SearchPage(ListingPage):
-    """One page of search results: a listing with its query."""
+    """One page of search results. It is a listing that also has the query."""
 
     source: ClassVar[str] = "search"
 

@@ -1,4 +1,4 @@
-"""Retail: one row of a listing to the contract's product object (specification 2.7)."""
+"""Retail: converts one row of a listing to the contract's product object (specification 2.7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HIGHEST_RATING = 5
 
 
 def product(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as the contract's object. Optional keys are omitted if the row has no value for them."""
+    """Build the contract's product object from a row. Optional keys are omitted if the row has no value for them."""
     status = text(dig(row, "availabilityStatusV2", "value"))
     flags = _badge_objects(row, "flags")
     found = {

@@ -1,4 +1,4 @@
-"""Retail: the request of a listing page. The page contains its data."""
+"""Retail: builds the request for a listing page. The data is in the page's HTML; no further request is needed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
     min_price: float | None = None,
     max_price: float | None = None,
 ) -> Request:
-    """The request of one page of a category (``cat_id``) or of a search (``query``).
+    """Build the request for one page of a category (``cat_id``) or of a search (``query``).
 
-    Default values are not sent. ``page_params`` passes the params to the page object.
+    Params with default values are not sent. ``page_params`` passes the params to the page object.
     """
     arguments: dict[str, str] = {} if query is None else {"q": query}
     if page != 1:

@@ -1,4 +1,4 @@
-"""The short-video platform: photo posts by keyword search."""
+"""The short-video platform: photo posts, found by keyword search."""
 
 from crawler.platforms.platform import Platform
 

@@ -18,7 +18,7 @@ from crawler.reading.json import decode, dicts, dig, is_bare_json
 from crawler.reading.values import count, text
 
 LOGIN_REQUIRED_STATUS = 2483
-"""The platform's status for a call that requires an account."""
+"""Status code in responses to API calls that require an account."""
 BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
 """Values of ``search_nil_type`` with an empty list that is a block, not a result."""
 
@@ -30,17 +30,17 @@ CAPTCHA_MARKS = ("tiktok-verify-ele", "captcha_verify_container", "captcha-verif
 LOGIN_MARKS = ('id="loginContainer"', 'data-e2e="login-modal"')
 WAIT_MARKS = ('id="wci"', "Please wait...")
 STATE_MARK = "__UNIVERSAL_DATA_FOR_REHYDRATION__"
-"""The id of the script that contains the state of every page of the platform."""
+"""The id of the script element that contains the page's state on every page of the platform."""
 
 GENERAL_POST = 1
-"""Type of a post among the entries of the general tab."""
+"""The type number that marks a post among the entries in the general tab."""
 
 
 @attrs.define(slots=False)
 class ResultsPage(PlatformPage):
-    """A response of the search API. ``page_params``: ``keywords``, as requested.
+    """A response from the search API. ``page_params`` has ``keywords``, as requested.
 
-    Lists of the platform's other web APIs are read too: they contain the same items.
+    This class also reads lists from the platform's other web APIs, which contain the same items.
     """
 
     source: ClassVar[str] = "web results"
@@ -62,13 +62,13 @@ class ResultsPage(PlatformPage):
         return body.lstrip()[:1] in {"{", "[", ""}
 
     def validate_input(self) -> None:
-        """Raise unless this is a list of results, which may be empty.
+        """Raise an error unless the response is a list of results, which may be empty.
 
         Raises:
-            UpstreamBlocked: an empty body, a CAPTCHA, or an empty list with a bot check or an error status.
+            UpstreamBlocked: the body is empty or a CAPTCHA, or the list is empty with a bot check or an error status.
             TargetRestricted: the search requires an account.
-            UpstreamError: not JSON; also as in ``raise_for_failures``.
-            ExtractionFailed: JSON without a list, or only rows with an unknown structure.
+            UpstreamError: the response is not JSON, or its HTTP status is a failure (see ``raise_for_failures``).
+            ExtractionFailed: the JSON has no list, or only rows with an unknown structure.
         """
         self.raise_for_failures()
         self._raise_for_markup()
@@ -237,13 +237,13 @@ class SearchPage(PlatformPage):
         return body.lstrip()[:1] == "<"
 
     def validate_input(self) -> None:
-        """Raise with the reason why the page received no results.
+        """Raise the error that explains why the page received no results.
 
         Raises:
-            UpstreamBlocked: a CAPTCHA, or a waiting room that did not open.
-            TargetRestricted: the login page, or a page behind the login dialog.
-            ExtractionFailed: not the search page.
-            UpstreamTimeout: the search page without results.
+            UpstreamBlocked: the page shows a CAPTCHA, or a waiting room that did not open.
+            TargetRestricted: the page is the login page, or is behind the login dialog.
+            ExtractionFailed: the page is not the search page.
+            UpstreamTimeout: the page is the search page, but no results arrived.
         """
         self.raise_for_failures()
         body = self.response.text

@@ -1,7 +1,7 @@
-"""Short-video: the request for the public search page.
+"""Short-video: builds the request for the public search page.
 
-The page fetches its results by a call that its own script signs. The page is loaded in a browser, and the responses
-that it received are read. This project does not build or sign the call.
+The page's own script signs the API call that fetches the results. Therefore the page is loaded in a browser, and the
+responses that it receives are read. This project neither builds nor signs the call.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from urllib.parse import quote
 from scrapy import Request
 
 RESULTS_PATH = "/api/search/photo/full/"
-"""Path of the API call of the photo tab (seen in four public projects, 2025-11 to 2026-09)."""
+"""Path of the API call for the photo tab, as seen in four public projects between 2025-11 and 2026-09."""
 
 STOP_SELECTORS = {
     "captcha": "#tiktok-verify-ele, .captcha_verify_container, .captcha-verify-container",
     "login": '#loginContainer, [data-e2e="login-modal"]',
 }
-"""Selectors of the elements after which a page receives no more results, by kind."""
+"""CSS selectors by kind of obstacle. When such an element appears, the page receives no more results."""
 
 
 def search_request(origin: str, *, keywords: str, cursor: str = "0", count: int = 30) -> Request:
-    """The request for the photo tab of the search page, with the params in ``page_params`` for the page object."""
+    """Build the request for the photo tab on the search page. ``page_params`` passes the params to the page object."""
     params = {"keywords": keywords, "cursor": cursor, "count": count}
     return Request(f"{origin}/search/photo?q={quote(keywords, safe='')}", meta={"page_params": params})

@@ -1,4 +1,4 @@
-"""Short-video photo search: the params and the record of its scraper (specification 2.3)."""
+"""Short-video: the models of the photo search's params and record (specification 2.3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_ROWS = 30
 
 
 class PhotoSearchParams(Params):
-    """A search by keywords."""
+    """What to search for, and which rows of the results to return."""
 
     keywords: str = Field(min_length=1, max_length=200, pattern=r"\S")
     """The search text, as a visitor would type it. It is sent unchanged."""
@@ -27,15 +27,15 @@ class Image(Model):
     """A picture or a sound, with its URLs."""
 
     height: int | None
-    """Pixels, as stated by the platform (nominal, not per rendition); null if missing."""
+    """Height in pixels as the platform states it, which may differ from the files'; null if missing."""
     uri: str
-    """Its first URL, "" without a URL."""
+    """The first URL in ``url_list``, or "" if it is empty."""
     url_list: list[str]
     """URLs of the same file: mirrors or formats, in the platform's order. Most of them expire."""
     url_prefix: str | None
     """Null in all observed responses."""
     width: int | None
-    """As ``height``."""
+    """Width in pixels, stated as ``height`` is."""
 
 
 class Author(Model):
@@ -59,7 +59,7 @@ class Author(Model):
     signature: str | None
     """The account's self-description; null if not exposed."""
     social_info: str | None
-    """JSON text; null if not exposed."""
+    """JSON text about the account, as the platform sends it; null if not exposed."""
     uid: str = Field(min_length=1)
     """The account's id. Never empty."""
     unique_id: str
@@ -122,9 +122,9 @@ class Music(Model):
     id: str
     """The sound's id."""
     id_str: str
-    """The same."""
+    """The same as ``id``."""
     mid: str
-    """The same: the platform has three keys for it."""
+    """The same as ``id``: the platform has three keys for it."""
     is_original: bool | None
     """As in the app's API; null in web responses."""
     is_original_sound: bool | None
@@ -147,11 +147,11 @@ class Statistics(Model):
     collect_count: int | None
     """Number of times it was saved as a favourite."""
     comment_count: int | None
-    """Comments."""
+    """Number of comments."""
     digg_count: int | None
-    """Likes."""
+    """Number of likes."""
     download_count: int | None
-    """Downloads."""
+    """Number of downloads."""
     forward_count: int | None
     """Number of times it was forwarded within the platform."""
     lose_comment_count: int | None
@@ -159,11 +159,11 @@ class Statistics(Model):
     lose_count: int | None
     """Lost likes or views, by the platform's count."""
     play_count: int | None
-    """Views."""
+    """Number of views."""
     repost_count: int | None
-    """Reposts."""
+    """Number of reposts."""
     share_count: int | None
-    """Shares to other places."""
+    """Number of shares to other places."""
     chatapp_share_count: int | None
     """Shares to the messenger that the platform counts separately."""
 
@@ -185,7 +185,7 @@ class Video(Model):
     height: int | None
     """Pixels; null for a photo post, whose value in the response is 0."""
     width: int | None
-    """As ``height``."""
+    """Width in pixels, stated as ``height`` is."""
     duration: int
     """Seconds; 0 for a photo post."""
 
@@ -238,7 +238,7 @@ class PhotoPost(Model):
 
 
 class PhotoSearch(Model):
-    """A page of photo posts."""
+    """One page of photo posts in the search's results."""
 
     cursor: str = Field(pattern=r"^[0-9]+$")
     """The ``cursor`` param of the next page: the number of rows delivered so far."""

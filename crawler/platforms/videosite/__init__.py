@@ -1,4 +1,4 @@
-"""The video site: channels with their items."""
+"""The video site platform: channels with their videos, shorts and live streams."""
 
 from crawler.platforms.platform import Platform
 

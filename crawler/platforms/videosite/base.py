@@ -37,17 +37,17 @@ NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 
 @attrs.define(slots=False)
 class VideositePage(PlatformPage):
-    """Base of all page objects of the platform: finds the JSON data, and raises for blocks and errors."""
+    """Base class of the platform's page objects. It finds the JSON data, and raises errors for blocks and failures."""
 
     def validate_input(self) -> None:
-        """Raise for statuses, blocks, and errors that the platform reports.
+        """Raise an error for a failed or blocked response, or for an error that the platform reports in it.
 
         Raises:
-            TargetNotFound: 404, as the status or in the body only.
-            UpstreamBlocked: a blocking status, the consent page, an empty body.
-            UpstreamRateLimited: 429, or the page for unusual traffic.
+            TargetNotFound: the status is 404, or the body is that of a 404 page.
+            UpstreamBlocked: the response has a blocking status or an empty body, or is the cookie consent page.
+            UpstreamRateLimited: the status is 429, or the response is the CAPTCHA page for unusual traffic.
             UpstreamError: 5xx, or an error in the data.
-            ExtractionFailed: no data block, or invalid JSON.
+            ExtractionFailed: the page has no data block, or the data is not valid JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
             raise self._bad_request_error()
@@ -56,31 +56,31 @@ class VideositePage(PlatformPage):
         self._raise_for_reported_errors()
 
     def _bad_request_error(self) -> ScrapeError:
-        """The error of a response with status 400."""
+        """Create the error for a response with status 400."""
         return TargetNotFound(
             "The platform rejected the target's id as invalid.", upstream_status=400, reason="invalid_id"
         )
 
     @cached_property
     def data(self) -> Any:
-        """The response's data."""
+        """The decoded JSON data of the response."""
         if self._block is None:
             raise missing_error("The page has no data block.", (f"script:{DATA}",), reason="no_data_block")
         return decode(self._block, what=DATA, code_after=True)
 
     @cached_property
     def _body(self) -> bytes:
-        """The body as plain bytes: each search in the subclass of the response copies it."""
+        """The body as plain bytes. Searching the response's own subclass of ``bytes`` would copy the body each time."""
         return bytes(self.response.body)
 
     @cached_property
     def _block(self) -> bytes | None:
-        """The JSON text of the data: the whole body, or a script of the page."""
+        """The JSON text of the data: the whole body, or part of a script in the page. None if there is no data."""
         return self._body if is_bare_json(self._body) else assigned_block(self._body, DATA)
 
     @property
     def _error_code(self) -> Any:
-        """The status in the body, for a response that was saved without its status."""
+        """The HTTP status that the body states, or None. It is for a response that was saved without its status."""
         is_error = re.match(rb'\s*\{\s*"error"\s*:', self._body)
         return dig(self.data, "error", "code") if is_error else None
 
@@ -113,17 +113,17 @@ class VideositePage(PlatformPage):
 
     @property
     def requested_tab(self) -> str:
-        """The requested tab, "" if unknown."""
+        """The requested tab, or "" if it is unknown."""
         return text(self.page_params.get("tab"))
 
 
 @attrs.define(slots=False)
 class ListPage(VideositePage):
-    """A response with a list of items."""
+    """Base class for responses that have a list of items."""
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """All rows of the list, with their paths in the data."""
+        """All rows in the list, with their paths in the data."""
         raise NotImplementedError
 
     @property
@@ -133,7 +133,7 @@ class ListPage(VideositePage):
 
     @cached_property
     def parsed_rows(self) -> list[tuple[Path, dict[str, Any], dict[str, Any] | None, Path | None]]:
-        """All rows, each with its item, or with the path in it where the id is missing."""
+        """All rows, each with its path and its item. If the item's id is missing, the path where it was expected."""
         kind = self.kind
         return [(path, row, *read_row(row, kind)) for path, row in self.rows]
 
@@ -150,7 +150,7 @@ class ListPage(VideositePage):
         return next(filter(None, map(token_of, ends)), "")
 
     def raise_for_unread_rows(self) -> None:
-        """Raise if rows could not be read: the list would look empty or shorter than it is."""
+        """Raise an error if rows could not be read. Otherwise the list would look shorter than it is."""
         if self.kind and self.kind not in TABS.values():
             return  # albums, posts: tabs without videos
         unread = [(*path, *id_path) for path, _, _, id_path in self.parsed_rows if id_path]

@@ -1,4 +1,4 @@
-"""Video site: the requests of one target, in order, each with its fallback."""
+"""Video site: sends the requests for one target in order, and uses fallbacks for requests that fail."""
 
 from __future__ import annotations
 
@@ -37,13 +37,16 @@ logger = structlog.get_logger(__name__)
 Item = dict[str, Any]
 
 MAX_REDIRECTS = 3
-"""Maximum number of redirects of a channel or an address."""
+"""Maximum number of redirects that are followed from a channel or an address."""
 MAX_CONCURRENT_ENRICHMENTS = 2
-"""Concurrent enrichment requests of one target."""
+"""Maximum number of concurrent enrichment requests for one target."""
 
 
 class ChannelReader:
-    """The requests of one target. ``client_version`` is the web client's version, read from the channel's page."""
+    """Sends the requests for one target and builds its record.
+
+    ``client_version`` is the web client's version, which is read from the channel's page.
+    """
 
     def __init__(self, spider: PlatformSpider, target: Target) -> None:
         self.spider = spider
@@ -59,21 +62,22 @@ class ChannelReader:
 
     @property
     def request(self) -> Request:
-        """The scheduled request: a tab of the channel's page."""
+        """The scheduled request, for a tab on the channel's page."""
         return upstream.channel_request(self.origin, self.address, self.tab)
 
     async def record(self, first: First) -> Item:
-        """The record, built from the channel's page and the responses that complete it.
+        """Build the record from the channel's page and from the responses that complete it.
 
         Raises:
-            ScrapeError: the error of the channel's page, unless a fallback has a more precise one.
+            ScrapeError: the channel's page and the fallbacks failed. The error is the page's, unless a
+                fallback's is more precise.
         """
         return await self._record(await self._channel(first))
 
     # The channel
 
     async def _channel(self, first: First) -> Item:
-        """The channel's page; as fallback another address of the same name, or the page's own API calls."""
+        """Return the channel's page. If it fails, try the name's other addresses or the page's own API calls."""
         try:
             return await self._redirected(dict(await (await first.page(ChannelPage)).to_item()))
         except (CircuitOpen, UpstreamRateLimited, UpstreamTimeout):
@@ -84,14 +88,14 @@ class ChannelReader:
             return await self._by_api_calls(error)
 
     async def _by_other_addresses(self, not_found: TargetNotFound) -> Item:
-        """The channel at one of the other addresses of the same name.
+        """Return the channel's page from one of the other addresses that the name may stand for.
 
         Raises:
-            ScrapeError: ``not_found``, if all addresses fail.
+            ScrapeError: no address leads to a channel. The error is ``not_found``, unless another one is more precise.
         """
         addresses = [] if self.continuation else upstream.addresses(self.params.username)[1:]
         if not_found.reason != "not_found":
-            addresses = []  # the channel existed and was removed
+            addresses = []  # the channel existed but was removed
         for address in addresses:
             try:
                 page = await self._item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
@@ -103,7 +107,7 @@ class ChannelReader:
         raise not_found
 
     async def _redirected(self, page: Item) -> Item:
-        """The channel that a page redirects to: in some regions a channel has another id."""
+        """Return the channel's page to which a page redirects. In some regions a channel has another id."""
         for _ in range(MAX_REDIRECTS):
             if not page["moved_to"]:
                 return page
@@ -112,11 +116,11 @@ class ChannelReader:
         raise ExtractionFailed(f"The channel redirected {MAX_REDIRECTS} times.", reason="moved_in_circles")
 
     async def _by_api_calls(self, failed: ScrapeError) -> Item:
-        """The channel, by the API calls that its page makes.
+        """Return the channel's page from the API calls that the page makes.
 
         Raises:
-            TargetNotFound: a call found that the channel does not exist.
-            ScrapeError: ``failed``, if the calls fail for another reason.
+            TargetNotFound: an API call showed that the channel does not exist.
+            ScrapeError: the API calls failed for another reason. The error is ``failed``.
         """
         try:
             channel, address = await self._resolved()
@@ -131,7 +135,7 @@ class ChannelReader:
         return page
 
     async def _resolved(self) -> tuple[str, str]:
-        """The channel's id, and the address that led to it."""
+        """Return the channel's id, and the address that led to it."""
         if self.continuation:
             return self.continuation.channel, ""
         addresses = upstream.addresses(self.params.username)
@@ -153,7 +157,7 @@ class ChannelReader:
     # The record
 
     async def _record(self, page: Item) -> Item:
-        """The channel's record: a page of its items, completed by the smaller responses."""
+        """Build the channel's record: the channel and a page of its items, completed by smaller responses."""
         self.client_version = page["client_version"]
         channel = page["profile"]["profile_id"]
         tabs = self._tabs(page)
@@ -173,7 +177,7 @@ class ChannelReader:
         return record(profile, posts, enrichments, cursor=following)
 
     def _tabs(self, page: Item) -> list[str]:
-        """The tabs to read, the current one first."""
+        """Return the tabs that are still to be read. The first one is read now."""
         if self.continuation:
             return list(self.continuation.tabs)
         if self.params.type != "all":
@@ -181,7 +185,7 @@ class ChannelReader:
         return [tab for tab in TABS.values() if tab in page["tabs"]] or list(TABS.values())
 
     async def _list_page(self, page: Item, channel: str, tab: str) -> tuple[list[Item], str]:
-        """The items of this page, and the token of the next one."""
+        """Return the items on this target's page of the list, and the token for the next page."""
         if self.continuation and self.continuation.token:
             token = self.continuation.token
             request = upstream.continuation_request(
@@ -198,10 +202,10 @@ class ChannelReader:
         return listing["posts"], listing["continuation"]
 
     async def _without_tabs(self, channel: str, tab: str) -> tuple[list[Item], str]:
-        """The items of a channel without tabs: the playlist of the tab, or as fallback the playlist's feed.
+        """Return the items in a channel without tabs, from the tab's playlist. If that fails, use the playlist's feed.
 
         Raises:
-            ScrapeError: the playlist's error, if the feed fails too.
+            ScrapeError: both the playlist and the feed failed. The error is the playlist's.
         """
         request = upstream.playlist_request(self.origin, channel, tab, version=self.client_version)
         try:
@@ -217,9 +221,9 @@ class ChannelReader:
         return listing["posts"], listing["continuation"]
 
     async def _with_about(self, page: Item) -> Item:
-        """The channel with its about panel: part of the page, or from its API call, or from its own page.
+        """Return the channel with the fields in its about panel, from the page, the API call, or the panel's own page.
 
-        As the last fallback the joining date is the feed's, and the links are those in the page's linked data.
+        If all of these lack the panel, the joining date comes from the feed, and the links from the page's linked data.
         """
         profile, token = page["profile"], page["about_token"]
         channel = profile["profile_id"]
@@ -239,10 +243,13 @@ class ChannelReader:
             return with_about(profile, about, feed["created"] if feed else {})
         return with_about(profile, about, {})
 
-    # Enrichment: fields that lists do not have
+    # Enrichment: adds fields that lists do not have
 
     async def _enrichments(self, channel: str, tab: str, posts: list[Item]) -> list[Item]:
-        """The items of the feed and of single videos: at most VIDEOSITE_ENRICH_MAX requests, half of the time left."""
+        """Return items with more fields, from the feed and from single videos.
+
+        At most VIDEOSITE_ENRICH_MAX requests are sent, in at most half of the target's remaining time.
+        """
         max_requests = self.spider.settings.getint("VIDEOSITE_ENRICH_MAX")
         loop = asyncio.get_running_loop()
         deadline = self.target.deadline
@@ -254,12 +261,12 @@ class ChannelReader:
         done, _ = await asyncio.wait([work], timeout=None if end is None else end - loop.time())
         for finished in done:
             finished.result()
-        return list(found)  # a copy: the requests that are still in flight keep adding to it
+        return list(found)  # a copy: requests that are still in flight keep adding to the original
 
     async def _enrich(  # noqa: PLR0913  # the state of one enrichment
         self, channel: str, tab: str, posts: list[Item], *, max_requests: int, end: float | None, found: list[Item]
     ) -> None:
-        if not (self.continuation and self.continuation.token):  # the feed has the newest items only
+        if not (self.continuation and self.continuation.token):  # the feed has only the newest items
             max_requests -= 1
             feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
             found += feed["posts"] if feed else []
@@ -284,15 +291,15 @@ class ChannelReader:
         await asyncio.gather(*(work(waiting) for _ in range(MAX_CONCURRENT_ENRICHMENTS)))
 
     async def _item(self, kind: type[VideositePage], request: Request, *, retry: bool = True) -> Item:
-        """The item of another page.
+        """Fetch another page and return its item.
 
         Raises:
-            ScrapeError: the page object's error, or the error of the download.
+            ScrapeError: the download failed, or the page object raised an error.
         """
         page = await self.spider.get(kind, request, self.target, retry=retry)
         return dict(await page.to_item())
 
     async def _optional(self, kind: type[VideositePage], request: Request) -> Item | None:
-        """The item of an optional page; None, and a warning in the outcome, if it fails."""
+        """Fetch an optional page and return its item. If it fails, return None and add a warning to the outcome."""
         page = await self.spider.get_optional(kind, request, self.target)
         return dict(await page.to_item()) if page else None

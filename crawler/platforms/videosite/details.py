@@ -38,7 +38,7 @@ PLAYER = "ytInitialPlayerResponse"
 
 @attrs.define(slots=False)
 class AboutPage(VideositePage):
-    """The about panel, from its API call or the page that contains it. ``page_params``: ``channel``."""
+    """A channel's about panel, from its API call or from the page that contains it. ``page_params`` has ``channel``."""
 
     source: ClassVar[str] = "about"
 
@@ -48,10 +48,10 @@ class AboutPage(VideositePage):
         return about and not CHANNEL_MARK.search(body)
 
     def validate_input(self) -> None:
-        """Raise unless this is the channel's panel.
+        """Raise an error unless the response has the channel's about panel.
 
         Raises:
-            ExtractionFailed: no panel, or the panel of another channel.
+            ExtractionFailed: the response has no panel, or another channel's panel.
         """
         super().validate_input()
         if not self._panel:
@@ -83,7 +83,7 @@ class AboutPage(VideositePage):
 
 @attrs.define(slots=False)
 class FeedPage(VideositePage):
-    """The newest 15 items with exact figures. ``page_params``: ``channel``; ``tab`` for the feed of a tab."""
+    """A feed with the newest 15 items and exact figures. ``page_params`` has ``channel``, and maybe ``tab``."""
 
     source: ClassVar[str] = "feed"
 
@@ -92,11 +92,11 @@ class FeedPage(VideositePage):
         return "<feed" in body[:1_000] and ATOM in body[:1_000]
 
     def validate_input(self) -> None:
-        """Raise unless this is the channel's feed.
+        """Raise an error unless the response is the channel's feed.
 
         Raises:
-            UpstreamError: also at 404: existing channels with live streams temporarily have no feed.
-            ExtractionFailed: no feed, or the feed of another channel.
+            UpstreamError: also for status 404, because existing channels with live streams temporarily have no feed.
+            ExtractionFailed: the response is not a feed, or is another channel's feed.
         """
         if self.response.status in {404, 410}:
             raise UpstreamError("The channel has no feed.", upstream_status=self.response.status, reason="no_feed")
@@ -144,7 +144,7 @@ class FeedPage(VideositePage):
             kind="short" if short else "live" if self.requested_tab == "streams" else "video",
             caption=self._one("a:title", entry),
             description=self._one("media:group/media:description", entry),
-            like_count=likes or None,  # 0 may also mean that likes are hidden
+            like_count=likes or None,  # the platform also states 0 if likes are hidden
             published_date=unix_time(self._one("a:published", entry)),
             thumbnail_image=self._one("media:group/media:thumbnail/@url", entry),
             view_count=count(self._one("media:group/media:community/media:statistics/@views", entry)),
@@ -152,7 +152,7 @@ class FeedPage(VideositePage):
 
     @cached_property
     def _feed(self) -> Any:
-        """The feed's root element, None if the response is not a feed."""
+        """The feed's root element, or None if the response is not a feed."""
         body = self._body.strip()
         root = Selector(body=body, type="xml").root if body.startswith(b"<") else None
         return root if getattr(root, "tag", None) == f"{{{ATOM}}}feed" else None
@@ -170,7 +170,7 @@ class FeedPage(VideositePage):
 
 @attrs.define(slots=False)
 class VideoPage(VideositePage):
-    """A video's metadata, from the player's API call or the video's page. ``page_params``: ``video``."""
+    """A video's metadata, from the player's API call or the video's page. ``page_params`` has ``video``."""
 
     source: ClassVar[str] = "video"
 
@@ -180,12 +180,12 @@ class VideoPage(VideositePage):
         return player or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
 
     def validate_input(self) -> None:
-        """Raise unless this is the video's metadata. A video that cannot be played may have metadata.
+        """Raise an error unless the response has the video's metadata. Videos that cannot be played may have it.
 
         Raises:
-            UpstreamBlocked: a bot check.
+            UpstreamBlocked: the response is a bot check.
             UpstreamRateLimited: too many requests.
-            ExtractionFailed: no metadata, or the metadata of another video.
+            ExtractionFailed: the response has no metadata, or another video's metadata.
         """
         super().validate_input()
         if not self._micro:
@@ -233,7 +233,7 @@ class VideoPage(VideositePage):
 
     @cached_property
     def _block(self) -> bytes | None:
-        """The player's data; a video's page contains it next to the page's own data."""
+        """The JSON text of the player's data. A video's page contains it beside the page's own data."""
         player = assigned_block(self._body, PLAYER)
         return super()._block if player is None else player
 
@@ -311,7 +311,7 @@ class CommentsPage(VideositePage):
 
 @attrs.define(slots=False)
 class ResolvePage(VideositePage):
-    """The channel, or the other address, that an address leads to."""
+    """The response that resolves an address to a channel or to another address."""
 
     source: ClassVar[str] = "resolve"
 
@@ -320,10 +320,10 @@ class ResolvePage(VideositePage):
         return '"resolveUrlCommandMetadata"' in body or ('"endpoint"' in body and "ResolveUrl_rid" in body)
 
     def validate_input(self) -> None:
-        """Raise unless the address leads to a channel or another address.
+        """Raise an error unless the address leads to a channel or to another address.
 
         Raises:
-            TargetNotFound: the address is unknown, or leads to another kind of page.
+            TargetNotFound: the address is unknown, or leads to a page that is not a channel.
         """
         super().validate_input()
         if not self.channel and not self.url:

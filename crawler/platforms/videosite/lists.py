@@ -1,4 +1,4 @@
-"""Video site: continuation pages of a list, and the playlists that replace the tabs of channels without tabs."""
+"""Video site: page objects for a list's continuation pages, and for the playlists of channels that have no tabs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crawler.reading.json import dicts, dig, find_all
 from crawler.reading.values import text
 
 _APPENDING_ACTIONS = ("appendContinuationItemsAction", "reloadContinuationItemsCommand")
-"""Actions of a response that contain rows."""
+"""Names of the actions in a response that contain rows."""
 
 
 @attrs.define(slots=False)
@@ -39,12 +39,12 @@ class ContinuationPage(ListPage):
         return body.lstrip().startswith("{") and any(mark in body for mark in marks)
 
     def validate_input(self) -> None:
-        """Raise unless this is a continuation page of the channel's list.
+        """Raise an error unless the response is a continuation page of the channel's list.
 
         Raises:
             InvalidRequest: the platform no longer accepts the token.
-            UpstreamError: also at 404, which is sporadic here.
-            ExtractionFailed: no list, the page of another channel, or an item without a valid id.
+            UpstreamError: also for status 404, which occurs sporadically for these requests.
+            ExtractionFailed: the response has no list, is for another channel, or has an item without a valid id.
         """
         if self.response.status in {404, 410}:
             message = "The platform did not find this page of the list."
@@ -101,7 +101,7 @@ class ContinuationPage(ListPage):
 
 @attrs.define(slots=False)
 class PlaylistPage(ContinuationPage):
-    """The playlist of all items of a tab: the only list of a channel without tabs."""
+    """The playlist with all items in a tab. A channel without tabs has no other list."""
 
     source: ClassVar[str] = "playlist"
 

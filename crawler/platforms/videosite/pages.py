@@ -1,4 +1,4 @@
-"""Video site: a tab of a channel's page, as HTML or from the page's API call."""
+"""Video site: the page object for a tab on a channel's page, as HTML or from the page's API call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALERTS = (
     (re.compile(r"removed|deleted|closed", re.IGNORECASE), TargetNotFound, "removed"),
     (re.compile(r"error|try again|something went wrong", re.IGNORECASE), UpstreamError, "reported_error"),
 )
-"""Text of an error alert -> error and reason. Any other text stands for an unavailable channel."""
+"""Error class and reason by the text of an error alert. Any other text means that the channel is unavailable."""
 
 
 @attrs.define(slots=False)
@@ -58,13 +58,13 @@ class ChannelPage(ListPage):
         return is_response and not ContinuationPage.recognise(body)
 
     def validate_input(self) -> None:
-        """Raise unless this is the requested tab of the requested channel.
+        """Raise an error unless the response is the requested tab of the requested channel.
 
         Raises:
             TargetNotFound: the channel does not exist, was removed, or the page is not a channel.
             TargetRestricted: the channel is not available in this region.
-            UpstreamError: also if an alert reports an error.
-            ExtractionFailed: no data, another channel or tab, or an item without a valid id.
+            UpstreamError: the request failed, or an alert on the page reports an error.
+            ExtractionFailed: the page has no data, is for another channel or tab, or has an item without a valid id.
         """
         super().validate_input()
         self._raise_for_alerts()
@@ -117,7 +117,7 @@ class ChannelPage(ListPage):
 
     @field
     def moved_to(self) -> str:
-        """The channel that this one redirects to: in some regions a channel has another id."""
+        """The id of the channel that this page redirects to, or "". In some regions a channel has another id."""
         actions = dicts(dig(self.data, "onResponseReceivedActions"))
         ids = (dig(action, "navigateAction", "endpoint", "browseEndpoint", "browseId") for action in actions)
         return next((each for each in ids if re.fullmatch(CHANNEL_ID, text(each))), "")
@@ -145,7 +145,7 @@ class ChannelPage(ListPage):
 
     @cached_property
     def _tabs(self) -> list[tuple[str, dict[str, Any]]]:
-        """Name and content of each tab. The name is the end of its URL: titles are translated, the order varies."""
+        """Name and content of each tab. The name is the end of its URL: titles are translated, and the order varies."""
         tabs = [each.get("tabRenderer") for each in dicts(dig(self.data, *CONTENTS))]
         return [(_tab_name(tab), tab) for tab in tabs if isinstance(tab, dict)]
 
@@ -161,7 +161,7 @@ class ChannelPage(ListPage):
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The rows of the selected tab; [] if another tab was requested."""
+        """The rows in the tab that the page shows, or [] if another tab was requested."""
         if not self._tabs or (self.requested_tab and self.tab != self.requested_tab):
             return []
         prefix: Path = (*CONTENTS, self._selected, "tabRenderer", "content")

@@ -1,4 +1,4 @@
-"""Video site: builds a record from the items of the page objects, without I/O."""
+"""Video site: builds a record from the page objects' items, without I/O."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from crawler.platforms.videosite.schema import CURSOR_KIND, TABS, Continuation
 Item = dict[str, Any]
 
 ENRICHED_FIELDS = ("published_date", "like_count", "comment_count", "video_duration_seconds")
-"""Fields of an item that another source fills if the list does not have them."""
+"""Fields that another source fills if the list does not have them."""
 
 MAX_SEEN_TOKENS = 24
-"""Used tokens that a cursor contains: loops are short, and a limit keeps the cursor short."""
+"""Maximum number of used tokens in a cursor. Loops of tokens are short, and the limit keeps the cursor short."""
 
 
 def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "") -> Item:
-    """The contract's record. ``enrichments``: items of feed and metadata, the better source first."""
+    """Build the contract's record. ``enrichments`` are items from feed and video metadata, the better source first."""
     known: dict[str, list[Item]] = {}
     for each in enrichments:
         known.setdefault(each["content_id"], []).append(each)
@@ -34,12 +34,12 @@ def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor:
 
 
 def with_about(profile: Item, about: Item, created: Item) -> Item:
-    """The channel with its about panel. The feed has the second of its creation, the panel the day."""
+    """Add the about panel to the channel. It states only the day of the channel's creation; the feed has the time."""
     return {**profile, **about, **created}
 
 
 def unenriched(posts: list[Item], enrichments: list[Item]) -> list[str]:
-    """The ids of the items without an enrichment."""
+    """Return the ids of the items that no enrichment has."""
     known = {each["content_id"] for each in enrichments}
     return [post["content_id"] for post in posts if post["content_id"] not in known]
 
@@ -53,7 +53,7 @@ def _completed(post: Item, enrichments: list[Item]) -> Item:
         completed["caption"] = completed["caption"] or source["caption"]
         for key in ("hashtags", "mentions"):
             completed[key] = list(dict.fromkeys(completed[key] + source[key]))
-    # For shorts, lists count starts and other sources count viewers: the figures must not be mixed.
+    # For shorts, lists count starts, but other sources count viewers. The two figures must not be mixed.
     if post["content_type"] != "short":
         views = [source["view_count"] for source in enrichments]
         completed["view_count"] = next(
@@ -63,7 +63,7 @@ def _completed(post: Item, enrichments: list[Item]) -> Item:
 
 
 def _is_plausible(exact: int | None, stated: int | None) -> bool:
-    """Whether an exact number fits the rounded one of the list: some feeds contain 1 for every item."""
+    """Whether an exact number fits the rounded number in the list. Some feeds wrongly state 1 for every item."""
     return exact is not None and (stated is None or stated <= 2 * exact <= 4 * max(stated, 10))
 
 
@@ -76,7 +76,7 @@ def cursor_after(  # noqa: PLR0913  # the position in a list, by name
     """
     checksum = zlib.crc32(token.encode())
     if checksum in seen:
-        token = ""  # the platform repeated a token: a loop
+        token = ""  # the platform repeated a token: following it would never end
     if not token:
         tabs, seen = tabs[1:], []
     if not tabs or not profile["profile_id"]:
@@ -96,7 +96,7 @@ def cursor_after(  # noqa: PLR0913  # the position in a list, by name
 
 
 def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
-    """The record from saved responses by their kind; the items are those of a continuation page, if one was saved.
+    """Build the record from saved responses, given by their kind. If a continuation page was saved, the items are its.
 
     Raises:
         ExtractionFailed: the responses belong to different channels.
@@ -113,7 +113,7 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
     if "about" in parts:
         profile = with_about(profile, parts["about"]["about"], parts.get("feed", {}).get("created", {}))
     profile["profile_id"] = profile["profile_id"] or next(iter(ids), "")
-    if "channel" not in parts:  # a part that was saved alone may contain only the handle or id
+    if "channel" not in parts:  # a response that was saved alone may contain only the handle or only the id
         profile["display_name"] = profile["display_name"] or profile["username"] or profile["profile_id"]
     if listing is None:
         return record(profile, enrichments, [])
@@ -122,7 +122,7 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
 
 
 def _labelled(parts: dict[str, Item], listing: Item) -> list[Item]:
-    """The items of a continuation page, with the content type of the first page's tab."""
+    """Return the items on a continuation page, with the content type that the first page's tab stands for."""
     is_live = parts.get("channel", {}).get("tab") == TABS["live"]
     relabelled = {"content_type": "live"} if is_live else {}
     return [post | relabelled if post["content_type"] == "video" else post for post in listing["posts"]]
@@ -148,4 +148,4 @@ def _saved_cursor(profile: Item, parts: dict[str, Item], listing: Item, params: 
 
 
 _PROFILES = ("channel", "about", "feed", "video", "comments", "resolve", "continuation", "playlist")
-"""Kinds of responses, the most complete source of the channel first."""
+"""Kinds of responses, in order of how much they state about the channel: the most complete first."""

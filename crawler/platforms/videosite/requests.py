@@ -1,6 +1,7 @@
-"""Video site: the requests for a channel's page, its next items, its about panel, its feed and a video.
+"""Video site: builds the requests for a channel's page, further items, about panel and feed, and for single videos.
 
-Visitors load the page. All other requests are the API calls of the page itself, without a key or a login.
+The channel's page is what every visitor loads. The API requests are those that the page itself sends, without a key
+or a login.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from scrapy import Request
 
 from crawler.platforms.videosite import PLATFORM
 
-# The platform may change these values. Read from a tab's endpoint and the page's configuration, 2026-05 to 2026-08.
+# The platform may change these values. They were copied from the page's data between 2026-05 and 2026-08.
 CLIENT_VERSION = "2.20260722.01.00"
-"""Version of the web client, as long as no page contained a newer one."""
+"""Version of the web client that requests state until a page has shown the current version."""
 TAB_PARAMS = {
     "videos": "EgZ2aWRlb3PyBgQKAjoA",
     "shorts": "EgZzaG9ydHPyBgUKA5oBAA%3D%3D",
@@ -23,14 +24,14 @@ TAB_PARAMS = {
 }
 PLAYLIST_PARAMS = "wgYCCAA%3D"
 PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV", "uploads": "UU"}
-"""Tab -> prefix of the id of the playlist of all its items; the rest is the channel's id without "UC"."""
+"""Prefixes of playlist ids by tab. A prefix and a channel's id without "UC" form the id of the tab's playlist."""
 VIDEO_FIELDS = "microformat,videoDetails.videoId,playabilityStatus.status,playabilityStatus.reason"
 COOKIES = "SOCS=CAE=; PREF=hl=en&tz=UTC"
-"""Rejects the cookie consent, and sets the language of numbers and dates."""
+"""Cookies that reject the consent request, and set the language in which the platform writes numbers and dates."""
 
 
 def addresses(username: str) -> list[str]:
-    """The paths at which a channel may be found, the likeliest first.
+    """Return the paths at which a channel with this name may be found, the likeliest path first.
 
     >>> addresses("@some.body"), addresses("somebody")
     (['@some.body'], ['@somebody', 'c/somebody', 'user/somebody'])
@@ -45,66 +46,66 @@ def addresses(username: str) -> list[str]:
 
 
 def is_channel_id(username: str) -> bool:
-    """Whether a name is a channel's id: no other name has this form."""
+    """Whether a name is a channel's id. Handles and legacy names never look like an id."""
     return len(username) == 24 and username.startswith("UC") and username.isascii()
 
 
 def playlist_id(channel: str, tab: str) -> str:
-    """The id of the playlist of all items of a tab."""
+    """Return the id of the playlist that has all items in a channel's tab."""
     return PLAYLISTS[tab] + channel.removeprefix("UC")
 
 
 def channel_request(origin: str, address: str, tab: str) -> Request:
-    """A tab of a channel's page."""
+    """Build the request for a tab on a channel's page."""
     return _get(f"{origin}/{_path(address)}/{tab}", **expected_echo(address), tab=tab)
 
 
 def about_page_request(origin: str, channel: str) -> Request:
-    """The channel's page with its about panel open."""
+    """Build the request for the channel's page with its about panel open."""
     return _get(f"{origin}/channel/{channel}/about", channel=channel)
 
 
 def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
-    """The feed of the newest 15 items with exact figures: of all kinds, or of one tab."""
+    """Build the request for the feed, which has the newest 15 items with exact figures: in all tabs, or in one tab."""
     query = {"channel_id": channel} if tab is None else {"playlist_id": playlist_id(channel, tab)}
     return _get(f"{origin}/feeds/videos.xml?{urlencode(query)}", channel=channel, tab=tab)
 
 
 def resolve_request(origin: str, address: str, *, version: str = "") -> Request:
-    """The API call that resolves an address to a channel."""
+    """Build the API request that resolves an address to a channel."""
     url = f"{PLATFORM.origin}/{_path(address)}"
     return _call(origin, "navigation/resolve_url", version, {"url": url})
 
 
 def resolve_url_request(origin: str, url: str, *, version: str = "") -> Request:
-    """The API call that resolves a URL of the platform."""
+    """Build the API request that resolves one of the platform's URLs."""
     return _call(origin, "navigation/resolve_url", version, {"url": url})
 
 
 def browse_request(origin: str, channel: str, tab: str, *, address: str = "", version: str = "") -> Request:
-    """A tab of a channel by the page's API call; ``address`` is the address that led to the channel."""
+    """Build the API request for a tab on a channel's page. ``address`` is the address that led to the channel."""
     body = {"browseId": channel, "params": TAB_PARAMS[tab]}
     return _call(origin, "browse", version, body, **{**expected_echo(address), "channel": channel}, tab=tab)
 
 
 def playlist_request(origin: str, channel: str, tab: str, *, version: str = "") -> Request:
-    """The playlist of all items of a tab: the only list of a channel without tabs."""
+    """Build the request for the playlist with all items in a tab. A channel without tabs has no other list."""
     body = {"browseId": f"VL{playlist_id(channel, tab)}", "params": PLAYLIST_PARAMS}
     return _call(origin, "browse", version, body, channel=channel, tab=tab)
 
 
 def continuation_request(origin: str, token: str, *, channel: str, tab: str, version: str = "") -> Request:
-    """The next page of a list, by the platform's token, sent back unchanged."""
+    """Build the request for the next page of a list. The platform's token is sent back unchanged."""
     return _call(origin, "browse", version, {"continuation": token}, channel=channel, tab=tab)
 
 
 def about_request(origin: str, token: str, *, channel: str, version: str = "") -> Request:
-    """The about panel, by the token in the header."""
+    """Build the request for the channel's about panel, with the token from the page's header."""
     return _call(origin, "browse", version, {"continuation": token}, channel=channel)
 
 
 def video_request(origin: str, video: str, *, version: str = "") -> Request:
-    """A video's metadata, in 4 kB: the request selects these fields only."""
+    """Build the request for a video's metadata. It selects only the needed fields: the response has 4 kB."""
     body = {"videoId": video, "contentCheckOk": True, "racyCheckOk": True}
     return _call(origin, "player", version, body, fields=VIDEO_FIELDS, video=video)
 
@@ -114,7 +115,7 @@ def _path(address: str) -> str:
 
 
 def expected_echo(address: str) -> dict[str, str]:
-    """The handle or id that the page must contain; {} for a legacy name, which may lead to any channel."""
+    """Return the handle or id that the page must contain. A legacy name, which may lead to any channel, gives {}."""
     if address.startswith("@"):
         return {"handle": address.removeprefix("@")}
     return {"channel": address.removeprefix("channel/")} if address.startswith("channel/") else {}

@@ -1,4 +1,4 @@
-"""Video site: the params and the record of its scraper (specification 2.4)."""
+"""Video site: the models of its scraper's params and record (specification 2.4)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USERNAME = r"^@?[\w\-·][\w.\-·]{0,99}$"
 """A handle, a channel id or a legacy name: one path segment in any script, never "." or ".."."""
 
 TABS = {"video": "videos", "short": "shorts", "live": "streams"}
-"""Content type -> last segment of its tab's URL, in the order in which ``all`` reads them."""
+"""The last URL segment of the tab for each content type, in the order in which ``all`` reads the tabs."""
 CURSOR_KIND = "videosite-profile-1"
 
 ContentType = Literal["video", "short", "live"]
@@ -23,38 +23,38 @@ _SWITCH = {"true": True, "false": False, "1": True, "0": False}
 
 
 def switch(value: Any) -> Any:
-    """Parse the specification's "boolean-type switch": a boolean, 1 or 0, or one of these as text."""
+    """Convert the specification's "boolean-type switch" to a boolean: true, false, 1 or 0, also as text."""
     return _SWITCH.get(str(value).lower(), value) if isinstance(value, bool | int | str) else value
 
 
 class Continuation(Model):
-    """The content of our cursor: the position in the lists, and the channel."""
+    """The content of a cursor that this scraper issues: the channel, and the position in its lists."""
 
     channel: str = Field(pattern=CHANNEL_ID)
     """The channel's id."""
     names: list[str]
     """The lower-case names with which the channel may be requested."""
     type: str
-    """The ``type`` of the request."""
+    """The param ``type`` that the cursor was issued for."""
     tabs: list[Literal["videos", "shorts", "streams"]] = Field(min_length=1, max_length=3)
-    """The remaining tabs, the current one first."""
+    """The tabs that are still to be read, the current tab first."""
     token: str
-    """The platform's token of the next page; "" at the start of a tab."""
+    """The platform's token for the next page; "" at the start of a tab."""
     seen: list[int]
-    """Checksums of the tokens used in this tab: the platform sometimes repeats tokens in a loop."""
+    """Checksums of the tokens already used in this tab. They show when the platform repeats tokens in a loop."""
 
 
 class ProfileParams(Params):
-    """A channel, with one page of its items."""
+    """Which channel to scrape, and which page of its items."""
 
     username: str = Field(pattern=USERNAME)
     """Handle (with or without "@"), channel id, or legacy name."""
     type: Literal["all", "video", "short", "live"] = "video"
-    """The kind of items; ``all`` returns one kind after the other."""
+    """The kind of items to return; ``all`` returns all videos first, then all shorts, then all live streams."""
     include_about: Annotated[
         bool, BeforeValidator(switch), WithJsonSchema({"enum": [True, False, 1, 0, "true", "false", "1", "0"]})
     ] = False
-    """Whether to add the parts of the about panel: links, location, joining date, total views."""
+    """Whether to add the fields from the about panel: links, location, joining date, total views."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
     """``pagination.cursor`` of the previous record, for the same channel and type."""
 
@@ -80,7 +80,7 @@ class ProfileParams(Params):
 
     @property
     def continuation(self) -> Continuation | None:
-        """The content of the cursor, None without a cursor."""
+        """The decoded cursor, or None without a cursor."""
         return None if self.cursor is None else continuation_of(self.cursor)
 
 
@@ -97,13 +97,13 @@ class Pagination(Model):
     """The position of the next page."""
 
     cursor: str
-    """The ``cursor`` param of the next page, opaque. "" on the last page."""
+    """Opaque value for the param ``cursor``, to get the next page. "" on the last page."""
     has_more: bool
     """Whether there is a next page."""
 
 
 class MediaLinks(Model):
-    """Streams of the item. Always null: only the platform's own player receives their signed URLs."""
+    """URLs of the item's video files. Always null: only the platform's own player receives these signed URLs."""
 
     high: str | None
     """Always null."""
@@ -129,9 +129,9 @@ class ContentItem(Model):
     caption: str
     """The title, without the description; "" if the platform shows none."""
     comment_count: int | None
-    """Number of comments, as rounded by the platform. Null: lists do not have it."""
+    """Number of comments, as rounded by the platform. Null if no source has it: lists do not."""
     content_code: str
-    """The item's id; the platform has only one."""
+    """The same as ``content_id``: the platform has only one id for an item."""
     content_id: str = Field(pattern=VIDEO_ID)
     """The item's id, 11 characters. Never empty."""
     content_language: str | None
@@ -139,11 +139,11 @@ class ContentItem(Model):
     content_link: str = Field(min_length=1)
     """URL of the item's page. Never empty."""
     content_type: ContentType
-    """From the item's tab or link, never from its duration. A finished live stream is ``live``."""
+    """Kind of item, taken from its tab or link, never from its duration. A finished live stream is ``live``."""
     first_comment: None
     """Always null."""
     hashtags: list[str]
-    """Hashtags of title and description without "#", in their order; of the title only if that is the only source."""
+    """Hashtags in title and description without "#", in their order; the title's only if no source has the rest."""
     images: list[str]
     """Always empty: posts with images are out of scope."""
     like_count: int | None
@@ -152,7 +152,7 @@ class ContentItem(Model):
     mentions: list[str]
     """Handles mentioned in title and description, without "@", in their order."""
     published_date: int | None
-    """Exact Unix seconds; for an announced item its announced start. Null if only "3 weeks ago" is known."""
+    """Exact time in Unix seconds; for an announced item, its announced start. Null if only "3 weeks ago" is known."""
     slideshow_status: bool
     """Always false: the platform has no slideshows."""
     subtitles: None
@@ -167,19 +167,19 @@ class ContentItem(Model):
     video_link: str | None
     """Always null: see ``media_links``."""
     view_count: int | None
-    """Views: exact if a source has them, else the rounded number in the list. Null if hidden, and for live and
-    announced items ("8 watching" is not a number of views). For a short always the list's number."""
+    """Number of views: exact if a source has it, else rounded as in the list. Null if hidden, and for live and
+    announced items ("8 watching" is not a number of views). For a short, it is always the list's number."""
 
 
 class Profile(Model):
     """The channel."""
 
     account_creation_date: int | None
-    """Unix seconds of its creation; midnight UTC if only the day is known. Null without ``include_about``."""
+    """Time of creation in Unix seconds; midnight UTC if only the day is known. Null without ``include_about``."""
     account_creation_date_text: str
-    """The same as YYYY-MM-DD, "" without ``include_about``."""
+    """The day of ``account_creation_date`` as YYYY-MM-DD, or "" without ``include_about``."""
     available_country_codes: list[str]
-    """ISO 3166 codes, sorted; empty if unknown."""
+    """ISO 3166 codes of the countries in which the channel is available, sorted; empty if unknown."""
     banner_image: str
     """URL of the banner in its largest size, "" without a banner."""
     biography: str
@@ -191,9 +191,9 @@ class Profile(Model):
     external_links: list[str]
     """The links of the about panel, without the platform's redirect. Empty without ``include_about``."""
     follower_count: int | None
-    """Subscribers, rounded by the platform to three digits. Null if hidden."""
+    """Number of subscribers, which the platform rounds to three digits. Null if hidden."""
     is_family_safe: bool | None
-    """Whether the platform marks it as safe for families; null if unknown (age-restricted channels)."""
+    """Whether the platform marks the channel as safe for families; null if unknown, as for age-restricted channels."""
     keywords: str
     """The channel's keywords in its own spelling; keywords of several words are in quotes."""
     location: str
@@ -209,11 +209,11 @@ class Profile(Model):
     subscriber_count_text: str
     """The number of subscribers as shown by the platform, "" if hidden."""
     total_views: int | None
-    """Views of all items, exact. Null without ``include_about``."""
+    """Exact number of views of all items. Null without ``include_about``."""
     username: str
     """Handle without "@", in the channel's own spelling; "" if it has none."""
     verification_status: bool | None
-    """Whether it has the badge of a verified channel or artist; null without a header (age-restricted channels)."""
+    """Whether the channel has a badge for verified channels or artists; null if unknown (age-restricted channels)."""
 
 
 class ChannelRecord(Model):
