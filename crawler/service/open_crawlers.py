@@ -133,7 +133,9 @@ class OpenCrawler:
             raise _unavailable(self.spider.name)
         if self.in_flight >= self.limit:
             wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.budget.earliest() - now)), 3_600)
-            raise Overloaded(f"The queue of this platform is full: {self.limit} calls are in flight.", retry_after=wait)
+            raise Overloaded(
+                f"This platform has its maximum of {self.limit} calls, running or waiting.", retry_after=wait
+            )
         excess = self.budget.earliest(ahead=len(self.source)) - deadline
         if excess >= 0:
             message = "No download slot will be free before the call's deadline."

@@ -235,7 +235,7 @@ def _failure_name(status: int) -> str:
 
 
 def _failures(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
-    """Describe the response with an HTTP status: the envelope of an error of one of the given kinds."""
+    """Return the OpenAPI response for one HTTP status, whose body is the envelope with one of these errors."""
     codes = [kind.code for kind in kinds]
     one_of = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
     headers = (*FAILURE_HEADERS, "WWW-Authenticate") if status == AuthError.http_status else FAILURE_HEADERS

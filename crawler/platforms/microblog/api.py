@@ -271,7 +271,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def user(self) -> Node:
-        """The profile's user. Only the newest API returns it with the posts; otherwise it is the author of a post."""
+        """The profile's user. Only the newest API returns it with the posts; older ones have it as a post's author."""
         return self._result_user if screen_name(self._result_user) else super().user
 
     @cached_property

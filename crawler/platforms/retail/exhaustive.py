@@ -137,7 +137,7 @@ class ExhaustiveCrawl:
         return self._replace(part, [])
 
     def missing(self) -> dict[Slice, int]:
-        """Return the slices above the ceiling that lack products, with the number of missing products."""
+        """Return the slices that were too large to be read completely, with the number of products not found."""
         whole = Slice(self.cat_id)
         missing = {
             part: total - len(self.found if part == whole else self._seen_in.get(part, ()))

@@ -269,7 +269,7 @@ class Site:
         return microblog_faults.damaged(name, call)
 
     def _has_first_id(self, handle: str, request: FakeRequest) -> bool:
-        """Return whether a request has the query id of the first request for this account and query."""
+        """Return whether a request has the same query id as the first request of this kind for the account."""
         *_, query_id, call = "", *request.path.strip("/").split("/")
         return self.first_query_ids.setdefault(f"{handle} {call}", query_id) == query_id
 
