@@ -21,6 +21,9 @@ STOP_SELECTORS = {
 
 
 def search_request(origin: str, *, keywords: str, cursor: str = "0", count: int = 30) -> Request:
-    """Build the request for the photo tab on the search page. ``page_params`` passes the params to the page object."""
+    """Build the request for the photo tab on the search page.
+
+    The page object receives the params (keywords, cursor, count) as ``page_params``.
+    """
     params = {"keywords": keywords, "cursor": cursor, "count": count}
     return Request(f"{origin}/search/photo?q={quote(keywords, safe='')}", meta={"page_params": params})

@@ -29,7 +29,7 @@ class Site(Shop):
     # The site
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault that a request selects: by a search for its name, or by its category id."""
+        """Return the fault of a request: the one that its search term names, or that its category stands for."""
         name = self.faults.get(request.path.rpartition("/")[2]) or request.args.get("q")
         return name if name in FAULTS else None
 

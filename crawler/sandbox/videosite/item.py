@@ -67,7 +67,7 @@ def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tup
 
 
 def length(item: Item) -> str:
-    """Return the text on the item's picture: its length, "LIVE" or "Upcoming"."""
+    """Return the text on the item's thumbnail: the video's duration, "LIVE" or "Upcoming"."""
     return {"live": "LIVE", "upcoming": "Upcoming"}.get(item.state, clock(item.seconds))
 
 
