@@ -52,7 +52,7 @@ def validated(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
         details = validation_details(error)
         where = ".".join(map(str, details[0]["loc"]))
         raise ExtractionFailed(
-            f"The page's data does not fit the contract: {where}: {details[0]['msg']}",
+            f"The page's data does not match the scraper's schema: {where}: {details[0]['msg']}",
             details=details,
             reason="invalid_data",
         ) from error
