@@ -54,10 +54,11 @@ class Exposed:
 
 def record(exposed: Exposed) -> dict[str, Any]:
     """Build the contract's data object."""
-    has_timeline = "timeline" in exposed.sources and not exposed.user.protected
+    posts = _posts(exposed)
+    more = exposed.more if "timeline" in exposed.sources else len(posts) < exposed.user.posts
     return {
-        "data": {"additional": {"profile_demographics": _profile(exposed)}, "main": _posts(exposed)},
-        "hasMore": has_timeline and exposed.more,
+        "data": {"additional": {"profile_demographics": _profile(exposed)}, "main": posts},
+        "hasMore": more and not exposed.user.protected,
         "nextCursor": "",
     }
 
