@@ -62,6 +62,11 @@ def limit(self, account, request):
 Site._timeline = limit
 """
 """The first request for each page of a timeline is rate-limited."""
+REJECTED = """
+from crawler.sandbox.microblog import calls
+from crawler.sandbox.microblog.site import Site
+Site._timeline = lambda self, account, request: calls.error(214, "BadRequest", 400)
+"""
 
 
 @contextmanager
@@ -259,17 +264,23 @@ def cursor_of(handle: str, **changes: Any) -> str:
     return cursors.encode(CURSOR, payload)
 
 
-def test_mb_1_returned_pages_are_skipped_three_at_a_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("returned", "first_pages"), [(65, [15, 20]), (85, [0, 15, 20])])
+def test_mb_1_three_returned_pages_are_skipped(tmp_path: Path, returned: int, first_pages: list[int]) -> None:
     posts = [post.id for post in SITE.account("old_lantern").timeline]
     pinned = SITE.account("old_lantern").pinned
     assert pinned
-    cursor = cursor_of("old_lantern", seen=[pinned.id, *posts[:125]])
+    cursor = cursor_of("old_lantern", seen=[pinned.id, *posts[:returned]])
     chain, log = crawl_one(tmp_path, "old_lantern", cursor=cursor)
     assert chain.errors == [], log
-    assert chain.ids == [post_id for post_id in posts[125:] if post_id != pinned.id]
-    counts = [len(page["data"]["main"]) for page in chain.pages]
-    assert counts[:3] == [0, 15, 20], "pages 1 to 4, pages 5 to 7, page 8"
-    assert [page["hasMore"] for page in chain.pages] == [True] * 5 + [False]
+    assert chain.ids == [post_id for post_id in posts[returned:] if post_id != pinned.id]
+    assert [len(page["data"]["main"]) for page in chain.pages][: len(first_pages)] == first_pages
+    assert [page["hasMore"] for page in chain.pages] == [True] * (len(chain.pages) - 1) + [False]
+
+
+def test_mb_1_a_rejected_request_for_the_start_is_not_the_fault_of_the_cursor(tmp_path: Path) -> None:
+    with sandbox(REJECTED) as origins:
+        chain, _ = crawl_one(tmp_path, "iron_meadow", *on(origins), cursor=cursor_of("iron_meadow"))
+    assert (chain.pages, chain.errors) == ([], ["EXTRACTION_FAILED"])
 
 
 @pytest.mark.parametrize("handle", ["iron_meadow", "relay_station", "lone_wolf", "empty_shelf", "closed_garden"])
