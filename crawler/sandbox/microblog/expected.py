@@ -55,10 +55,10 @@ class Exposed:
 def record(exposed: Exposed) -> dict[str, Any]:
     """Build the contract's data object."""
     posts = _posts(exposed)
-    more = exposed.more if "timeline" in exposed.sources else len(posts) < exposed.user.posts
+    is_complete = "timeline" not in exposed.sources and len(posts) >= exposed.user.posts
     return {
         "data": {"additional": {"profile_demographics": _profile(exposed)}, "main": posts},
-        "hasMore": more and not exposed.user.protected,
+        "hasMore": exposed.more and not is_complete and not exposed.user.protected,
         "nextCursor": "",
     }
 
