@@ -10,18 +10,26 @@ import structlog
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, TargetError, UpstreamBlocked
+from crawler.errors import (
+    ExtractionFailed,
+    InvalidRequest,
+    ScrapeError,
+    TargetError,
+    UpstreamBlocked,
+    UpstreamRateLimited,
+)
 from crawler.platforms.microblog.api import (
     BAD_REQUEST,
     MISSING_FLAGS,
     STALE_QUERY,
     TOKEN_REFUSED,
+    USER_PATHS,
     GuestTokenPage,
     TimelinePage,
     UserPage,
 )
 from crawler.platforms.microblog.embed import EmbedPage
-from crawler.platforms.microblog.guest_token import SharedToken
+from crawler.platforms.microblog.guest_token import MAX_LIMIT_SECONDS, SharedToken
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import (
@@ -35,7 +43,7 @@ from crawler.platforms.microblog.requests import (
 )
 from crawler.platforms.microblog.schema import Profile, ProfileParams
 from crawler.platforms.microblog.user import FIELDS
-from crawler.platforms.page import PlatformPage
+from crawler.platforms.page import PlatformPage, missing_error
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
 
@@ -44,7 +52,9 @@ logger = structlog.get_logger(__name__)
 AUTHORITATIVE = frozenset({"page", "user"})
 """Sources whose target errors are final for the target. The other sources are copies, and may be out of date."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
-"""Fields that even the user query may lack. If only these are missing, the user query is not sent."""
+"""Fields that the user query may lack, so their absence does not cause a request for it."""
+MAX_SKIPPED_PAGES = 3
+"""Pages per target that are skipped because earlier targets returned all their posts."""
 
 
 class MicroblogArguments(CrawlArguments):
@@ -81,18 +91,26 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         if params.cursor is None:
             first = self.for_page(ProfilePage, profile_request(self.origin(), params.handle))
         else:
-            # This method cannot await a guest token. Without one the request fails, and ``_call`` sends it with one.
-            continuation = params.continuation
-            timeline = timeline_request(
-                self.origin("api"),
-                params.handle,
-                user_id=continuation["user_id"],
-                token=self._token.value,
-                query_id=TIMELINE_QUERIES[0],
-                cursor=continuation["cursor"],
-            )
-            first = self.for_page(TimelinePage, timeline)
+            first = self._further_request(params.handle, params.continuation)
         return self._with_source_timeout(first)
+
+    def _further_request(self, handle: str, continuation: dict[str, Any]) -> Request:
+        """The scheduled request for a cursor: the timeline, or the user where the cursor has no user id.
+
+        Nothing may be awaited before the scheduled request: without a token it fails, and is sent again with one.
+        """
+        origin, token, user_id = self.origin("api"), self._token.value, continuation["user_id"]
+        if not user_id:
+            return self.for_page(UserPage, user_request(origin, handle, token=token, query_id=USER_QUERIES[0]))
+        timeline = timeline_request(
+            origin,
+            handle,
+            user_id=user_id,
+            token=token,
+            query_id=TIMELINE_QUERIES[0],
+            cursor=continuation["cursor"],
+        )
+        return self.for_page(TimelinePage, timeline)
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -171,19 +189,23 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
     # Further pages of posts: only the timeline has them
 
     async def _further_page(self, target: Target, first: First) -> Data:
-        """Scrape a further page of posts. The profile comes from the posts' authors, or else from other sources."""
+        """Scrape a further page of posts, with the profile from the author objects of its posts.
+
+        Raises:
+            ScrapeError: the timeline could not be fetched, or no source has the profile.
+        """
         params = cast("ProfileParams", target.params)
         continuation = params.continuation
-        try:
-            parts = {
-                "timeline": await self._timeline(target, continuation["user_id"], continuation["cursor"], first=first)
-            }
-        except ExtractionFailed as error:
-            if error.reason == BAD_REQUEST:
-                raise InvalidRequest("The platform rejected this cursor. Start again without one.") from error
-            raise
+        parts: dict[str, Part] = {}
         errors: list[ScrapeError] = []
-        if _incomplete(parts):
+        if continuation["user_id"]:
+            parts["timeline"] = await self._further_timeline(target, continuation["user_id"], first)
+        else:
+            parts["user"] = await self._user(target, first)
+            if not user_id_of(parts):
+                raise missing_error("The user object has no id.", [*USER_PATHS[0], "rest_id"], reason="no_user_id")
+            parts["timeline"] = await self._further_timeline(target, user_id_of(parts))
+        if "user" not in parts and _incomplete(parts):
             await self._try_source(target, "user", lambda: self._user(target), parts, errors)
         for source, fetch in (("page", self._page), ("embed", self._embed)):
             if not profile_of(parts)["screen_name"]:
@@ -193,6 +215,45 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         if errors and not profile_of(parts)["screen_name"]:
             raise representative_error(errors)
         return record(parts, params.handle, continuation["seen"])
+
+    async def _further_timeline(self, target: Target, user_id: str, first: First | None = None) -> Part:
+        """Fetch the cursor's page of the timeline, or the next page with posts that were not returned yet.
+
+        Raises:
+            ScrapeError: the timeline could not be fetched, or the platform rejected the cursor.
+        """
+        continuation = cast("ProfileParams", target.params).continuation
+        cursor, returned = continuation["cursor"], set(continuation["seen"])
+        try:
+            part = await self._required_timeline(target, user_id, cursor, first)
+            for _ in range(MAX_SKIPPED_PAGES):
+                ids = {post["post_id"] for post in part["posts"]}
+                if not part["next_cursor"] or not ids or not ids <= returned:
+                    break
+                cursor = part["next_cursor"]
+                part = await self._required_timeline(target, user_id, cursor)
+        except ExtractionFailed as error:
+            if cursor and error.reason == BAD_REQUEST:
+                raise InvalidRequest("The platform rejected this cursor. Start again without one.") from error
+            raise
+        return part
+
+    async def _required_timeline(self, target: Target, user_id: str, cursor: str, first: First | None = None) -> Part:
+        """Fetch a page of the timeline. A target without a deadline waits once for the end of a rate limit.
+
+        Raises:
+            ScrapeError: the timeline could not be fetched.
+        """
+        try:
+            return await self._timeline(target, user_id, cursor, first)
+        except UpstreamRateLimited as limit:
+            has_deadline = target.deadline is not None or self.tracker.timeout
+            if has_deadline or limit.retry_after is None or limit.retry_after > MAX_LIMIT_SECONDS:
+                raise
+            logger.info("rate_limit_waited_for", id=target.id, wait_seconds=limit.retry_after)
+            async with self.closing.limit():
+                await asyncio.sleep(limit.retry_after)
+        return await self._timeline(target, user_id, cursor)
 
     # The sources
 
@@ -209,11 +270,11 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
     async def _source(self, kind: type[PlatformPage], request: Request, target: Target) -> Part:
         return await (await self.get(kind, self._with_source_timeout(request), target)).to_item()
 
-    async def _user(self, target: Target) -> Part:
+    async def _user(self, target: Target, first: First | None = None) -> Part:
         def build(**options: Any) -> Request:
             return user_request(self.origin("api"), _handle(target), **options)
 
-        return await self._call(UserPage, target, build, USER_QUERIES)
+        return await self._call(UserPage, target, build, USER_QUERIES, first)
 
     async def _timeline(self, target: Target, user_id: str, cursor: str = "", first: First | None = None) -> Part:
         def build(**options: Any) -> Request:
@@ -253,6 +314,9 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                     request = self._with_source_timeout(build(token=token, query_id=ids[0], missing=missing))
                     page = await self.get(kind, request, target, retry=False)
                 return await page.to_item()
+            except UpstreamRateLimited as limit:
+                self._token.keep(token, limit)
+                raise
             except (UpstreamBlocked, ExtractionFailed) as error:
                 first = None
                 reason = (

@@ -98,7 +98,8 @@ def test_a_platform_without_tokens_gives_records_of_the_other_sources(tmp_path: 
         )
     assert (code, failures, len(out)) == (0, [], 6), log
     for line in out:
-        assert (line["data"]["hasMore"], line["data"]["nextCursor"]) == (False, "")
+        assert line["data"]["hasMore"], "the timeline was not fetched"
+        assert line["data"]["nextCursor"]
         assert len(line["data"]["data"]["main"]) == PLANS["iron_meadow"].posts
     assert "'downloader/request_method_count/POST': 1," in log
     assert log.count("reason=token_refused") == 6

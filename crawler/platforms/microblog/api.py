@@ -93,11 +93,11 @@ class ApiPage(MicroblogPage):
         Raises:
             ScrapeError: the error that the code or status stands for. Error codes are ignored if the response has data.
         """
-        if self._errors and not self._has_data:
-            raise self._reported_error()
         status = self.response.status
         if status == 429:
             raise _rate_limited(self)
+        if self._errors and not self._has_data:
+            raise self._reported_error()
         if status in {404, 410}:
             raise ExtractionFailed(
                 "Query not found: its id is out of date, or it is not open to guests.",

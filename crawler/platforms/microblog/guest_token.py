@@ -1,8 +1,8 @@
 """Guest tokens, which a platform issues to every visitor. All crawlers in a process share one token.
 
-A token serves all targets until it expires or the platform rejects it. Only one request for a token is in flight at a
-time; other targets wait for its response. If the platform refuses to issue a token, the next request for one is made
-only after a pause.
+A token serves all targets until it expires or the platform rejects it. Only one request for a token is in flight; other
+targets wait for its response. After a refusal no token is requested until a pause is over. A rate-limited token is kept
+until its limit ends: a new token would evade the limit.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from crawler.errors import ScrapeError, UpstreamBlocked, UpstreamRateLimited
+
+LIMIT_WINDOW_SECONDS = 900.0
+"""How long a rate limit lasts whose response does not state it: the platform's window."""
+MAX_LIMIT_SECONDS = 3_600.0
+"""Longer times that a response states are cut to this."""
 
 
 @dataclass
@@ -49,12 +54,19 @@ class SharedToken:
             try:
                 self._value = await fetch()
             except (UpstreamBlocked, UpstreamRateLimited) as refusal:
-                self._refusal, self._until = refusal, time.monotonic() + self.pause
+                stated = min(refusal.retry_after or 0, MAX_LIMIT_SECONDS)
+                self._refusal, self._until = refusal, time.monotonic() + max(self.pause, stated)
                 raise
             self._refusal, self._until = None, time.monotonic() + self.lifetime
             return self._value
 
+    def keep(self, token: str, limit: UpstreamRateLimited) -> None:
+        """Keep a rate-limited token until its limit ends, unless another target has replaced it by now."""
+        if token and token == self._value and self._refusal is None:
+            stated = LIMIT_WINDOW_SECONDS if limit.retry_after is None else limit.retry_after
+            self._until = max(self._until, time.monotonic() + min(stated, MAX_LIMIT_SECONDS))
+
     def invalidate(self, token: str) -> None:
         """Discard a token that the platform rejected, unless another target has already replaced it."""
         if token == self._value and self._refusal is None:
-            self._until = 0.0
+            self._value, self._until = "", 0.0

@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler import cursors
 from crawler.errors import ScrapeError, TargetError
-from crawler.platforms.microblog.schema import CURSOR
+from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN
 from crawler.platforms.microblog.user import FIELDS, merged
 from crawler.platforms.page import missing_error
 
@@ -40,6 +40,8 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
 
     ``seen`` are the ids of posts that earlier pages already returned. They are left out of this page.
 
+    Without a timeline, the cursor requests it from its start, and leaves out the posts of this record.
+
     Raises:
         ExtractionFailed: no source has the profile.
     """
@@ -49,19 +51,29 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
     demographics = {name: profile[name] if name in _NULLABLE else profile[name] or "" for name in FIELDS}
     seen_ids = list(dict.fromkeys(seen))
     posts = [post for post in _posts(parts) if post["post_id"] not in seen_ids]
-    following = parts.get("timeline", {}).get("next_cursor", "")
-    ahead = _repeated_later(parts) if following else []
+    if "timeline" in parts:
+        following = parts["timeline"]["next_cursor"]
+        has_more, ahead = bool(following), _repeated_later(parts)
+    else:
+        following = ""
+        has_more, ahead = not _is_complete(profile, posts), [post["post_id"] for post in posts]
     payload = {
         "handle": (handle or profile["screen_name"]).casefold(),
         "user_id": user_id_of(parts),
         "cursor": following,
-        "seen": [*seen_ids, *(post_id for post_id in ahead if post_id not in seen_ids)],
+        "seen": list(dict.fromkeys([*seen_ids, *ahead]))[:MAX_SEEN],
     }
     return {
         "data": {"additional": {"profile_demographics": demographics}, "main": posts},
-        "hasMore": bool(following),
-        "nextCursor": cursors.encode(CURSOR, payload) if following else "",
+        "hasMore": has_more,
+        "nextCursor": cursors.encode(CURSOR, payload) if has_more else "",
     }
+
+
+def _is_complete(profile: dict[str, Any], posts: list[dict[str, Any]]) -> bool:
+    """Whether the profile has no further posts for a visitor, by the profile's own count."""
+    count = profile["statuses_count"]
+    return profile["protected"] is True or (count is not None and len(posts) >= count)
 
 
 def _repeated_later(parts: dict[str, Part]) -> list[str]:

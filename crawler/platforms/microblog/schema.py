@@ -10,7 +10,9 @@ from crawler import cursors
 from crawler.platforms.model import Entity, Model, Params
 
 CURSOR = "microblog-profile-1"
-"""Name and version of the cursors that this scraper creates. A cursor with another name is refused."""
+"""Kind and version of this scraper's cursors."""
+MAX_SEEN = 400
+"""Maximum number of posts that a cursor leaves out. It bounds the cursor's length; sources return about 105 at most."""
 HANDLE = r"^@?[A-Za-z0-9_]{1,15}$"
 
 
@@ -39,12 +41,17 @@ class ProfileParams(Params):
 
         ``seen`` are the ids of posts that earlier pages already returned.
 
+        An empty ``cursor`` is the start of the timeline. An empty ``user_id``: the user must be looked up.
+
         Raises:
             ValueError: the cursor belongs to another scraper, or was truncated or changed.
         """
         payload = cursors.decode(CURSOR, self.cursor or "")
         kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list}
-        if payload.keys() != kinds.keys() or not all(isinstance(payload[key], kind) for key, kind in kinds.items()):
+        malformed = payload.keys() != kinds.keys() or not all(
+            isinstance(payload[key], kind) for key, kind in kinds.items()
+        )
+        if malformed or len(payload["seen"]) > MAX_SEEN or not all(isinstance(each, str) for each in payload["seen"]):
             raise ValueError("malformed cursor: expected nextCursor of an earlier response, unchanged")
         return payload
 
@@ -216,6 +223,6 @@ class Profile(Model):
 
     data: Content
     hasMore: bool  # noqa: N815  # the contract's spelling
-    """Whether a next page exists."""
+    """Whether a next page exists. True also where the timeline could not be fetched: the cursor requests it again."""
     nextCursor: str  # noqa: N815  # the contract's spelling
-    """Opaque value for the param ``cursor``, to get the next page. "" on the last pageor if no source has another."""
+    """Opaque value of the param ``cursor`` for the next page. "" at the end."""

@@ -53,11 +53,12 @@ class Exposed:
 
 
 def record(exposed: Exposed) -> dict[str, Any]:
-    """Build the record's data object."""
-    has_timeline = "timeline" in exposed.sources and not exposed.user.protected
+    """Build the contract's data object."""
+    posts = _posts(exposed)
+    is_complete = "timeline" not in exposed.sources and len(posts) >= exposed.user.posts
     return {
-        "data": {"additional": {"profile_demographics": _profile(exposed)}, "main": _posts(exposed)},
-        "hasMore": has_timeline and exposed.more,
+        "data": {"additional": {"profile_demographics": _profile(exposed)}, "main": posts},
+        "hasMore": exposed.more and not is_complete and not exposed.user.protected,
         "nextCursor": "",
     }
 

@@ -12,10 +12,12 @@ from typing import Any
 import orjson
 import pytest
 
+from crawler import cursors
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.post import missing_parts, post_record
+from crawler.platforms.microblog.schema import CURSOR
 from crawler.platforms.microblog.text import id_seconds
 from crawler.registry import scrapers
 
@@ -197,7 +199,9 @@ def test_the_rendered_page_gives_profile_and_posts() -> None:
     quoted = posts[4]["quoted_post"]
     assert (quoted["creator_handle"], quoted["creator_name"], quoted["like_count"]) == ("synthwavedd", "leo 🐾", 6124)
     assert all(p["upload_timestamp"] == id_seconds(p["post_id"]) for p in posts)
-    assert (read(PAGE)["hasMore"], read(PAGE)["nextCursor"]) == (False, "")
+    continuation = cursors.decode(CURSOR, read(PAGE)["nextCursor"])
+    assert read(PAGE)["hasMore"], "the profile has more posts, and the timeline was not fetched"
+    assert (continuation["cursor"], continuation["seen"]) == ("", [p["post_id"] for p in posts])
 
 
 def test_decoded_records_give_the_same_data_as_the_page() -> None:

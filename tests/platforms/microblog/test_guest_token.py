@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 from crawler.downloads.shared import SharedState
-from crawler.errors import UpstreamBlocked, UpstreamTimeout
-from crawler.platforms.microblog.guest_token import SharedToken
+from crawler.errors import UpstreamBlocked, UpstreamRateLimited, UpstreamTimeout
+from crawler.platforms.microblog.guest_token import MAX_LIMIT_SECONDS, SharedToken
 
 
 class Platform:
@@ -70,6 +71,44 @@ def test_only_a_refusal_starts_a_pause(error: Exception, requests: int) -> None:
             with pytest.raises(type(error)):
                 await token.get(platform.fetch)
         assert (platform.requests, token.value) == (requests, "")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("stated", [None, 600, 2_000_000_000])
+def test_a_rate_limited_token_is_kept_beyond_its_lifetime(stated: int | None) -> None:
+    async def run() -> None:
+        platform, token = Platform(), SharedToken(0)
+        limited = await token.get(platform.fetch)
+        token.keep(limited, UpstreamRateLimited("limited", retry_after=stated))
+        assert [await token.get(platform.fetch) for _ in range(3)] == [limited] * 3
+        assert token._until <= time.monotonic() + MAX_LIMIT_SECONDS
+        token.invalidate(limited)
+        assert await token.get(platform.fetch) == "token 2", "a rejection is no rate limit"
+
+    asyncio.run(run())
+
+
+def test_only_the_current_token_is_kept() -> None:
+    async def run() -> None:
+        platform, token = Platform(), SharedToken(60)
+        limit = UpstreamRateLimited("limited", retry_after=60)
+        token.keep("", limit)
+        assert (token.value, await token.get(platform.fetch)) == ("", "token 1")
+        token.invalidate("token 1")
+        token.keep("token 1", limit)
+        assert await token.get(platform.fetch) == "token 2", "a rejected token stays rejected"
+
+    asyncio.run(run())
+
+
+def test_a_stated_pause_between_token_requests_is_waited_for() -> None:
+    async def run() -> None:
+        platform, token = Platform(UpstreamRateLimited("limited", retry_after=600)), SharedToken(60, pause=0)
+        for _ in range(3):
+            with pytest.raises(UpstreamRateLimited):
+                await token.get(platform.fetch)
+        assert platform.requests == 1
 
     asyncio.run(run())
 

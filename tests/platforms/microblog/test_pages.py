@@ -99,6 +99,7 @@ def test_a_repeated_cursor_ends_the_timeline() -> None:
     ("status", "body", "code", "reason"),
     [
         (429, b"Rate limit exceeded\n", "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (429, b'{"errors":[{"code":239,"message":"Bad guest token"}]}', "UPSTREAM_RATE_LIMITED", "rate_limited"),
         (403, b"<html>no</html>", "UPSTREAM_BLOCKED", "refused"),
         (401, b"no", "UPSTREAM_BLOCKED", "refused"),
         (503, b"<html>later</html>", "UPSTREAM_ERROR", "server_error"),

@@ -8,7 +8,7 @@ import pytest
 
 from crawler import cursors
 from crawler.errors import InvalidRequest
-from crawler.platforms.microblog.schema import CURSOR, ProfileParams
+from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, ProfileParams
 from crawler.registry import scrapers
 from crawler.targets.target import check_params
 
@@ -79,6 +79,9 @@ def test_a_cursor_of_the_profile_is_accepted(username: str) -> None:
         own_cursor() + "A",
         own_cursor(handle="somebody_else"),
         own_cursor(seen="2"),
+        own_cursor(seen=[["2"]]),
+        own_cursor(seen=["2", None]),
+        own_cursor(seen=["2"] * (MAX_SEEN + 1)),
         own_cursor(more=1),
         own_cursor(user_id=1),
         cursors.encode("videosite-profile-1", {"handle": "quiet_harbor"}),
@@ -88,6 +91,12 @@ def test_a_cursor_of_the_profile_is_accepted(username: str) -> None:
 def test_malformed_and_foreign_cursors_are_refused(cursor: str) -> None:
     with pytest.raises(InvalidRequest):
         check_params(SCRAPER, {"username": "quiet_harbor", "cursor": cursor})
+
+
+def test_a_cursor_for_the_start_of_the_timeline_is_accepted() -> None:
+    params = check_params(SCRAPER, {"username": "quiet_harbor", "cursor": own_cursor(user_id="", cursor="")})
+    assert isinstance(params, ProfileParams)
+    assert (params.continuation["user_id"], params.continuation["cursor"]) == ("", "")
 
 
 def test_both_names_give_the_same_scraper() -> None:

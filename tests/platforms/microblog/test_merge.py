@@ -1,0 +1,70 @@
+"""Whether a record without a timeline has more, and its cursor: from the timeline's start, without returned posts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crawler import cursors
+from crawler.platforms.microblog.merge import Part, record
+from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, ProfileParams
+from crawler.platforms.microblog.user import FIELDS
+
+LONG_ID = "1" * 20
+
+
+def part(posts: list[str], **profile: Any) -> Part:
+    """A source's item."""
+    known = dict.fromkeys(FIELDS) | {"screen_name": "quiet_harbor"} | profile
+    return {
+        "profile": known,
+        "user_id": "7",
+        "posts": [{"post_id": post_id} for post_id in posts],
+        "pinned": "",
+        "next_cursor": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("posts", "profile", "has_more"),
+    [
+        (["1", "2"], {"statuses_count": 3}, True),
+        (["1", "2"], {"statuses_count": None}, True),
+        (["1", "2"], {"statuses_count": 2}, False),
+        (["1", "2"], {"statuses_count": 1}, False),
+        ([], {"statuses_count": 0}, False),
+        ([], {"statuses_count": 3, "protected": True}, False),
+        (["1"], {"statuses_count": None, "protected": False}, True),
+    ],
+)
+def test_mb_1_a_record_without_a_timeline_has_more_unless_it_is_complete(
+    posts: list[str],
+    profile: dict[str, Any],
+    has_more: bool,  # noqa: FBT001  # a parameter of the table
+) -> None:
+    data = record({"page": part(posts, **profile)}, "Quiet_Harbor")
+    assert (data["hasMore"], bool(data["nextCursor"])) == (has_more, has_more)
+    if has_more:
+        found = cursors.decode(CURSOR, data["nextCursor"])
+        assert found == {"handle": "quiet_harbor", "user_id": "7", "cursor": "", "seen": posts}
+
+
+def test_mb_1_posts_of_two_sources_count_once() -> None:
+    parts = {"page": part(["1", "2"], statuses_count=3), "embed": part(["2", "3"])}
+    assert record(parts, "quiet_harbor")["hasMore"] is False
+
+
+def test_mb_1_an_ended_timeline_ends_the_record() -> None:
+    parts = {"page": part(["1"], statuses_count=90), "timeline": part(["1", "2"])}
+    assert record(parts, "quiet_harbor")["hasMore"] is False
+
+
+def test_mb_1_cursors_are_bounded() -> None:
+    posts = [f"{LONG_ID}{number:04}" for number in range(2 * MAX_SEEN)]
+    cursor = record({"embed": part(posts)}, "x" * 15)["nextCursor"]
+    assert len(cursor) < cursors.MAX_LENGTH
+    assert ProfileParams(username="x" * 15, cursor=cursor).continuation["seen"] == posts[:MAX_SEEN]
+    timeline = {**part([LONG_ID]), "next_cursor": "D" * 500, "pinned": LONG_ID}
+    again = record({"timeline": timeline}, "x" * 15, posts[:MAX_SEEN])["nextCursor"]
+    assert ProfileParams(username="x" * 15, cursor=again).continuation["seen"] == posts[:MAX_SEEN]

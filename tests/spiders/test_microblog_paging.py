@@ -1,0 +1,354 @@
+"""Microblog: a loop ``while hasMore`` ends for every fault, and returns each post once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler import cursors
+from crawler.platforms.microblog.schema import CURSOR
+from crawler.sandbox.microblog.expected import post_record
+from crawler.sandbox.microblog.faults import FAULTS, failing_sources
+from crawler.sandbox.microblog.site import Site
+from crawler.service.keys import KeyStore
+from tests.crawls import ROOT, crawl
+from tests.microblog_pages import same
+from tests.service.client import HEADERS, call
+from tests.service.conftest import running
+
+SITE = Site()
+HANDLES = {name: handle for handle, name in SITE.faults.items()}
+PATH = "/v1/scrapers/microblog-profile"
+MAX_CALLS = 40
+"""More calls than any account has pages."""
+ENDLESS = "a crawl of so many pages ends only by itself"
+TIMEOUTS = ("SOURCE_TIMEOUT=30", "DOWNLOAD_TIMEOUT=30")
+"""Only responses that never come time out, also on a busy machine."""
+
+WITHOUT_TIMELINE = {
+    "calls-as-pages": "UPSTREAM_BLOCKED",
+    "calls-failing": "UPSTREAM_ERROR",
+    "calls-for-members": "UPSTREAM_BLOCKED",
+    "calls-limited": "UPSTREAM_RATE_LIMITED",
+    "calls-off": "UPSTREAM_BLOCKED",
+    "calls-overloaded": "UPSTREAM_ERROR",
+    "only-embed": "UPSTREAM_BLOCKED",
+    "only-page": "UPSTREAM_BLOCKED",
+    "stale-ids": "EXTRACTION_FAILED",
+    "timeline-off": "UPSTREAM_BLOCKED",
+    "token-refused": "UPSTREAM_BLOCKED",
+}
+"""Faults whose first page has no timeline, and the error of the second page, where it is still refused."""
+LAST_ERRORS = WITHOUT_TIMELINE | {"stale-cursor": "INVALID_REQUEST"}
+
+HONEST = "from crawler.sandbox.microblog.site import Site; Site.fault = lambda self, request: None"
+LIMITED_ONCE = """
+from crawler.sandbox.microblog.site import Site
+timeline, limited = Site._timeline, set()
+def limit(self, account, request):
+    if request.args["variables"] in limited:
+        return timeline(self, account, request)
+    limited.add(request.args["variables"])
+    return 429, {"Retry-After": "0"}, b"Rate limit exceeded"
+Site._timeline = limit
+"""
+"""The first request for each page of a timeline is rate-limited."""
+REJECTED = """
+from crawler.sandbox.microblog import calls
+from crawler.sandbox.microblog.site import Site
+Site._timeline = lambda self, account, request: calls.error(214, "BadRequest", 400)
+"""
+
+
+@contextmanager
+def sandbox(changes: str = "") -> Iterator[dict[str, str]]:
+    """The simulated platforms in a process of their own. ``changes`` is code that runs before."""
+    code = f"{changes}\nfrom scrapy.cmdline import execute; execute()"
+    arguments = [sys.executable, "-c", code, "sandbox", "--port", "0"]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout
+            yield json.loads(process.stdout.readline())["origins"]
+        finally:
+            process.kill()
+
+
+def on(origins: dict[str, str]) -> tuple[str, ...]:
+    """The settings for a sandbox."""
+    budgets = json.dumps({"microblog": {"concurrency": 8, "delay": 0}})
+    return ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", f"PLATFORM_BUDGETS={budgets}")
+
+
+@dataclass
+class Chain:
+    """The outcomes of one profile's pages."""
+
+    pages: list[Any] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def ids(self) -> list[str]:
+        """Ids of all posts."""
+        return [post["post_id"] for page in self.pages for post in page["data"]["main"]]
+
+
+def crawl_all(
+    tmp_path: Path, targets: list[dict[str, Any]], *settings: str, pages: int = MAX_CALLS
+) -> tuple[dict[str, Chain], str]:
+    """Crawl all pages of some profiles. Return the chains by handle, and the log."""
+    file = tmp_path / "targets.jsonl"
+    file.write_text("\n".join(json.dumps({"id": str(number), **target}) for number, target in enumerate(targets)))
+    options = [part for setting in (*TIMEOUTS, *settings) for part in ("-s", setting)]
+    arguments = ("-a", f"targets={file}", "-a", f"max_pages={pages}")
+    _, out, failures, log = crawl(tmp_path, *options, *arguments, spider="microblog")
+    chains: dict[str, Chain] = {target["username"]: Chain() for target in targets}
+    for line in out:
+        chains[line["params"]["username"]].pages.append(line["data"])
+    for line in failures:
+        chains[line["params"]["username"]].errors.append(line["code"])
+    return chains, log
+
+
+def crawl_one(tmp_path: Path, username: str, *settings: str, **options: Any) -> tuple[Chain, str]:
+    """Crawl all pages of one profile. ``cursor`` is its param."""
+    cursor = {"cursor": options.pop("cursor")} if "cursor" in options else {}
+    chains, log = crawl_all(tmp_path, [{"username": username, **cursor}], *settings, **options)
+    return chains[username], log
+
+
+def posts_of(handle: str) -> dict[str, Any]:
+    """An account's posts by id, as the timeline exposes them."""
+    return {post.id: post_record(post) for post in SITE.account(handle).posts}
+
+
+def check_posts(chain: Chain, handle: str, *, embedded: int = 0) -> None:
+    """Check that a chain has each post of an account once. The posts of the first pages may come from the embed."""
+    expected = posts_of(handle)
+    assert sorted(chain.ids) == sorted(expected)
+    for page in chain.pages[embedded:]:
+        assert all(post == expected[post["post_id"]] for post in page["data"]["main"])
+
+
+@pytest.fixture(scope="module")
+def chains(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain]:
+    """All pages of all faulty accounts, in one crawl."""
+    targets = [{"username": handle} for name, handle in HANDLES.items() if name != "hang"]
+    found, _ = crawl_all(tmp_path_factory.mktemp("faults"), targets)
+    return found
+
+
+@pytest.fixture(scope="module")
+def recovered(chains: dict[str, Chain], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain]:
+    """The pages from the first page's cursor on, where the timeline responds again."""
+    targets = [
+        {"username": HANDLES[name], "cursor": chains[HANDLES[name]].pages[0]["nextCursor"]} for name in WITHOUT_TIMELINE
+    ]
+    with sandbox(HONEST) as origins:
+        found, _ = crawl_all(tmp_path_factory.mktemp("recovered"), targets, *on(origins))
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS.keys() - {"hang"}))
+def test_mb_1_the_loop_ends_for_every_fault(chains: dict[str, Chain], name: str) -> None:
+    chain, code = chains[HANDLES[name]], FAULTS[name].code
+    assert len(chain.pages) < MAX_CALLS, ENDLESS
+    assert len(chain.ids) == len(set(chain.ids)), "each post once"
+    if code != "OK":
+        assert (chain.pages, chain.errors) == ([], [code])
+        return
+    assert chain.errors == ([LAST_ERRORS[name]] if name in LAST_ERRORS else [])
+    assert [page["hasMore"] for page in chain.pages[:-1]] == [True] * (len(chain.pages) - 1)
+    assert chain.pages[-1]["hasMore"] is bool(chain.errors), "the end is either stated or an error"
+    if not chain.errors:
+        check_posts(chain, HANDLES[name], embedded=1)
+
+
+def test_mb_1_the_loop_ends_without_a_response(tmp_path: Path) -> None:
+    chain, log = crawl_one(tmp_path, HANDLES["hang"], "SOURCE_TIMEOUT=0.2", "RETRY_TIMES=0")
+    assert (chain.pages, chain.errors) == ([], ["UPSTREAM_TIMEOUT"]), log
+
+
+def test_mb_1_the_table_has_every_fault_without_a_timeline() -> None:
+    failing = {name for name, fault in FAULTS.items() if fault.code == "OK" and "timeline" in failing_sources(name)}
+    assert failing - {"only-cursors"} == WITHOUT_TIMELINE.keys(), "a timeline without posts did respond"
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_TIMELINE))
+def test_mb_1_a_later_page_has_the_missing_posts(
+    chains: dict[str, Chain], recovered: dict[str, Chain], name: str
+) -> None:
+    first, rest = chains[HANDLES[name]].pages[0], recovered[HANDLES[name]]
+    same(first, SITE.expected_record({"username": HANDLES[name]}))
+    assert rest.errors == []
+    assert rest.pages[-1]["hasMore"] is False
+    check_posts(Chain([first, *rest.pages]), HANDLES[name], embedded=1)
+
+
+# The loop over HTTP
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client of an endpoint."""
+
+    url: str
+    key: str = "sandbox"
+
+    def loop(self, username: str, **cursor: str) -> Chain:
+        """Call the endpoint ``while hasMore``."""
+        chain = Chain()
+        for _ in range(MAX_CALLS):
+            headers = {**HEADERS, "X-API-Key": self.key}
+            reply = call(self.url, PATH, {"username": username, **cursor}, headers=headers)
+            if reply.code != "OK":
+                return Chain(chain.pages, [reply.code])
+            chain.pages.append(reply.body["data"])
+            if not reply.body["data"]["hasMore"]:
+                return chain
+            cursor = {"cursor": reply.body["data"]["nextCursor"]}
+        pytest.fail("the loop does not end")
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with running(tmp_path_factory.mktemp("paging") / "log", *TIMEOUTS) as started:
+        yield Client(started.url)
+
+
+@contextmanager
+def client_on(folder: Path, origins: dict[str, str]) -> Iterator[Client]:
+    """A client of an endpoint for a sandbox."""
+    keys = folder / "keys.sqlite3"
+    key = KeyStore(keys).create("paging")
+    settings = (*TIMEOUTS, *on(origins), "GUEST_TOKEN_PAUSE=0", f"KEYS_FILE={keys}")
+    with running(folder / "log", *settings, sandbox=False) as started:
+        yield Client(started.url, key)
+
+
+@pytest.mark.parametrize("name", ["calls-limited", "only-cursors", "only-page", "same-cursor", "stale-ids", "user-off"])
+def test_mb_1_the_loop_over_http_ends(client: Client, chains: dict[str, Chain], name: str) -> None:
+    found, expected = client.loop(HANDLES[name]), chains[HANDLES[name]]
+    assert (found.ids, found.errors) == (expected.ids, expected.errors)
+
+
+@pytest.mark.parametrize("handle", ["quiet_harbor", "popular_tide", "relay_station"])
+def test_mb_1_the_loop_over_http_recovers(tmp_path: Path, handle: str) -> None:
+    """No guest token is issued for the first page, and one for the next ones."""
+    with sandbox() as origins:
+        refuse = f"{origins['microblog']}/1.1/guest/activate.json?refuse="
+        with client_on(tmp_path, origins) as client:
+            urllib.request.urlopen(f"{refuse}1").close()  # noqa: S310
+            refused = client.loop(handle)
+            assert (len(refused.pages), refused.errors) == (1, ["UPSTREAM_BLOCKED"])
+            urllib.request.urlopen(f"{refuse}0").close()  # noqa: S310
+            rest = client.loop(handle, cursor=refused.pages[0]["nextCursor"])
+    assert rest.errors == []
+    check_posts(Chain([*refused.pages, *rest.pages]), handle, embedded=1)
+
+
+# Cursors for the start of the timeline
+
+
+def cursor_of(handle: str, **changes: Any) -> str:
+    """A cursor for the start of an account's timeline."""
+    payload = {"handle": handle, "user_id": SITE.account(handle).user.id, "cursor": "", "seen": []} | changes
+    return cursors.encode(CURSOR, payload)
+
+
+@pytest.mark.parametrize(("returned", "first_pages"), [(65, [15, 20]), (85, [0, 15, 20])])
+def test_mb_1_three_returned_pages_are_skipped(tmp_path: Path, returned: int, first_pages: list[int]) -> None:
+    posts = [post.id for post in SITE.account("old_lantern").timeline]
+    pinned = SITE.account("old_lantern").pinned
+    assert pinned
+    cursor = cursor_of("old_lantern", seen=[pinned.id, *posts[:returned]])
+    chain, log = crawl_one(tmp_path, "old_lantern", cursor=cursor)
+    assert chain.errors == [], log
+    assert chain.ids == [post_id for post_id in posts[returned:] if post_id != pinned.id]
+    assert [len(page["data"]["main"]) for page in chain.pages][: len(first_pages)] == first_pages
+    assert [page["hasMore"] for page in chain.pages] == [True] * (len(chain.pages) - 1) + [False]
+
+
+def test_mb_1_a_rejected_request_for_the_start_is_not_the_fault_of_the_cursor(tmp_path: Path) -> None:
+    with sandbox(REJECTED) as origins:
+        chain, _ = crawl_one(tmp_path, "iron_meadow", *on(origins), cursor=cursor_of("iron_meadow"))
+    assert (chain.pages, chain.errors) == ([], ["EXTRACTION_FAILED"])
+
+
+@pytest.mark.parametrize("handle", ["iron_meadow", "relay_station", "lone_wolf", "empty_shelf", "closed_garden"])
+def test_mb_1_a_cursor_without_a_user_id_works(tmp_path: Path, handle: str) -> None:
+    chain, log = crawl_one(tmp_path, handle, cursor=cursor_of(handle, user_id=""))
+    assert chain.errors == [], log
+    assert chain.pages[-1]["hasMore"] is False
+    check_posts(chain, handle)
+
+
+@pytest.mark.parametrize(
+    ("handle", "code"),
+    [
+        ("nobody_here", "TARGET_NOT_FOUND"),
+        (HANDLES["user-off"], "UPSTREAM_BLOCKED"),
+        (HANDLES["suspended-by-call"], "TARGET_RESTRICTED"),
+        (HANDLES["timeline-off"], "UPSTREAM_BLOCKED"),
+    ],
+)
+def test_mb_1_a_cursor_without_a_user_id_fails_with_the_error_of_the_query(
+    client: Client, handle: str, code: str
+) -> None:
+    cursor = cursors.encode(CURSOR, {"handle": handle, "user_id": "", "cursor": "", "seen": []})
+    assert client.loop(handle, cursor=cursor).errors == [code]
+
+
+def test_mb_1_a_lost_user_id_is_looked_up(tmp_path: Path) -> None:
+    """Neither page nor embed exposes the id, and the query for the user is refused at first."""
+    hide = """
+from crawler.sandbox.microblog.site import Site
+page = Site.page
+def hidden(self, request):
+    source, handle = self.source_of(request)
+    status, headers, body = page(self, request)
+    if source in ("page", "embed"):
+        body = body.replace(self.account(handle).user.id.encode(), b"")
+    return status, headers, body
+Site.page = hidden
+"""
+    with sandbox(hide) as origins:
+        first, log = crawl_one(tmp_path, HANDLES["user-off"], *on(origins), pages=1)
+    assert first.errors == [], log
+    data = first.pages[0]
+    assert data["hasMore"]
+    assert cursors.decode(CURSOR, data["nextCursor"])["user_id"] == ""
+    with sandbox(HONEST) as origins:
+        rest, log = crawl_one(tmp_path, HANDLES["user-off"], *on(origins), cursor=data["nextCursor"])
+    assert rest.errors == [], log
+    check_posts(Chain([data, *rest.pages]), HANDLES["user-off"], embedded=1)
+
+
+# A token's rate limit
+
+
+def test_a_rate_limit_is_not_answered_by_a_new_token(tmp_path: Path) -> None:
+    """Tokens expire at once here, but a rate-limited one is kept."""
+    targets = [{"username": HANDLES["calls-limited"]}, {"username": "quiet_harbor"}, {"username": "popular_tide"}]
+    _, log = crawl_all(tmp_path, targets, "GUEST_TOKEN_LIFETIME=0", "TARGETS_IN_FLIGHT=1", pages=3)
+    assert "'downloader/request_method_count/POST': 1," in log
+
+
+def test_a_crawl_waits_for_the_end_of_a_rate_limit(tmp_path: Path) -> None:
+    with sandbox(LIMITED_ONCE) as origins:
+        chain, log = crawl_one(tmp_path, "iron_meadow", *on(origins))
+        assert chain.errors == [], log
+        with client_on(tmp_path, origins) as client:
+            found = client.loop("quiet_harbor")
+    check_posts(chain, "iron_meadow", embedded=1)
+    assert "'downloader/request_method_count/POST': 1," in log
+    assert log.count("rate_limit_waited_for") == 3, "each further page; the first page has other sources"
+    assert found.errors == ["UPSTREAM_RATE_LIMITED"], "a call has a deadline"
