@@ -28,8 +28,9 @@ ASYNCIO_EVENT_LOOP = "uvloop.Loop"  # default None: asyncio's own loop, which se
 PLATFORM_ORIGINS: dict[str, Any] = {}
 """Platform -> origin, or role (page, api, feed, image, script) -> origin, instead of those in ``crawler/platforms``."""
 
-PLATFORM_BUDGETS: dict[str, dict[str, float]] = {}
-"""Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts), likewise."""
+PLATFORM_BUDGETS: dict[str, dict[str, Any]] = {}
+"""Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts), likewise. ``sources``
+maps sources to the same, for those with a budget of their own within the platform's."""
 SANDBOX = False
 """Start the simulated platforms in this process and crawl them, without delays."""
 
@@ -42,9 +43,15 @@ ZYTE_API_KEY: str | None = None
 """Download through Zyte API (extra ``zyte``) with this key; None: download from this machine's own address."""
 
 BREAKER_THRESHOLD = 5
-"""Consecutive blocks that open the circuit breaker. A block with Retry-After opens it at once. 0 disables it."""
+"""Consecutive blocks or rate limits of a source of a platform that open its circuit breaker. One with ``Retry-After``
+opens it at once. 0 disables it."""
 BREAKER_COOLDOWN = 60.0
-"""Seconds for which the circuit breaker stays open at first; doubled for each further block."""
+"""Seconds for which a circuit breaker stays open at first; doubled for each further block."""
+BREAKER_GIVE_UP = 7_200.0
+"""Seconds after which a crawl that waits for an open circuit breaker ends, with exit code 1; 0: never. Longer than
+``RETRY_AFTER_MAX``, so that the platform is tried again before."""
+RETRY_AFTER_MAX = 3_600.0
+"""Maximum seconds for which a platform's ``Retry-After`` is obeyed."""
 
 # A browser's ordinary navigation headers. The pages' number and date formats depend on the language.
 DEFAULT_REQUEST_HEADERS = {

@@ -1,16 +1,15 @@
-"""Per-platform rate limiting and circuit breaking within this process. ``redis_throttle.py`` shares the limits."""
+"""Rate limiting within this process. ``redis_throttle.py`` shares the limits."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from crawler.errors import CircuitOpen, Overloaded, ScrapeError, TargetError, UpstreamBlocked, UpstreamTimeout
+from crawler.errors import Overloaded, UpstreamTimeout
 
 ReleaseSlot = Callable[[], None]
 
@@ -85,66 +84,3 @@ def no_slot_before_deadline(seconds: float) -> Overloaded:
 def no_slot_in_time() -> UpstreamTimeout:
     """The error of a request that waited for a slot until its deadline."""
     return UpstreamTimeout("The deadline passed while waiting for a download slot.", reason="no_turn")
-
-
-@dataclass
-class CircuitBreaker:
-    """Stops requests to a platform for ``cooldown`` seconds after ``threshold`` consecutive blocks.
-
-    A block with ``retry_after`` opens the breaker at once, for that time. A ``threshold`` of 0 disables it.
-    After the cooldown one target is let through: its outcome closes the breaker, or opens it for twice as long.
-    """
-
-    threshold: int
-    cooldown: float
-    max_cooldown: float = 900.0
-    """Upper limit of the doubled cooldowns, in seconds."""
-    _blocks: int = 0
-    _open_until: float = 0.0
-    _trial_in_flight: bool = False
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until a target may be tried; 0 where the breaker is closed."""
-        if not self._open:
-            return 0.0
-        if self._trial_in_flight:
-            return 1.0
-        return max(0.0, self._open_until - time.monotonic())
-
-    def check(self) -> None:
-        """Let a target pass, or refuse it.
-
-        Raises:
-            CircuitOpen: with the seconds to wait.
-        """
-        wait = self.remaining
-        if wait:
-            raise CircuitOpen(
-                "The platform has blocked the last requests; its circuit breaker is open.",
-                retry_after=math.ceil(wait),
-            )
-        self._trial_in_flight = self._open
-
-    @property
-    def _open(self) -> bool:
-        return 0 < self.threshold <= self._blocks
-
-    async def wait(self) -> None:
-        """Wait until a target may pass: for crawls, whose targets have no caller waiting."""
-        while wait := self.remaining:  # noqa: ASYNC110  # it waits for time to pass; a block meanwhile adds to it
-            await asyncio.sleep(wait)
-        self.check()
-
-    def record(self, error: ScrapeError | None) -> None:
-        """Count a block. Other responses of the platform reset the count; failures to get or read one do not."""
-        self._trial_in_flight = False
-        if isinstance(error, UpstreamBlocked):
-            retry_after = error.retry_after or 0
-            self._blocks = max(self._blocks + 1, self.threshold if retry_after else 0)
-            if self._open:
-                doublings = min(self._blocks - self.threshold, 10)
-                cooldown = min(self.cooldown * 2**doublings, self.max_cooldown)
-                self._open_until = time.monotonic() + max(cooldown, retry_after)
-        elif error is None or isinstance(error, TargetError):
-            self._blocks = 0

@@ -25,6 +25,8 @@ PLAYLIST_PARAMS = "wgYCCAA%3D"
 PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV", "uploads": "UU"}
 """Tab -> prefix of the id of the playlist of all its items; the rest is the channel's id without "UC"."""
 VIDEO_FIELDS = "microformat,videoDetails.videoId,playabilityStatus.status,playabilityStatus.reason"
+BROWSE = "browse"
+"""The source of a channel's tab by API call: it may be usable while the page is not."""
 COOKIES = "SOCS=CAE=; PREF=hl=en&tz=UTC"
 """Rejects the cookie consent, and sets the language of numbers and dates."""
 
@@ -84,7 +86,8 @@ def resolve_url_request(origin: str, url: str, *, version: str = "") -> Request:
 def browse_request(origin: str, channel: str, tab: str, *, address: str = "", version: str = "") -> Request:
     """A tab of a channel by the page's API call; ``address`` is the address that led to the channel."""
     body = {"browseId": channel, "params": TAB_PARAMS[tab]}
-    return _call(origin, "browse", version, body, **{**expected_echo(address), "channel": channel}, tab=tab)
+    request = _call(origin, "browse", version, body, **{**expected_echo(address), "channel": channel}, tab=tab)
+    return request.replace(meta={**request.meta, "source": BROWSE})
 
 
 def playlist_request(origin: str, channel: str, tab: str, *, version: str = "") -> Request:
