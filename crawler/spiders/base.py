@@ -24,6 +24,7 @@ from crawler.errors import (
     ServiceError,
     ShuttingDown,
     UpstreamBlocked,
+    UpstreamError,
     UpstreamRateLimited,
 )
 from crawler.outputs.columns import RecordPath, column_type_of_models, rows_named
@@ -259,8 +260,8 @@ class PlatformSpider(Spider):
         except ScrapeError as error:
             again = self._repetition(request, error) if retry else None
             if again is None:
-                if error.reason not in page.token_reasons:
-                    await self.breakers.count(request.meta["source"], error, page.response.status)
+                counted = UpstreamError("") if error.reason in page.token_reasons else error
+                await self.breakers.count(request.meta["source"], counted, page.response.status)
                 raise
         else:
             await self.breakers.count(request.meta["source"], None)
