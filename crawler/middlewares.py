@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import weakref
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self, cast
 from urllib.parse import urlsplit
 
@@ -16,7 +18,7 @@ from scrapy.exceptions import DownloadTimeoutError
 from scrapy.utils.response import response_status_message
 
 from crawler.downloads.shared import platform_state
-from crawler.errors import UpstreamBlocked, UpstreamTimeout
+from crawler.errors import CircuitOpen, UpstreamBlocked, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
 from crawler.targets.closing import Closing
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
+    from crawler.downloads.breaker import CircuitBreaker
+    from crawler.downloads.throttle import ReleaseSlot
     from crawler.spiders.base import PlatformSpider
 
 logger = structlog.get_logger(__name__)
@@ -70,16 +74,24 @@ class Redirect(RedirectMiddleware):
 
 
 class ThrottleMiddleware:
-    """Makes each download wait for one of the platform's download slots. It is the last middleware before the network.
+    """Holds requests back while their source blocks or limits us, and until they have the download slots.
 
-    The download timeout is limited to the time until the target's deadline. A slot is released only when the transfer
-    has ended, even if the target has failed in the meantime.
+    The last middleware before the network. ``meta["source"]`` names the source of a request; each source has a circuit
+    breaker. While that is open, the requests of a crawl wait. Those of a call, of an ``optional`` source, and of a
+    source whose ``fallbacks`` are not stopped fail with ``CircuitOpen``. A request that has passed the breaker does so
+    again when it is retried or redirected.
+
+    The download's timeout is limited to the time that its target has left. The slots are released when the transfer has
+    ended, even if nothing waits for it any more.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         spider = cast("PlatformSpider", crawler.spider)
-        self.throttle = platform_state(spider.shared, spider.name, crawler.settings).budget
+        self.crawler = crawler
+        self.state = platform_state(spider.shared, spider.name, crawler.settings)
+        self.give_up_after = crawler.settings.getfloat("BREAKER_GIVE_UP") or math.inf
         self.closing = Closing(crawler)
+        self._ending: asyncio.Task[None] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ThrottleMiddleware:
@@ -88,18 +100,16 @@ class ThrottleMiddleware:
         return middleware
 
     async def process_request(self, request: Request) -> None:
-        """Wait for a slot, and take it.
+        """Pass the circuit breaker, and take the slots.
 
         Raises:
             ShuttingDown: the crawler is closing.
-            Overloaded: no download can start before the target's deadline.
-            UpstreamTimeout: no slot was free before the target's deadline.
+            ScrapeError: the breaker is open, or no slot is free before the target's deadline.
         """
-        self.release(request)  # releases the slot of the request that a later middleware has replaced with this one
-        target = request.meta.get("target")
+        self.release(request)  # those of the request which a middleware behind this one has replaced by this request
         async with self.closing.limit():
-            release = await self.throttle.acquire(target.deadline if target else None)
-        # Called at most once. If the request is discarded before it reaches the downloader, the garbage collector does.
+            release = await self._admit(request)
+        # Called at most once; by the garbage collector if the request is discarded on its way to the downloader.
         release_slot = weakref.finalize(request, release)
         release_slot.atexit = False
         request.meta["release_slot"] = release_slot
@@ -108,18 +118,75 @@ class ThrottleMiddleware:
             timeout = request.meta.get("download_timeout", left)
             request.meta["download_timeout"] = max(min(timeout, left), 0.001)
 
+    async def _admit(self, request: Request) -> ReleaseSlot:
+        source = request.meta.get("source")
+        if source is None or "admitted" in request.meta:
+            return await self._take_slots(request)
+        breaker = self.state.breakers[source]
+        while True:
+            while wait := await breaker.enter():
+                await self._wait(request, breaker, wait)
+            release = await self._take_slots(request)
+            if not breaker.cooldown_left:
+                request.meta["admitted"] = True
+                return release
+            release()  # the breaker has opened in the meantime
+
+    async def _wait(self, request: Request, breaker: CircuitBreaker, seconds: float) -> None:
+        """Wait until the breaker may let the request through. A crawl that has waited for too long is ended.
+
+        Raises:
+            CircuitOpen: the request does not wait.
+        """
+        source = request.meta["source"]
+        replaced = any(self.state.breakers.closed(names) for names in request.meta.get("fallbacks", ()))
+        if time_left(request) is not None or replaced or "optional" in request.meta:
+            raise CircuitOpen(
+                f"The platform has blocked or limited the last requests to its source {source!r}: "
+                "the circuit breaker is open.",
+                retry_after=math.ceil(seconds),
+                reason="circuit_open",
+            )
+        open_seconds = breaker.open_seconds or 0.0
+        left = self.give_up_after - open_seconds
+        if left > 0:
+            await asyncio.sleep(min(seconds, left))
+            return
+        if self._ending is None:
+            logger.error("platform_shut", source=source, seconds=round(open_seconds), setting="BREAKER_GIVE_UP")
+            assert self.crawler.engine is not None
+            end = self.crawler.engine.close_spider_async(
+                reason=f"{source} of {self.crawler.spidercls.name} stayed shut"
+            )
+            self._ending = asyncio.create_task(end)
+        await asyncio.sleep(seconds)
+
+    async def _take_slots(self, request: Request) -> ReleaseSlot:
+        """Take the slots of the source and of the platform.
+
+        An optional source waits for at most half of the target's time, so that the others' data are not lost.
+        """
+        deadline = None
+        if (left := time_left(request)) is not None:
+            spare = left / 2 if "optional" in request.meta else left
+            deadline = asyncio.get_running_loop().time() + spare
+        with ExitStack() as slots:
+            for throttle in self.state.throttles(request.meta.get("source")):
+                slots.callback(await throttle.acquire(deadline))
+            return slots.pop_all().close
+
     def process_response(self, request: Request, response: Response) -> Response:
-        """Release the slot if a later middleware has returned a response without a download."""
+        """Release the slots of a request that a middleware behind this one responded to."""
         self.release(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Release the slot if a later middleware has raised an exception."""
+        """Release the slots of a request that a middleware behind this one raised for."""
         self.release(request)
 
     @staticmethod
     def release(request: Request) -> None:
-        """Release the slot of a request, if it has one."""
+        """Release a request's slots, if it has some."""
         release_slot = request.meta.pop("release_slot", None)
         if release_slot:
             release_slot()

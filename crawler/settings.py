@@ -30,9 +30,9 @@ PLATFORM_ORIGINS: dict[str, Any] = {}
 """Platform -> origin, or platform -> role (page, api, feed, image, script) -> origin. Overrides the origins in
 ``crawler/platforms``."""
 
-PLATFORM_BUDGETS: dict[str, dict[str, float]] = {}
-"""Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Overrides the budgets
-in ``crawler/platforms``."""
+PLATFORM_BUDGETS: dict[str, dict[str, Any]] = {}
+"""Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts), likewise. ``sources``
+maps sources to the same, for those with a budget of their own within the platform's."""
 SANDBOX = False
 """Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
 
@@ -45,10 +45,15 @@ ZYTE_API_KEY: str | None = None
 """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
 
 BREAKER_THRESHOLD = 5
-"""Number of consecutive blocks that open a platform's circuit breaker. A block with Retry-After opens it at once. 0
-disables circuit breakers."""
+"""Consecutive blocks or rate limits of a source of a platform that open its circuit breaker. One with ``Retry-After``
+opens it at once. 0 disables it."""
 BREAKER_COOLDOWN = 60.0
-"""Seconds for which a circuit breaker stays open at first. The time doubles with each further block."""
+"""Seconds for which a circuit breaker stays open at first; doubled for each further block."""
+BREAKER_GIVE_UP = 7_200.0
+"""Seconds after which a crawl that waits for an open circuit breaker ends, with exit code 1; 0: never. Longer than
+``RETRY_AFTER_MAX``, so that the platform is tried again before."""
+RETRY_AFTER_MAX = 3_600.0
+"""Maximum seconds for which a platform's ``Retry-After`` is obeyed."""
 
 # The headers that a browser sends. The platforms' formats of numbers and dates depend on the language.
 DEFAULT_REQUEST_HEADERS = {

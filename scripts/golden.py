@@ -196,7 +196,7 @@ class Crawl:
         settings |= {
             "FAILURES_FEED": str(folder / "failures.jsonl"),
             "PLATFORM_ORIGINS": json.dumps(origins),
-            "PLATFORM_BUDGETS": json.dumps({name: {"concurrency": 16, "delay": 0} for name in origins}),
+            "PLATFORM_BUDGETS": json.dumps({name: {"concurrency": 16, "delay": 0, "sources": {}} for name in origins}),
         }
         command = [sys.executable, "-m", "scrapy", "crawl", self.platform, "-O", str(folder / "out.jsonl")]
         command += [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]

@@ -23,7 +23,7 @@ def sandbox(*options: str) -> Iterator[dict[str, Any]]:
         try:
             assert process.stdout is not None
             origins = json.loads(process.stdout.readline())["origins"]
-            budget = {"concurrency": 16, "delay": 0}
+            budget = {"concurrency": 16, "delay": 0, "sources": {}}
             yield {
                 "PLATFORM_ORIGINS": json.dumps(origins),
                 "PLATFORM_BUDGETS": json.dumps(dict.fromkeys(origins, budget)),

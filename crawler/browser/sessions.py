@@ -55,10 +55,14 @@ def carry_browser(settings: BaseSettings) -> None:
     settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
 
 
+KEPT_META = ("target", "page_params", "source", "admitted")
+"""The meta of a request that its repetition in the browser has, too."""
+
+
 def in_browser(request: Request, session: Callable[[], PageSession] | None = None) -> Request:
     """Return a request that loads the same page in the browser, with the URL from before any redirects."""
     url = request.meta.get("redirect_urls", [request.url])[0]
-    kept: dict[str, Any] = {name: request.meta[name] for name in ("target", "page_params") if name in request.meta}
+    kept: dict[str, Any] = {name: request.meta[name] for name in KEPT_META if name in request.meta}
     return Request(
         url, callback=request.callback, dont_filter=True, meta={**kept, "page_session_factory": session or PageSession}
     )

@@ -193,7 +193,7 @@ def _use_sandbox(settings: Settings) -> None:
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
-    budgets = {name: {"concurrency": 16, "delay": 0.0} for name in platforms()}
+    budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
     settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")
 

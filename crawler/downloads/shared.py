@@ -1,4 +1,4 @@
-"""State that the crawlers in a process share, such as the throttle and circuit breaker of each platform.
+"""State that the crawlers of a process share, such as the throttle and circuit breakers of each platform.
 
 Without it, a second crawler for the same platform would double the load on the platform, and a crawler that replaces
 another one would ignore that the platform has just blocked requests.
@@ -6,12 +6,13 @@ another one would ignore that the platform has just blocked requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crawler import platforms
-from crawler.downloads.throttle import CircuitBreaker, LocalThrottle, Throttle
+from crawler.downloads.breaker import BreakerKey, BreakerPolicy, Breakers, CircuitBreaker, LocalBreaker
+from crawler.downloads.throttle import LocalThrottle, Throttle
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -42,23 +43,51 @@ class PlatformState:
     """The throttle and the circuit breaker that all crawlers of one platform share."""
 
     budget: Throttle
-    breaker: CircuitBreaker
+    sources: Mapping[str, Throttle]
+    """The throttles of sources that have a budget of their own, within the platform's."""
+    breakers: Breakers
+
+    def throttles(self, source: str | None) -> Iterator[Throttle]:
+        """The throttles of a request to a source: the source's own, if it has one, and the platform's."""
+        if source is not None and source in self.sources:
+            yield self.sources[source]
+        yield self.budget
 
 
 def platform_state(shared: SharedState, name: str, settings: BaseSettings) -> PlatformState:
-    """Return the throttle and the circuit breaker of a platform. They are created from the settings on first use."""
+    """Return the throttles and the circuit breakers of a platform, made from the settings on first use."""
 
     def make() -> PlatformState:
-        breaker = CircuitBreaker(settings.getint("BREAKER_THRESHOLD"), settings.getfloat("BREAKER_COOLDOWN"))
-        return PlatformState(_throttle(name, settings), breaker)
+        policy = BreakerPolicy(
+            settings.getint("BREAKER_THRESHOLD"),
+            settings.getfloat("BREAKER_COOLDOWN"),
+            settings.getfloat("RETRY_AFTER_MAX"),
+        )
+        breakers = Breakers(name, policy, _breaker_factory(policy, settings))
+        if settings.getbool("SANDBOX"):  # simulated platforms need no delay
+            return PlatformState(LocalThrottle(concurrency=16), {}, breakers)
+        budget = platforms.budget(name, settings)
+        sources = {
+            source: _throttle(f"{name}:{source}", each, settings) for source, each in budget.pop("sources").items()
+        }
+        return PlatformState(_throttle(name, budget, settings), sources, breakers)
 
     return shared.get(PlatformState, name, make)
 
 
-def _throttle(name: str, settings: BaseSettings) -> Throttle:
-    if settings.getbool("SANDBOX"):
-        return LocalThrottle(concurrency=16)  # simulated platforms need no delay
-    whole = LocalThrottle(**platforms.budget(name, settings))
+def _breaker_factory(policy: BreakerPolicy, settings: BaseSettings) -> Callable[[BreakerKey], CircuitBreaker]:
+    url = settings.get("REDIS_URL")
+    if not url or settings.getbool("SANDBOX"):
+        return lambda _: LocalBreaker(policy)
+    from crawler.downloads.redis_breaker import RedisBreaker  # noqa: PLC0415  # needs the extra "redis"
+    from crawler.storage.redis_client import connect  # noqa: PLC0415  # likewise
+
+    redis = connect(url)
+    return lambda key: RedisBreaker(redis, key, policy)
+
+
+def _throttle(name: str, budget: dict[str, Any], settings: BaseSettings) -> Throttle:
+    whole = LocalThrottle(**budget)
     local = whole.share(settings.getint("PROCESSES"))
     url = settings.get("REDIS_URL")
     if not url:

@@ -1,16 +1,15 @@
-"""Per-platform throttling and circuit breaking in one process. ``redis_throttle.py`` is for several processes."""
+"""Rate limiting within this process. ``redis_throttle.py`` shares the limits."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from crawler.errors import CircuitOpen, Overloaded, ScrapeError, TargetError, UpstreamBlocked, UpstreamTimeout
+from crawler.errors import Overloaded, UpstreamTimeout
 
 ReleaseSlot = Callable[[], None]
 
@@ -91,70 +90,3 @@ def no_slot_before_deadline(seconds: float) -> Overloaded:
 def no_slot_in_time() -> UpstreamTimeout:
     """Return the error for a request that waited for a slot until its deadline."""
     return UpstreamTimeout("The deadline passed while waiting for a download slot.", reason="no_turn")
-
-
-@dataclass
-class CircuitBreaker:
-    """Stops requests to a platform for ``cooldown`` seconds after ``threshold`` consecutive blocks.
-
-    A block with ``retry_after`` opens the breaker at once, for at least this time. With ``threshold`` 0, the breaker
-    never opens. After the cooldown, one target is tried. If the platform blocks it, too, the breaker opens again, with
-    a doubled cooldown. If it gets data or an error of the target itself, the breaker closes.
-    """
-
-    threshold: int
-    cooldown: float
-    max_cooldown: float = 900.0
-    """Maximum cooldown in seconds after it has been doubled."""
-    _blocks: int = 0
-    _open_until: float = 0.0
-    _trial_in_flight: bool = False
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until a target may be tried; 0 if the breaker is closed."""
-        if not self._open:
-            return 0.0
-        if self._trial_in_flight:
-            return 1.0
-        return max(0.0, self._open_until - time.monotonic())
-
-    def check(self) -> None:
-        """Check whether a target may be tried now.
-
-        Raises:
-            CircuitOpen: the breaker is open. ``retry_after`` is the number of seconds to wait.
-        """
-        wait = self.remaining
-        if wait:
-            raise CircuitOpen(
-                "The platform has blocked the last requests; its circuit breaker is open.",
-                retry_after=math.ceil(wait),
-            )
-        self._trial_in_flight = self._open
-
-    @property
-    def _open(self) -> bool:
-        return 0 < self.threshold <= self._blocks
-
-    async def wait(self) -> None:
-        """Wait until a target may be tried. Only crawls wait; calls of the endpoint use ``check``."""
-        while wait := self.remaining:  # noqa: ASYNC110  # waits for a time, which a further block may postpone
-            await asyncio.sleep(wait)
-        self.check()
-
-    def record(self, error: ScrapeError | None) -> None:
-        """Count consecutive blocks: a block increases the count, and data or an error of the target resets it.
-
-        Other errors leave the count unchanged: they do not show whether the platform blocks requests.
-        """
-        self._trial_in_flight = False
-        if isinstance(error, UpstreamBlocked):
-            retry_after = error.retry_after or 0
-            self._blocks = max(self._blocks + 1, self.threshold if retry_after else 0)
-            if self._open:
-                doublings = min(self._blocks - self.threshold, 10)
-                cooldown = min(self.cooldown * 2**doublings, self.max_cooldown)
-                self._open_until = time.monotonic() + max(cooldown, retry_after)
-        elif error is None or isinstance(error, TargetError):
-            self._blocks = 0

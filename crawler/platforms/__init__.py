@@ -31,9 +31,14 @@ def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
 
 
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
-    """Return a platform's ``concurrency`` and ``delay``: its defaults, unless ``PLATFORM_BUDGETS`` overrides them."""
+    """The ``concurrency``, ``delay`` and ``sources`` of a platform: its defaults, overridden by ``PLATFORM_BUDGETS``.
+
+    ``sources`` are the sources that have a budget of their own, each with its ``concurrency`` and ``delay``.
+    """
     platform = platforms().get(name)
-    defaults = {} if platform is None else {"concurrency": platform.concurrency, "delay": platform.delay}
+    defaults: dict[str, Any] = {"sources": {}}
+    if platform is not None:
+        defaults = {"concurrency": platform.concurrency, "delay": platform.delay, "sources": dict(platform.sources)}
     return defaults | (_configured("PLATFORM_BUDGETS", name, settings) or {})
 
 

@@ -21,7 +21,9 @@ from crawler.errors import (
 from crawler.reading.values import retry_after_seconds
 
 BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})
-"""HTTP statuses that platforms use to block a visitor, whatever the statuses mean in the HTTP standard."""
+"""Statuses with which platforms block a visitor, regardless of their standard meaning."""
+THROTTLING_STATUSES = BLOCK_STATUSES | {429}
+"""Statuses that count as a block even if the page object does not recognise the page as one."""
 
 
 @attrs.define(slots=False)
@@ -42,7 +44,10 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
     _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
     source: ClassVar[str]
-    """The name of this kind of response. It is unique within the platform."""
+    """The name of this kind of response, unique within its platform. Blocks and rate limits are counted by it."""
+
+    token_reasons: ClassVar[frozenset[str]] = frozenset()
+    """Reasons of blocks that concern a token, which the spider replaces, so that they do not count."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:

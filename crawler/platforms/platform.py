@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 
@@ -19,7 +20,9 @@ class Platform:
     delay: float
     """Minimum number of seconds between the starts of two downloads."""
     scrapers: tuple[str, ...]
-    """The names of the platform's scrapers, including aliases."""
+    """The names of its scrapers, aliases included."""
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Source (of a page class) -> ``concurrency`` and ``delay`` of a budget of its own, within the platform's."""
 
     @property
     def origin(self) -> str:

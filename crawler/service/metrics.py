@@ -62,7 +62,7 @@ WAITING = Gauge("crawler_calls_waiting", "Calls that wait for a crawler.", ["pla
 IN_FLIGHT = Gauge("crawler_calls_in_flight", "Calls without a response yet.", ["platform"], multiprocess_mode="livesum")
 BREAKER = Gauge(
     "crawler_breaker_open",
-    "1 while the circuit breaker of the platform is open.",
+    "1 while a circuit breaker of the platform is open.",
     ["platform"],
     multiprocess_mode="livemax",
 )
@@ -167,7 +167,7 @@ def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> Non
         WAITING.labels(platform).set(waiting)
         IN_FLIGHT.labels(platform).set(in_flight)
         PAGES.labels(platform).set(pages[platform])
-        BREAKER.labels(platform).set(bool(platform_state(crawlers.shared, platform, settings).breaker.remaining))
+        BREAKER.labels(platform).set(platform_state(crawlers.shared, platform, settings).breakers.any_open)
     CONNECTIONS.set(connections)
 
 

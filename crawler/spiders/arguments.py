@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from crawler.targets.files import Shard
 
+RUNNER_ARGUMENTS = frozenset({"_job", "source", "shared"})
+"""Arguments that are set by the runner of a spider, not by its user: Scrapyd's job id, the endpoint's queue."""
+
 
 class CrawlArguments(BaseModel):
     """The ``-a`` arguments that every spider accepts. Each spider adds the params of its scrapers, as text."""

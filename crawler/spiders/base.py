@@ -18,6 +18,7 @@ from twisted.internet.defer import AlreadyCalledError
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser, in_browser
+from crawler.downloads.breaker import Breakers
 from crawler.downloads.shared import SharedState, platform_state
 from crawler.errors import (
     ExtractionFailed,
@@ -26,12 +27,13 @@ from crawler.errors import (
     ServiceError,
     ShuttingDown,
     UpstreamBlocked,
+    UpstreamError,
     UpstreamRateLimited,
 )
 from crawler.outputs.columns import RecordPath, column_type_of_models, rows_named
 from crawler.outputs.failures import failures_feed
 from crawler.platforms.page import PlatformPage
-from crawler.spiders.arguments import CrawlArguments
+from crawler.spiders.arguments import RUNNER_ARGUMENTS, CrawlArguments
 from crawler.storage.data_files import data_file
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, as_scrape_error
@@ -52,9 +54,6 @@ Data = dict[str, Any]
 P = TypeVar("P", bound=PlatformPage)
 
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
-
-RUNNER_ARGUMENTS = frozenset({"_job", "source", "shared"})
-"""Spider arguments that the program that runs a spider sets, not its user, such as Scrapyd's job id."""
 
 ABOVE_COMMAND_LINE = 50
 """Priority of settings that the option ``-s`` must not change. Scrapy applies this option once more after them."""
@@ -84,6 +83,7 @@ class First:
             ScrapeError: the download failed, or the page object raised an error.
         """
         if self._error is not None:
+            await self._spider.breakers.count(self.request.meta["source"], self._error)
             raise self._error
         assert isinstance(self._page, kind)
         return await self._spider.read(self._page, self.request, retry=retry)
@@ -154,13 +154,18 @@ class PlatformSpider(Spider):
         return set(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
-        """Return the platform's origin for a role. A role without its own origin has the origin of pages."""
+        """The platform's origin for a role, by default the page's."""
         return self.origins.get(role) or self.origins["page"]
 
     @property
     def tracker(self) -> TargetTracker:
         """The component that tracks the targets in flight."""
         return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
+
+    @property
+    def breakers(self) -> Breakers:
+        """The circuit breakers of the platform's sources."""
+        return platform_state(self.shared, self.name, self.settings).breakers
 
     @property
     def on_demand(self) -> bool:
@@ -179,7 +184,6 @@ class PlatformSpider(Spider):
                 self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
             except ValueError as error:
                 raise CloseSpider(str(error)) from None
-        breaker = platform_state(self.shared, self.name, self.settings).breaker
         if self.args.since and not any(scraper.entries for scraper in self.scrapers):
             raise CloseSpider(
                 f"since=last requires a listing that is sorted by newest first; no scraper of {self.name} has one"
@@ -187,11 +191,6 @@ class PlatformSpider(Spider):
         try:
             async for target in self.tracker.release(self.source):
                 try:
-                    if target.deadline is None:
-                        async with self.closing.limit():
-                            await breaker.wait()
-                    else:
-                        breaker.check()
                     yield _of_target(self.request(target), target).replace(errback=self._errback)
                 except ScrapeError as error:
                     self.tracker.complete(target, error=error)
@@ -210,20 +209,30 @@ class PlatformSpider(Spider):
         """
         raise NotImplementedError
 
-    def for_page(self, kind: type[PlatformPage], request: Request) -> Request:
-        """Return the request with a callback for which scrapy-poet makes a page object of this class."""
-        return request.replace(callback=self._callback(kind))
+    def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
+        """Return the request with a callback whose response scrapy-poet injects as a page object of this class.
 
-    async def get(self, kind: type[P], request: Request, target: Target, *, retry: bool = True) -> P:
-        """Send a further request for a target, and return its page object after reading its item.
+        Its source is the class's, unless its meta names another. ``fallbacks`` are the sources, or groups of sources,
+        that can replace it: a crawl does not wait for the circuit breaker of a source that has a fallback.
+        """
+        meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
+        return request.replace(callback=self._callback(kind), meta=meta)
 
-        With ``retry``, a page is downloaded a second time if its extraction fails, and is loaded in the browser if it
-        is blocked and ``BROWSER_FALLBACK`` contains the platform.
+    async def get(
+        self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False
+    ) -> P:
+        """Return the page object of a follow-up request of a target, with its item read.
+
+        With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
+        browser where ``BROWSER_FALLBACK`` contains the platform. ``optional``: do not wait for an open circuit breaker.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.
         """
-        final = (await self.fetch(self.for_page(kind, request), target)).request
+        request = self.for_page(kind, request)
+        if optional:
+            request.meta["optional"] = True
+        final = (await self.fetch(request, target)).request
         assert final is not None
         page = final.cb_kwargs["page"]
         assert isinstance(page, kind)
@@ -235,7 +244,7 @@ class PlatformSpider(Spider):
         If the source fails, return None and add a warning to the target's outcome.
         """
         try:
-            return await self.get(kind, request, target, retry=False)
+            return await self.get(kind, request, target, retry=False, optional=True)
         except ScrapeError as error:
             self.warn(target, kind.source, error)
             return None
@@ -253,43 +262,54 @@ class PlatformSpider(Spider):
         """
         try:
             await self.read_item(page, request)
-        except ExtractionFailed as error:
-            if not retry:
+        except ScrapeError as error:
+            again = self._repetition(request, error) if retry else None
+            if again is None:
+                counted = UpstreamError("") if error.reason in page.token_reasons else error
+                await self.breakers.count(request.meta["source"], counted, page.response.status)
                 raise
-            logger.info("retried", url=request.url, reason=error.reason)
-            again = request.replace(cb_kwargs={})
-        except (UpstreamBlocked, UpstreamRateLimited) as error:
-            # A rate limit must be respected, but a block may be lifted by a script that only a browser runs.
-            if not (retry and self._may_use_browser(request)) or error.reason == "rate_limited":
-                raise
-            logger.info("browser_fallback", url=request.url, reason=error.reason)
-            again = in_browser(request)
         else:
+            await self.breakers.count(request.meta["source"], None)
             return page
         return await self.get(type(page), again, request.meta["target"], retry=False)
+
+    def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
+        """The request whose response may be usable where this one's is not; None if there is none."""
+        if isinstance(error, ExtractionFailed):
+            logger.info("retried", url=request.url, reason=error.reason)
+            return request.replace(cb_kwargs={})
+        # A rate limit is respected; a block that is a page without its data may be lifted in a browser, once.
+        blocked = isinstance(error, (UpstreamBlocked, UpstreamRateLimited)) and error.reason != "rate_limited"
+        plain_page = request.method == "GET" and "page_session_factory" not in request.meta
+        if not (blocked and plain_page and self.name in self.settings.getlist("BROWSER_FALLBACK")):
+            return None
+        logger.info("browser_fallback", url=request.url, reason=error.reason)
+        return in_browser(request)
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
         """Read the item of a page object. Platforms whose data is not in the page's response override this method."""
         await page.to_item()
 
     async def fetch(self, request: Request, target: Target) -> Response:
-        """Download a further request for a target, through the downloader middlewares.
-
-        If the crawler is closing, the target is completed at once with ``ShuttingDown``. Otherwise it could end with
-        incomplete data, because its other sources would be missing.
+        """Download a follow-up request of a target. A crawler that is closing completes the target at once.
 
         Raises:
-            ScrapeError: the download failed. All exceptions of downloads are converted to this type.
+            ScrapeError: also where the download itself fails.
         """
         assert self.crawler.engine is not None
         try:
             self.closing.check()
             return await self.crawler.engine.download_async(_of_target(request, target))
-        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
-            raise as_scrape_error(error) from error
         except ShuttingDown as error:
             self.tracker.complete(target, error=error)
             raise
+        except ScrapeError as error:
+            await self.breakers.count(request.meta["source"], error)
+            raise
+        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
+            typed = as_scrape_error(error)
+            await self.breakers.count(request.meta["source"], typed)
+            raise typed from error
         except AlreadyCalledError as error:
             # The engine raises this if it was closed between a response and its redirect or retry.
             shutdown = ShuttingDown("The crawl ended before the target was done.")
@@ -355,11 +375,6 @@ class PlatformSpider(Spider):
         """Return a target's data from its saved pages. Platforms with several pages per target override this method."""
         return await pages[0].to_item()
 
-    def _may_use_browser(self, request: Request) -> bool:
-        """Whether a blocked request may be repeated in the browser: only a page (GET request), and only once."""
-        configured = self.name in self.settings.getlist("BROWSER_FALLBACK")
-        return configured and request.method == "GET" and "page_session_factory" not in request.meta
-
     def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> None:
         """Push the next page of a listing as a follow-up target, unless ``max_pages`` or ``since=last`` prevents it.
 
@@ -369,12 +384,11 @@ class PlatformSpider(Spider):
             self.tracker.push(target.followup(**changes))
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Pass an outcome to the platform's circuit breaker and to ``since=last``."""
+        """Record an outcome for ``since=last``."""
         if self.seen:
             self.seen.completed(outcome)
         if outcome.error and isinstance(self.source, ArgumentSource):
             logger.error("target_failed", code=outcome.code, message=outcome.error.message)  # else only in the feed
-        platform_state(self.shared, self.name, self.settings).breaker.record(outcome.error)
 
     def closed(self, reason: str) -> None:
         """Log the number of targets by outcome code."""

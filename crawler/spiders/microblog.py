@@ -50,7 +50,9 @@ from crawler.targets.target import Entries, Scraper, Target
 logger = structlog.get_logger(__name__)
 
 AUTHORITATIVE = frozenset({"page", "user"})
-"""Sources whose target errors are final for the target. The other sources are copies, and may be out of date."""
+"""Sources whose target errors are final. The other sources are copies and may be out of date."""
+FALLBACKS = ((EmbedPage.source,), (GuestTokenPage.source, UserPage.source, TimelinePage.source))
+"""The sources that can replace the page."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
 """Fields that the user query may lack, so their absence does not cause a request for it."""
 MAX_SKIPPED_PAGES = 3
@@ -89,7 +91,8 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
     def request(self, target: Target) -> Request:
         params = cast("ProfileParams", target.params)
         if params.cursor is None:
-            first = self.for_page(ProfilePage, profile_request(self.origin(), params.handle))
+            page = profile_request(self.origin(), params.handle)
+            first = self.for_page(ProfilePage, page, fallbacks=FALLBACKS)
         else:
             first = self._further_request(params.handle, params.continuation)
         return self._with_source_timeout(first)
@@ -268,7 +271,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return await self._source(EmbedPage, embed_request(self.origin("embed"), _handle(target)), target)
 
     async def _source(self, kind: type[PlatformPage], request: Request, target: Target) -> Part:
-        return await (await self.get(kind, self._with_source_timeout(request), target)).to_item()
+        return await (await self.get(kind, self._with_source_timeout(request), target, optional=True)).to_item()
 
     async def _user(self, target: Target, first: First | None = None) -> Part:
         def build(**options: Any) -> Request:
@@ -302,9 +305,10 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         tried: set[str] = set()
         missing: list[str] = []
         ids = list(query_ids)
+        optional = first is None
         while True:
             if first is None:
-                token = await self._token.get(lambda: self._new_token(target))
+                token = await self._token.get(lambda: self._new_token(target, optional=optional))
             else:
                 token = _token_of(first.request)
             try:
@@ -312,7 +316,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                     page = await first.page(kind, retry=False)
                 else:
                     request = self._with_source_timeout(build(token=token, query_id=ids[0], missing=missing))
-                    page = await self.get(kind, request, target, retry=False)
+                    page = await self.get(kind, request, target, retry=False, optional=optional)
                 return await page.to_item()
             except UpstreamRateLimited as limit:
                 self._token.keep(token, limit)
@@ -327,6 +331,8 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                 if reason == STALE_QUERY and len(ids) > 1:
                     ids.pop(0)
                 elif reason in tried or reason not in {TOKEN_REFUSED, MISSING_FLAGS, "unrecognised"}:
+                    if reason == TOKEN_REFUSED:  # a new token, too
+                        await self.breakers.count(kind.source, error)
                     raise
                 tried.add(reason)
                 if reason == TOKEN_REFUSED:
@@ -344,10 +350,9 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         pause = self.settings.getfloat("GUEST_TOKEN_PAUSE")
         return self.shared.get(SharedToken, self.origin("api"), lambda: SharedToken(lifetime, pause))
 
-    async def _new_token(self, target: Target) -> str:
-        page = await self.get(
-            GuestTokenPage, self._with_source_timeout(token_request(self.origin("api"))), target, retry=False
-        )
+    async def _new_token(self, target: Target, *, optional: bool) -> str:
+        request = self._with_source_timeout(token_request(self.origin("api")))
+        page = await self.get(GuestTokenPage, request, target, retry=False, optional=optional)
         return str((await page.to_item())["token"])
 
     def _with_source_timeout(self, request: Request) -> Request:

@@ -62,7 +62,8 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
     args: VideositeArguments
 
     def request(self, target: Target) -> Request:
-        return self.for_page(ChannelPage, ChannelReader(self, target).request)
+        fallbacks = ((ResolvePage.source, upstream.BROWSE),)
+        return self.for_page(ChannelPage, ChannelReader(self, target).request, fallbacks=fallbacks)
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from crawler.downloads import throttle
+from crawler.downloads.breaker import BreakerPolicy, Breakers, LocalBreaker
 from crawler.downloads.shared import PlatformState, SharedState
+from crawler.downloads.throttle import LocalThrottle
 from crawler.errors import ShuttingDown
 from crawler.middlewares import ThrottleMiddleware
 from crawler.targets.closing import crawler_closing
@@ -23,7 +24,8 @@ URL = "https://shop.example/"
 @pytest.fixture
 def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     """A crawler of a platform with one slot."""
-    state = PlatformState(throttle.LocalThrottle(1), throttle.CircuitBreaker(0, 0))
+    policy = BreakerPolicy(threshold=0, cooldown=0)
+    state = PlatformState(LocalThrottle(1), {}, Breakers("retail", policy, lambda _: LocalBreaker(policy)))
     monkeypatch.setattr("crawler.middlewares.platform_state", lambda *_: state)
     made = Crawler(Spider, Settings())
     made.spider = Spider.from_crawler(made, "retail")

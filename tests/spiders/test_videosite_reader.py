@@ -171,7 +171,7 @@ def test_failing_continuation_pages_raise(name: str, kind: type[ScrapeError], re
         (UpstreamError("The download failed.", reason="connection"), True),
         (UpstreamBlocked("Another host.", reason="foreign_redirect"), True),
         (UpstreamTimeout("Too late.", reason="timeout"), False),
-        (CircuitOpen("The circuit is open."), False),
+        (CircuitOpen("The circuit is open."), True),
         (BlockedByPolicy("No."), False),
     ],
 )

@@ -81,6 +81,8 @@ def _rate_limited(page: PlatformPage) -> UpstreamRateLimited:
 class ApiPage(MicroblogPage):
     """Base class for JSON responses of the API, which contain data, the platform's own error codes, or both."""
 
+    token_reasons: ClassVar[frozenset[str]] = frozenset({TOKEN_REFUSED})
+
     @classmethod
     def recognise(cls, body: str) -> bool:
         return body.lstrip().startswith("{") and ('"data"' in body or '"errors"' in body)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from crawler import cursors
-from crawler.errors import ScrapeError, TargetError
-from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN
+from crawler.errors import CircuitOpen, ScrapeError, TargetError
+from crawler.platforms.microblog.schema import CURSOR
 from crawler.platforms.microblog.user import FIELDS, merged
 from crawler.platforms.page import missing_error
 
@@ -125,7 +125,8 @@ def _is_missing(value: Any) -> bool:
 def representative_error(errors: list[ScrapeError]) -> ScrapeError:
     """Choose the error for a target without data: preferably a target error, else a retryable error, else the first.
 
-    ``errors`` are in the order in which the sources were tried.
+    The errors are in the order in which the sources were tried. The error of a source that was not is the last choice.
     """
     final = next((error for error in errors if isinstance(error, TargetError)), None)
-    return final or next((error for error in errors if error.retryable), errors[0])
+    retryable = sorted((error for error in errors if error.retryable), key=lambda e: isinstance(e, CircuitOpen))
+    return final or next(iter(retryable), errors[0])

@@ -80,7 +80,7 @@ class ChannelReader:
         """Return the channel's page. If it fails, try the name's other addresses or the page's own API calls."""
         try:
             return await self._redirected(dict(await (await first.page(ChannelPage)).to_item()))
-        except (CircuitOpen, UpstreamRateLimited, UpstreamTimeout):
+        except (UpstreamRateLimited, UpstreamTimeout):
             raise
         except TargetNotFound as error:
             return await self._by_other_addresses(error)
@@ -119,8 +119,8 @@ class ChannelReader:
         """Return the channel's page from the API calls that the page makes.
 
         Raises:
-            TargetNotFound: an API call showed that the channel does not exist.
-            ScrapeError: the API calls failed for another reason. The error is ``failed``.
+            TargetNotFound: a call found that the channel does not exist.
+            ScrapeError: ``failed``, if the calls fail for another reason; their error, if the page was not requested.
         """
         try:
             channel, address = await self._resolved()
@@ -130,7 +130,7 @@ class ChannelReader:
             raise
         except ScrapeError as error:
             logger.info("fallback_failed", source="browse", reason=error.reason, first=failed.reason)
-            raise failed from error
+            raise error if isinstance(failed, CircuitOpen) else failed from error
         logger.info("source_fallback", source="browse", reason=failed.reason)
         return page
 
@@ -208,6 +208,7 @@ class ChannelReader:
             ScrapeError: both the playlist and the feed failed. The error is the playlist's.
         """
         request = upstream.playlist_request(self.origin, channel, tab, version=self.client_version)
+        request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
         try:
             listing = await self._item(PlaylistPage, request, retry=False)
         except TargetNotFound:
@@ -279,14 +280,13 @@ class ChannelReader:
                     return
                 try:
                     request = upstream.video_request(self.origin, video, version=self.client_version)
-                    metadata = await self._item(VideoPage, request, retry=False)
-                except (UpstreamBlocked, UpstreamRateLimited) as error:
+                    page = await self.spider.get(VideoPage, request, self.target, retry=False, optional=True)
+                    found.extend((await page.to_item())["posts"])
+                except (CircuitOpen, UpstreamBlocked, UpstreamRateLimited) as error:
                     self.spider.warn(self.target, VideoPage.source, error)
                     return  # the next request would be blocked too
                 except ScrapeError as error:
                     logger.info("enrichment_failed", video=video, reason=error.reason)
-                else:
-                    found.extend(metadata["posts"])
 
         await asyncio.gather(*(work(waiting) for _ in range(MAX_CONCURRENT_ENRICHMENTS)))
 

@@ -26,6 +26,8 @@ PLAYLIST_PARAMS = "wgYCCAA%3D"
 PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV", "uploads": "UU"}
 """Prefixes of playlist ids by tab. A prefix and a channel's id without "UC" form the id of the tab's playlist."""
 VIDEO_FIELDS = "microformat,videoDetails.videoId,playabilityStatus.status,playabilityStatus.reason"
+BROWSE = "browse"
+"""The source of a channel's tab by API call: it may be usable while the page is not."""
 COOKIES = "SOCS=CAE=; PREF=hl=en&tz=UTC"
 """Cookies that reject the consent request, and set the language in which the platform writes numbers and dates."""
 
@@ -85,7 +87,8 @@ def resolve_url_request(origin: str, url: str, *, version: str = "") -> Request:
 def browse_request(origin: str, channel: str, tab: str, *, address: str = "", version: str = "") -> Request:
     """Build the API request for a tab on a channel's page. ``address`` is the address that led to the channel."""
     body = {"browseId": channel, "params": TAB_PARAMS[tab]}
-    return _call(origin, "browse", version, body, **{**expected_echo(address), "channel": channel}, tab=tab)
+    request = _call(origin, "browse", version, body, **{**expected_echo(address), "channel": channel}, tab=tab)
+    return request.replace(meta={**request.meta, "source": BROWSE})
 
 
 def playlist_request(origin: str, channel: str, tab: str, *, version: str = "") -> Request:

@@ -1,0 +1,177 @@
+"""Circuit breakers: what stops the requests to a source that blocks or limits them. ``redis_breaker.py`` shares them.
+
+A breaker opens after ``threshold`` consecutive blocks or rate limits, or at once for one with ``Retry-After``. After
+the cooldown one request is let through, the trial: its response closes the breaker, or opens it for longer.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from crawler.errors import (
+    CircuitOpen,
+    ExtractionFailed,
+    ScrapeError,
+    TargetError,
+    UpstreamBlocked,
+    UpstreamRateLimited,
+)
+from crawler.platforms.page import THROTTLING_STATUSES
+
+MAX_COOLDOWN_SECONDS = 900.0
+"""Upper limit of the doubled cooldowns."""
+TRIAL_SECONDS = 120.0
+"""Seconds after which the next trial is let through if the last one has no result: its process may have been killed."""
+TRIAL_POLL_SECONDS = 1.0
+"""Seconds until the other requests ask again while a trial is in flight."""
+
+
+class BreakerKey(NamedTuple):
+    """What one breaker is for. Another egress would be another part of the key."""
+
+    platform: str
+    source: str
+
+    def __str__(self) -> str:
+        return ":".join(self)
+
+
+@dataclass(frozen=True)
+class BreakerPolicy:
+    """When breakers open, and for how long. A ``threshold`` of 0 disables them."""
+
+    threshold: int
+    cooldown: float
+    max_retry_after: float = 3_600.0
+
+    def pause(self, blocks: int) -> float:
+        """The cooldown after a number of consecutive blocks: doubled for each block beyond the threshold."""
+        if blocks < self.threshold:
+            return 0.0
+        return min(self.cooldown * 2.0 ** min(blocks - self.threshold, 10), MAX_COOLDOWN_SECONDS)
+
+    def retry_after(self, error: ScrapeError) -> float:
+        """The seconds of ``Retry-After``, up to the maximum; 0 without that header."""
+        return min(error.retry_after or 0, self.max_retry_after)
+
+
+class CircuitBreaker(Protocol):
+    """The breaker of one source, of this process alone or shared by several."""
+
+    @property
+    def cooldown_left(self) -> float:
+        """Seconds until a trial may be let through, as far as this process knows; 0 if the breaker is not open."""
+
+    @property
+    def open_seconds(self) -> float | None:
+        """Seconds since the breaker opened, including failed trials; None while it is closed."""
+
+    async def enter(self) -> float:
+        """Return 0 if a request may be sent, else the seconds to wait."""
+
+    async def record(self, error: ScrapeError | None) -> None:
+        """Count the result of a request: None or a target's error if the source answered."""
+
+
+def is_block(error: ScrapeError | None) -> bool:
+    """Whether an error counts towards the threshold: a block or a rate limit."""
+    return isinstance(error, (UpstreamBlocked, UpstreamRateLimited))
+
+
+def is_answer(error: ScrapeError | None) -> bool:
+    """Whether the source answered the request. Failures to get or read a response are neither blocks nor answers."""
+    return error is None or isinstance(error, TargetError)
+
+
+@dataclass
+class LocalBreaker:
+    """The breaker of one source within this process.
+
+    Results of requests that were sent before it opened change nothing, except that a longer ``Retry-After`` is obeyed.
+    """
+
+    policy: BreakerPolicy
+    _blocks: int = 0
+    _opened: float | None = None
+    _open_until: float = 0.0
+    _trial_until: float = 0.0
+
+    @property
+    def cooldown_left(self) -> float:
+        return max(0.0, self._open_until - time.monotonic())
+
+    @property
+    def open_seconds(self) -> float | None:
+        return None if self._opened is None else time.monotonic() - self._opened
+
+    async def enter(self) -> float:
+        """See ``CircuitBreaker``. The first request after the cooldown is the trial."""
+        now = time.monotonic()
+        if self._opened is None:
+            return 0.0
+        if now < self._open_until:
+            return self._open_until - now
+        if now < self._trial_until:
+            return TRIAL_POLL_SECONDS
+        self._trial_until = now + TRIAL_SECONDS
+        return 0.0
+
+    async def record(self, error: ScrapeError | None) -> None:
+        """See ``CircuitBreaker``."""
+        if not self.policy.threshold:
+            return
+        now = time.monotonic()
+        current = now >= self._open_until
+        if current:
+            self._trial_until = 0.0
+        if error is not None and is_block(error):
+            self._blocks += current
+            retry_after = self.policy.retry_after(error)
+            if retry_after or (current and self._blocks >= self.policy.threshold):
+                pause = max(retry_after, self.policy.pause(self._blocks) if current else 0.0)
+                self._opened = now if self._opened is None else self._opened
+                self._open_until = max(self._open_until, now + pause)
+        elif current and is_answer(error):
+            self._blocks, self._opened, self._open_until = 0, None, 0.0
+
+
+@dataclass
+class Breakers:
+    """The circuit breakers of a platform, one per source, made on first use."""
+
+    platform: str
+    policy: BreakerPolicy
+    make: Callable[[BreakerKey], CircuitBreaker]
+    _by_key: dict[BreakerKey, CircuitBreaker] = field(default_factory=dict)
+
+    def __getitem__(self, source: str) -> CircuitBreaker:
+        key = BreakerKey(self.platform, source)
+        if key not in self._by_key:
+            self._by_key[key] = self.make(key)
+        return self._by_key[key]
+
+    def closed(self, sources: Iterable[str]) -> bool:
+        """Whether the breakers of all these sources are closed."""
+        return all(self[source].open_seconds is None for source in sources)
+
+    @property
+    def any_open(self) -> bool:
+        """Whether the breaker of a source of the platform is open."""
+        return not self.closed([key.source for key in self._by_key])
+
+    async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
+        """Count the result of a request: None, or its error with the HTTP status.
+
+        The error's ``retry_after`` is limited to the maximum, also for the target's outcome.
+        """
+        if isinstance(error, CircuitOpen):
+            return  # nothing was sent
+        if error is not None and error.retry_after and is_block(error):
+            error.retry_after = min(error.retry_after, math.ceil(self.policy.max_retry_after))
+        if status in THROTTLING_STATUSES and isinstance(error, ExtractionFailed):
+            error = UpstreamBlocked(error.message)
+        await self[source].record(error)

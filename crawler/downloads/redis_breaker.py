@@ -1,0 +1,137 @@
+"""Circuit breakers that several processes share through Redis. While it is unavailable, each process uses its own."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, cast
+
+from redis.exceptions import RedisError
+
+from crawler.downloads.breaker import (
+    MAX_COOLDOWN_SECONDS,
+    TRIAL_POLL_SECONDS,
+    TRIAL_SECONDS,
+    BreakerKey,
+    BreakerPolicy,
+    LocalBreaker,
+    is_answer,
+    is_block,
+)
+from crawler.storage.redis_client import Availability
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from crawler.errors import ScrapeError
+
+# KEYS: state (blocks, opened, open_until, trial_until). ARGV: event, threshold, cooldown, its maximum, Retry-After,
+# seconds of a trial, seconds between polls. The same steps as in ``LocalBreaker``.
+# Returns the seconds to wait, to the end of the cooldown, and since the breaker opened (-1: closed); blocks.
+STEP = """
+local clock = redis.call('TIME')
+local now = clock[1] + clock[2] / 1000000
+local function get(name, default) return tonumber(redis.call('HGET', KEYS[1], name) or default) end
+local blocks, opened = get('blocks', 0), get('opened', -1)
+local open_until, trial_until = get('open_until', 0), get('trial_until', 0)
+local current, wait = now >= open_until, 0
+if ARGV[1] == 'enter' then
+  if opened >= 0 and not current then wait = open_until - now
+  elseif opened >= 0 and now < trial_until then wait = tonumber(ARGV[7])
+  elseif opened >= 0 then trial_until = now + tonumber(ARGV[6]) end
+else
+  if current then trial_until = 0 end
+  if ARGV[1] == 'block' then
+    if current then blocks = blocks + 1 end
+    local threshold, pause = tonumber(ARGV[2]), tonumber(ARGV[5])
+    local reached = current and blocks >= threshold
+    if pause > 0 or reached then
+      if reached then
+        pause = math.max(pause, math.min(tonumber(ARGV[3]) * 2 ^ math.min(blocks - threshold, 10), tonumber(ARGV[4])))
+      end
+      if opened < 0 then opened = now end
+      open_until = math.max(open_until, now + pause)
+    end
+  elseif ARGV[1] == 'answer' and current then
+    blocks, opened, open_until = 0, -1, 0
+  end
+end
+if blocks == 0 and opened < 0 then
+  redis.call('DEL', KEYS[1])
+else
+  local function text(number) return string.format('%.6f', number) end
+  redis.call('HSET', KEYS[1], 'blocks', blocks, 'opened', text(opened), 'open_until', text(open_until),
+    'trial_until', text(trial_until))
+  redis.call('EXPIRE', KEYS[1], math.ceil(math.max(open_until - now, 0)) + 86400)
+end
+local since = -1
+if opened >= 0 then since = now - opened end
+return {tostring(wait), tostring(math.max(open_until - now, 0)), tostring(since), tostring(blocks)}
+"""
+
+
+class RedisBreaker:
+    """The breaker of one source, shared through Redis."""
+
+    def __init__(self, redis: Redis, key: BreakerKey, policy: BreakerPolicy) -> None:
+        self.policy = policy
+        self.local = LocalBreaker(policy)
+        """This process's breaker while Redis is unavailable. It counts the results of this process only."""
+        self._step = redis.register_script(STEP)
+        self._key = f"crawler:breaker:{key}"
+        self._available = Availability(breaker=str(key))
+        self._open_until = 0.0
+        self._opened: float | None = None
+        self._counting = False
+        """Whether Redis had a block to reset, when last used: answers of a source without blocks are not sent."""
+
+    @property
+    def cooldown_left(self) -> float:
+        return max(0.0, self._open_until - time.monotonic()) if self._available else self.local.cooldown_left
+
+    @property
+    def open_seconds(self) -> float | None:
+        if not self._available:
+            return self.local.open_seconds
+        return None if self._opened is None else time.monotonic() - self._opened
+
+    async def enter(self) -> float:
+        """See ``CircuitBreaker``. One process gets the trial."""
+        if not self.policy.threshold:
+            return 0.0
+        wait = await self._send("enter")
+        return await self.local.enter() if wait is None else wait
+
+    async def record(self, error: ScrapeError | None) -> None:
+        """See ``CircuitBreaker``."""
+        if not self.policy.threshold:
+            return
+        await self.local.record(error)
+        if error is not None and is_block(error):
+            await self._send("block", self.policy.retry_after(error))
+        elif self._counting:
+            await self._send("answer" if is_answer(error) else "failure")
+
+    async def _send(self, event: str, retry_after: float = 0.0) -> float | None:
+        """Count an event in Redis. Return the seconds to wait, or None while Redis is unavailable."""
+        if not self._available:
+            return None
+        policy = self.policy
+        limits = [
+            policy.threshold,
+            policy.cooldown,
+            MAX_COOLDOWN_SECONDS,
+            retry_after,
+            TRIAL_SECONDS,
+            TRIAL_POLL_SECONDS,
+        ]
+        try:
+            reply = cast("list[bytes]", await self._step([self._key], [event, *limits]))
+        except RedisError as error:
+            self._available.failed(error)
+            return None
+        wait, left, since, blocks = map(float, reply)
+        now = time.monotonic()
+        self._open_until = now + left if left else 0.0
+        self._opened = None if since < 0 else now - since
+        self._counting = blocks > 0 or since >= 0
+        return wait

@@ -1,0 +1,285 @@
+"""Circuit breakers, of one process and shared through a real Redis: the same behaviour."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from crawler import platforms
+from crawler.downloads.breaker import TRIAL_SECONDS, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker, LocalBreaker
+from crawler.downloads.redis_breaker import RedisBreaker
+from crawler.downloads.shared import SharedState, platform_state
+from crawler.errors import (
+    CircuitOpen,
+    ExtractionFailed,
+    Overloaded,
+    ScrapeError,
+    TargetNotFound,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
+from crawler.reading.values import retry_after_seconds
+from crawler.storage.redis_client import connect
+
+BLOCK = UpstreamBlocked("blocked")
+LIMIT = UpstreamRateLimited("limited")
+KEY = BreakerKey("shop", "listing")
+UNREACHABLE = "redis://127.0.0.1:1"
+
+
+@asynccontextmanager
+async def breakers(url: str | None, policy: BreakerPolicy) -> AsyncIterator[tuple[CircuitBreaker, CircuitBreaker]]:
+    """The breakers of one source in two processes that share Redis; the same one twice without Redis."""
+    if url is None:
+        local = LocalBreaker(policy)
+        yield local, local
+        return
+    clients = connect(url), connect(url)
+    try:
+        yield RedisBreaker(clients[0], KEY, policy), RedisBreaker(clients[1], KEY, policy)
+    finally:
+        for client in clients:
+            await client.aclose()
+
+
+@pytest.fixture(params=["local", "redis"])
+def url(request: pytest.FixtureRequest) -> str | None:
+    return request.getfixturevalue("redis_url") if request.param == "redis" else None
+
+
+async def recorded(breaker: CircuitBreaker, *errors: ScrapeError | None) -> bool:
+    """Record results. Return whether the breaker is open."""
+    for error in errors:
+        await breaker.record(error)
+    return await breaker.enter() > 0
+
+
+@pytest.mark.parametrize(
+    ("results", "opens"),
+    [
+        ([BLOCK, BLOCK], False),
+        ([BLOCK, BLOCK, BLOCK], True),
+        ([LIMIT, LIMIT, LIMIT], True),
+        ([BLOCK, LIMIT, BLOCK], True),
+        ([BLOCK, BLOCK, None, BLOCK], False),
+        ([BLOCK, BLOCK, TargetNotFound("not found"), BLOCK], False),
+        ([BLOCK, BLOCK, ExtractionFailed("unknown page"), BLOCK], True),
+        ([BLOCK, BLOCK, UpstreamError("server error"), BLOCK], True),
+        ([BLOCK, BLOCK, Overloaded("no request was sent"), BLOCK], True),
+    ],
+)
+async def test_ph_2_consecutive_blocks_and_rate_limits_open_the_breaker(
+    url: str | None,
+    results: list[ScrapeError | None],
+    opens: bool,  # noqa: FBT001  # a table
+) -> None:
+    async with breakers(url, BreakerPolicy(threshold=3, cooldown=60)) as (breaker, _):
+        assert await recorded(breaker, *results) is opens
+
+
+@pytest.mark.parametrize("kind", [UpstreamBlocked, UpstreamRateLimited])
+async def test_ph_2_a_retry_after_opens_the_breaker_at_once_for_that_time(
+    url: str | None, kind: Callable[..., ScrapeError]
+) -> None:
+    async with breakers(url, BreakerPolicy(threshold=3, cooldown=60)) as (breaker, other):
+        assert await recorded(breaker, kind("later", retry_after=900))
+        assert 890 < await other.enter() <= 900
+        assert 890 < other.cooldown_left <= 900
+
+
+async def test_ph_2_a_retry_after_is_obeyed_up_to_the_maximum(url: str | None) -> None:
+    seconds = retry_after_seconds("Fri, 13 Nov 2099 00:00:00 GMT")
+    assert seconds is not None
+    assert seconds > 86_400 * 365
+    async with breakers(url, BreakerPolicy(threshold=3, cooldown=60, max_retry_after=3_600)) as (breaker, _):
+        assert await recorded(breaker, UpstreamRateLimited("later", retry_after=seconds))
+        assert 3_590 < breaker.cooldown_left <= 3_600
+
+
+async def test_a_threshold_of_zero_disables_the_breaker(url: str | None) -> None:
+    async with breakers(url, BreakerPolicy(threshold=0, cooldown=60)) as (breaker, _):
+        assert not await recorded(breaker, *[BLOCK] * 20, UpstreamBlocked("later", retry_after=3_600))
+
+
+async def test_one_request_is_tried_after_the_cooldown(url: str | None) -> None:
+    async with breakers(url, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
+        await one.record(BLOCK)
+        assert await one.enter() == 0, "the trial"
+        assert await other.enter() > 0, "the others wait for its result"
+        assert other.open_seconds is not None
+        await one.record(None)
+        assert await other.enter() == 0
+        assert other.open_seconds is None
+
+
+async def test_a_trial_without_a_response_lets_the_next_one_through(url: str | None) -> None:
+    async with breakers(url, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
+        await one.record(BLOCK)
+        assert await one.enter() == 0
+        await one.record(UpstreamError("no connection"))
+        assert await other.enter() == 0
+        assert await one.enter() > 0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of the local breakers."""
+    now = [1_000.0]
+    monkeypatch.setattr("crawler.downloads.breaker.time.monotonic", lambda: now[0])
+    return now
+
+
+async def test_each_failed_trial_doubles_the_cooldown(clock: list[float]) -> None:
+    breaker = LocalBreaker(BreakerPolicy(threshold=1, cooldown=300))
+    cooldowns = []
+    for _ in range(4):
+        await breaker.record(BLOCK)
+        cooldowns.append(round(breaker.cooldown_left))
+        clock[0] += breaker.cooldown_left
+        assert await breaker.enter() == 0
+    assert cooldowns == [300, 600, 900, 900]
+    assert breaker.open_seconds == sum(cooldowns)
+
+
+async def test_ph_2_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(clock: list[float]) -> None:
+    """Their results arrive after the breaker has opened. Only a longer Retry-After changes something."""
+    breaker = LocalBreaker(BreakerPolicy(threshold=2, cooldown=60))
+    assert await recorded(breaker, BLOCK, BLOCK, BLOCK, BLOCK, None)
+    assert breaker.cooldown_left == 60
+    await breaker.record(UpstreamRateLimited("later", retry_after=70))
+    assert breaker.cooldown_left == 70
+    clock[0] += 70
+    assert await breaker.enter() == 0
+
+
+async def test_ph_2_a_killed_trial_is_replaced(clock: list[float]) -> None:
+    breaker = LocalBreaker(BreakerPolicy(threshold=1, cooldown=60))
+    await breaker.record(BLOCK)
+    clock[0] += 60
+    assert await breaker.enter() == 0
+    assert await breaker.enter() > 0
+    clock[0] += TRIAL_SECONDS
+    assert await breaker.enter() == 0
+
+
+async def test_ph_2_redis_breakers_count_the_blocks_of_all_processes(redis_url: str) -> None:
+    async with breakers(redis_url, BreakerPolicy(threshold=4, cooldown=60)) as (one, other):
+        for breaker in (one, other, one):
+            await breaker.record(BLOCK)
+        assert not await recorded(other)
+        await other.record(None)
+        for breaker in (one, other, one, other):
+            await breaker.record(BLOCK)
+        assert await recorded(one)
+        assert await recorded(other)
+
+
+async def test_ph_2_without_redis_each_process_has_its_own_breaker() -> None:
+    async with breakers(UNREACHABLE, BreakerPolicy(threshold=2, cooldown=60)) as (one, other):
+        assert await recorded(one, BLOCK, BLOCK)
+        assert one.cooldown_left > 50
+        assert one.open_seconds is not None
+        assert not await recorded(other)
+        assert other.cooldown_left == 0
+
+
+async def test_ph_2_a_process_keeps_its_breaker_when_redis_fails(
+    redis_url: str,
+) -> None:
+    async with breakers(redis_url, BreakerPolicy(threshold=2, cooldown=60)) as (one, _):
+        assert await recorded(one, BLOCK, BLOCK)
+        assert isinstance(one, RedisBreaker)
+        one._available.failed(ConnectionError())
+        assert await one.enter() > 50
+
+
+def of_platform(policy: BreakerPolicy) -> Breakers:
+    return Breakers("shop", policy, lambda _: LocalBreaker(policy))
+
+
+async def test_ph_2_an_answer_of_one_source_does_not_reset_another() -> None:
+    found = of_platform(BreakerPolicy(threshold=2, cooldown=60))
+    for _ in range(2):
+        await found.count("timeline", LIMIT)
+        await found.count("page", None)
+    assert not found.closed(["timeline", "page"])
+    assert found.closed(["page"])
+    assert found.any_open
+
+
+async def test_ph_2_a_throttling_status_counts_even_if_the_page_is_not_recognised() -> None:
+    found = of_platform(BreakerPolicy(threshold=1, cooldown=60))
+    await found.count("page", ExtractionFailed("unknown page"), 500)
+    assert not found.any_open
+    await found.count("page", ExtractionFailed("unknown page"), 403)
+    assert found.any_open
+
+
+async def test_a_request_that_was_not_sent_does_not_count() -> None:
+    """Its error must not end the trial of another request either."""
+    found = of_platform(BreakerPolicy(threshold=1, cooldown=0))
+    await found.count("page", BLOCK)
+    assert await found["page"].enter() == 0
+    await found.count("page", CircuitOpen("open", retry_after=60))
+    assert await found["page"].enter() > 0
+
+
+async def test_ph_2_the_outcome_names_the_retry_after_that_is_obeyed() -> None:
+    found = of_platform(BreakerPolicy(threshold=1, cooldown=60, max_retry_after=100))
+    error = UpstreamRateLimited("later", retry_after=2**31)
+    await found.count("page", error)
+    assert error.retry_after == 100
+
+
+# Budgets
+
+
+def state(platform: str, **settings: Any) -> Any:
+    return platform_state(SharedState(), platform, Settings({"PROCESSES": 1, "RETRY_AFTER_MAX": 3_600, **settings}))
+
+
+def test_ph_2_the_timeline_has_a_budget_of_its_own() -> None:
+    """50 calls in 15 minutes."""
+    found = state("microblog")
+    assert 15 * 60 / found.sources["timeline"].delay < 50
+    assert list(found.throttles("timeline")) == [found.sources["timeline"], found.budget]
+    assert list(found.throttles("page")) == list(found.throttles(None)) == [found.budget]
+
+
+@pytest.mark.parametrize(
+    ("budget", "delays"),
+    [
+        ({"delay": 1}, {"timeline": 21.0}),
+        ({"delay": 1, "sources": {}}, {}),
+        ({"sources": {"timeline": {"concurrency": 2, "delay": 5}}}, {"timeline": 5}),
+        ({"sources": {"user": {"concurrency": 1, "delay": 9}}}, {"user": 9}),
+    ],
+)
+def test_ph_2_settings_override_the_budgets_of_sources(budget: dict[str, Any], delays: dict[str, float]) -> None:
+    found = state("microblog", PLATFORM_BUDGETS={"microblog": budget})
+    assert {source: throttle.delay for source, throttle in found.sources.items()} == delays
+    assert found.budget.delay == budget.get("delay", platforms.platforms()["microblog"].delay)
+
+
+def test_the_sandbox_needs_no_delays() -> None:
+    assert state("microblog", SANDBOX=True).sources == {}
+
+
+def test_ph_2_a_source_s_budget_is_shared_by_processes(redis_url: str) -> None:
+    one, other = (state("microblog", REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1).sources["timeline"] for _ in range(2))
+
+    async def scenario() -> None:
+        now = asyncio.get_running_loop().time()
+        (await one.acquire(now + 1))()
+        with pytest.raises(Overloaded):
+            await other.acquire(now + 1)
+        await one.close()
+        await other.close()
+
+    asyncio.run(scenario())
