@@ -25,7 +25,7 @@ class Status(Model):
     code: str
     """`OK`, or the error's code."""
     message: str
-    """Text for people. It may change."""
+    """Text for people. It may change. Of a partial record it names the optional sources that failed."""
     retryable: bool
     """Whether the same call may succeed later."""
 
@@ -150,6 +150,8 @@ class UsageEntry(Model):
     """All calls of the scraper with a key of the client."""
     billable: int
     """Calls that returned fresh data."""
+    partial: int
+    """Calls whose record lacks the data of an optional source, including repeated responses."""
     outcomes: dict[str, int]
     """Calls by code; `CLIENT_GONE` if the client disconnected before the response."""
 
@@ -167,6 +169,8 @@ class UsageReport(Model):
     """All calls of these days."""
     billable: int
     """All billable calls of these days."""
+    partial: int
+    """All calls of these days with a partial record."""
     usage: list[UsageEntry]
     """The calls by day and scraper, the newest day first."""
 
