@@ -26,7 +26,7 @@ class ValidationPipeline:
             data = validated(record.target.scraper.data, record.data)
         except ExtractionFailed as error:
             raise InvalidItem(error.message, details=error.details, reason=error.reason) from error
-        return type(record)(data, record.target, record.fetched_at)
+        return type(record)(data, record.target, record.fetched_at, record.warnings)
 
 
 class BatchLinePipeline:

@@ -17,7 +17,7 @@ Keys and values of the rows:
 - ``captures/<platform>/<file>``: a saved response. Messages may quote it, so they are hashed too.
 
 The record omits values that differ between runs of the same code: generated ids, ``fetched_at``, durations, and the
-port in origins.
+port in origins; and the warnings, which ``tests/test_warnings.py`` checks.
 """
 
 from __future__ import annotations
@@ -237,7 +237,8 @@ def group_by_target(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Group the lines of a feed of rows by target, in order, without values that differ between runs."""
     targets: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in lines:
-        targets[line["target_id"]].append({name: line[name] for name in line.keys() - {"target_id", "fetched_at"}})
+        omitted = {"target_id", "fetched_at", "warnings"}
+        targets[line["target_id"]].append({name: line[name] for name in line.keys() - omitted})
     return list(targets.values())
 
 

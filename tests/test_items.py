@@ -134,6 +134,7 @@ def test_rb_13_a_record_is_a_mapping_of_its_scrapers_class() -> None:
         "scraper": "retail-search-v4",
         "params": {"query": "x", "page": 1, "sort": "best_match"},
         "fetched_at": "2026-01-02T00:00:00+00:00",
+        "warnings": [],
         "data": {"page": 1, "note": "ours"},
     }
     assert (type(line), dict(line), line.data) == (scraper.item_class, expected, record)

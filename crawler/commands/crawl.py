@@ -16,6 +16,7 @@ from typing_extensions import get_original_bases
 
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.platforms.model import validation_details
+from crawler.targets.tracker import outcomes_by_code
 
 logger = structlog.get_logger(__name__)
 
@@ -62,7 +63,7 @@ def exit_code(crawler: Crawler) -> int:
     not_written = any(key.startswith(FAILED.format("")) for key in stats) or stats.get(UNSTORED)
     if stats.get("finish_reason") != "finished" or not_written:
         return RUN_BROKE
-    codes = {key.removeprefix("targets/") for key in stats if key.startswith("targets/")}
-    if not codes and stats.get("log_count/ERROR"):  # without an error, the file, shard or queue is empty
+    codes = outcomes_by_code(stats).keys()
+    if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file, shard or queue
         return RUN_BROKE
     return ALL_HAVE_DATA if codes <= {"OK"} else SOME_FAILED

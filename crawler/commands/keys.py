@@ -67,13 +67,13 @@ class Command(ScrapyCommand):
         """Print one line per client, day and scraper, the newest day first."""
         assert self.settings is not None
         store = Store(store_location(self.settings), usage.SCHEMA)
-        print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  outcomes")
+        print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  {'partial':>8}  outcomes")
         for client in clients or store.transact_sync(usage.clients):
             for entry in store.transact_sync(partial(usage.report, client=client))["usage"]:
                 outcomes = " ".join(f"{code}={calls}" for code, calls in entry["outcomes"].items())
                 print(
                     f"{client:20}  {entry['day']}  {entry['scraper']:30}  {entry['calls']:8}  {entry['billable']:8}"
-                    f"  {outcomes}"
+                    f"  {entry['partial']:8}  {outcomes}"
                 )
 
 

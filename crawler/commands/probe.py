@@ -102,6 +102,7 @@ def report(recorder: Recorder, params: dict[str, Any]) -> list[str]:
     sources = [download.page.source for download in recorder.downloads if download.page]
     lines.append(f"sources    {', '.join(sources) or 'none'}")
     lines += [f"request {n}  {_line(download)}" for n, download in enumerate(recorder.downloads, 1)]
+    lines += [f"WARNING    without {source}: {code} ({reason})" for source, code, reason in outcome.warnings]
     if outcome.error is not None:
         lines.append(f"error      {outcome.error.message}")
         lines += [f"           {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in outcome.error.details]

@@ -67,6 +67,20 @@ class CodeChange:
 
 
 @dataclass(frozen=True)
+class SourceChange:
+    """Number of targets for which an optional source failed, before and now."""
+
+    source: str
+    before: FieldCount
+    now: FieldCount
+
+    @property
+    def risen(self) -> bool:
+        """Whether the source failed for a greater share of the targets than before."""
+        return self.now.coverage > self.before.coverage and _deviations(self.now, self.before) >= MIN_DEVIATIONS
+
+
+@dataclass(frozen=True)
 class Report:
     """The result of comparing a run with the last runs."""
 
@@ -75,6 +89,7 @@ class Report:
     max_failed: float
     fields: list[FieldChange] = field(default_factory=list)
     codes: list[CodeChange] = field(default_factory=list)
+    sources: list[SourceChange] = field(default_factory=list)
 
     @property
     def vanished(self) -> list[FieldChange]:
@@ -90,6 +105,11 @@ class Report:
     def failing(self) -> list[CodeChange]:
         """Error codes with which too many targets failed."""
         return [each for each in self.codes if each.risen]
+
+    @property
+    def failing_sources(self) -> list[SourceChange]:
+        """Optional sources that fail for more targets."""
+        return [each for each in self.sources if each.risen]
 
     @property
     def page_changed(self) -> bool:
@@ -114,14 +134,18 @@ class Report:
             return f"The platform changed its page. Missing: {', '.join(self.missing[:MAX_HEADLINE_FIELDS])}{more}."
         problems = [f"{each.path} is filled less often" for each in self.dropped]
         problems += [f"{each.now.coverage:.0%} of the targets ended with {each.code}" for each in self.failing]
+        problems += [
+            f"{each.source} failed for {each.now.coverage:.0%} of the targets" for each in self.failing_sources
+        ]
         if problems:
             return f"The page did not change, but {'; '.join(problems)}."
         return "No changes." if self.last else "First run: no earlier runs to compare with."
 
 
 def compare(run: Run, last: list[Run], *, max_failed: float) -> Report:
-    """Compare a run with the sums over the last runs."""
-    return Report(run, last, max_failed, list(_fields(run, last)), list(_codes(run, last, max_failed)))
+    """Compare a run with the last runs together."""
+    fields, codes, sources = _fields(run, last), _codes(run, last, max_failed), _sources(run, last)
+    return Report(run, last, max_failed, list(fields), list(codes), list(sources))
 
 
 def _fields(run: Run, last: Sequence[Run]) -> Iterator[FieldChange]:
@@ -136,6 +160,14 @@ def _codes(run: Run, last: Sequence[Run], max_failed: float) -> Iterator[CodeCha
         known = [FieldCount(rows=each.targets, filled=each.codes[code]) for each in last]
         now = FieldCount(rows=run.targets, filled=run.codes[code])
         yield CodeChange(code, _sum(known), now, max_failed)
+
+
+def _sources(run: Run, last: Sequence[Run]) -> Iterator[SourceChange]:
+    counted = [(each.targets, each.failed_sources) for each in last if each.failed_sources is not None]
+    failed = run.failed_sources or Counter()
+    for source in sorted({*failed, *(source for _, sources in counted for source in sources)}):
+        known = [FieldCount(rows=targets, filled=sources[source]) for targets, sources in counted]
+        yield SourceChange(source, _sum(known), FieldCount(rows=run.targets, filled=failed[source]))
 
 
 def _sum(counts: Sequence[FieldCount]) -> FieldCount:

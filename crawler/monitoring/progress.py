@@ -16,10 +16,10 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 
-from crawler.targets.tracker import TargetTracker
+from crawler.targets.tracker import TargetTracker, outcomes_by_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from rich.console import RenderableType
     from scrapy.crawler import Crawler
@@ -125,8 +125,7 @@ class Progress:
     def counts(self) -> dict[str, int]:
         """Return the number of completed targets by outcome code."""
         assert self.crawler.stats is not None
-        stats: Mapping[str, int] = self.crawler.stats.get_stats()
-        return {key.removeprefix("targets/"): n for key, n in sorted(stats.items()) if key.startswith("targets/")}
+        return outcomes_by_code(self.crawler.stats.get_stats())
 
     @property
     def expected(self) -> int | None:

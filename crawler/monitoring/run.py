@@ -27,7 +27,9 @@ class Run(BaseModel):
     reason: str = ""
     """Scrapy's close reason; ``finished`` for a complete run."""
     codes: Counter[str] = Field(default_factory=Counter)
-    """Outcome code -> number of targets."""
+    """Targets by outcome code."""
+    failed_sources: Counter[str] | None = None
+    """Targets by optional source that failed. None in a run of an earlier version, which did not count them."""
     fields: dict[str, dict[str, FieldCount]] = Field(default_factory=dict)
     """Scraper -> path of a field (such as ``products[].price.current_price``) -> how often it is filled."""
     not_understood: Counter[str] = Field(default_factory=Counter)
@@ -47,6 +49,8 @@ class Run(BaseModel):
     def add_outcome(self, outcome: Outcome) -> None:
         """Count the outcome of a target."""
         self.codes[outcome.code] += 1
+        self.failed_sources = self.failed_sources or Counter()
+        self.failed_sources.update({warning.source for warning in outcome.warnings})
         if outcome.error is not None and outcome.code == EXTRACTION_FAILED:
             self.not_understood.update({_path(detail["loc"]) for detail in outcome.error.details})
 

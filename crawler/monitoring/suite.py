@@ -45,6 +45,12 @@ class PlatformMonitor(Monitor):  # type: ignore[misc]  # untyped
         if report.failing:
             self.fail(", ".join(f"{each.code}: {each.now.coverage:.0%}" for each in report.failing))
 
+    def test_sources_fail_as_before(self) -> None:
+        """No optional source fails for more targets than before."""
+        report: Report = self.data.report
+        if report.failing_sources:
+            self.fail(", ".join(f"{each.source}: {each.now.coverage:.0%}" for each in report.failing_sources))
+
 
 class WriteReports(Action):  # type: ignore[misc]  # untyped
     """Stores the run for comparison with later runs, and writes its reports."""

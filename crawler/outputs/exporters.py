@@ -61,14 +61,8 @@ class CsvExporter(CsvItemExporter):
 
 
 def exploded_rows(record: Record, row_path: RecordPath) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a list in the record's data, each with columns that identify its target."""
-    target = record.target.as_dict()
+    """One row for each row of a list in the record's data, with the columns that join it to its target."""
+    provenance = record.provenance()
+    joined = {"target_id": provenance.pop("id"), **provenance}
     for position, row in enumerate(row_path.rows(record.data)):
-        yield {
-            "target_id": target["id"],
-            "scraper": target["scraper"],
-            "params": target["params"],
-            "fetched_at": record.fetched_at.isoformat(),
-            "position": position,
-            **row,
-        }
+        yield {**joined, "position": position, **row}

@@ -13,7 +13,7 @@ import orjson
 from scrapy.exporters import BaseItemExporter
 
 from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Scalar, Struct, coerce, column_type_of_models
-from crawler.targets.target import Record
+from crawler.targets.target import FailedSource, Record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 ROWS_PER_BATCH = 1_000
 """Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
 ROW_GROUP_BYTES = 32 * 1024 * 1024
-"""When this many bytes are buffered in memory, they are written to the file as a row group."""
+"""Bytes that are buffered in memory before they are written as a row group."""
+WARNINGS = ListOf(Struct(dict.fromkeys(FailedSource._fields, "text")))
+"""The column of the optional sources that failed."""
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
@@ -54,6 +56,7 @@ def arrow_schema(fields: Struct, row_path: RecordPath | None) -> pa.Schema:
         pa.field("scraper", pa.string(), nullable=False),
         pa.field("params", pa.string(), nullable=False),
         pa.field("fetched_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("warnings", arrow_type(WARNINGS), nullable=False),
     ]
     if row_path is not None:
         columns.append(pa.field("position", pa.int64(), nullable=False))
@@ -61,8 +64,14 @@ def arrow_schema(fields: Struct, row_path: RecordPath | None) -> pa.Schema:
     return pa.schema([*columns, *(pa.field(name, arrow_type(each)) for name, each in shown.of.items())])
 
 
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
+def _joined(provenance: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of ``Record.provenance()``, except the target's id."""
+    return {
+        "scraper": provenance["scraper"],
+        "params": orjson.dumps(provenance["params"]).decode(),
+        "fetched_at": datetime.fromisoformat(provenance["fetched_at"]),
+        "warnings": provenance["warnings"],
+    }
 
 
 class ParquetExporter(BaseItemExporter):
@@ -101,13 +110,12 @@ class ParquetExporter(BaseItemExporter):
 
     def _row(self, item: Record | dict[str, Any]) -> dict[str, Any]:
         if isinstance(item, Record):
-            target = item.target.as_dict()
-            joined = {"target_id": target["id"], "scraper": target["scraper"], "fetched_at": item.fetched_at}
-            return {**joined, "params": _json(target["params"]), **coerce(item.data, self.fields)}
+            provenance = item.provenance()
+            row = {**_joined(provenance), "target_id": provenance["id"]}
+            return {**row, **coerce(item.data, self.fields)}
         assert self.row_path is not None
-        joined = {"target_id": item["target_id"], "scraper": item["scraper"], "position": item["position"]}
-        joined["fetched_at"] = datetime.fromisoformat(item["fetched_at"])
-        return {**joined, "params": _json(item["params"]), **coerce(item, self.row_path.fields)}
+        row = {**_joined(item), "target_id": item["target_id"], "position": item["position"]}
+        return {**row, **coerce(item, self.row_path.fields)}
 
     def _convert(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  # an extra

@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import orjson
 
@@ -19,7 +18,7 @@ from crawler.errors import UpstreamTimeout
 from crawler.service.envelope import Served
 from crawler.targets.target import Target
 
-Fetch = Callable[[Target], Awaitable[dict[str, Any]]]
+Fetch = Callable[[Target], Awaitable[Served]]
 
 ENTRY_OVERHEAD_BYTES = 500
 """Estimated bytes of memory that an entry takes in addition to its key and data."""
@@ -35,7 +34,7 @@ class _Entry:
 class _SharedFetch:
     """One fetch whose result several calls wait for. When no call waits any longer, the fetch is cancelled."""
 
-    def __init__(self, fetch: Awaitable[bytes], on_end: Callable[[], None]) -> None:
+    def __init__(self, fetch: Awaitable[Served], on_end: Callable[[], None]) -> None:
         self._task = asyncio.ensure_future(fetch)
         self._on_end = on_end
         self._waiting = 0
@@ -50,7 +49,7 @@ class _SharedFetch:
         self._waiting += 1
         try:
             async with asyncio.timeout_at(deadline):
-                data = await asyncio.shield(self._task)
+                served = await asyncio.shield(self._task)
         except TimeoutError:
             raise UpstreamTimeout("The deadline passed before the platform responded.") from None
         finally:
@@ -60,7 +59,7 @@ class _SharedFetch:
                 self._task.cancel()
         first, self._billed = not self._billed, True
         headers = {"X-Cache": "MISS"} if first else {"X-Cache": "HIT", "Age": "0"}
-        return Served(orjson.Fragment(data), billable=first, headers=headers)
+        return replace(served, billable=first, headers=headers)
 
 
 class Cache:
@@ -90,14 +89,14 @@ class Cache:
         """
         ttl = self.ttls.get(target.scraper.name, 0)
         if not ttl:
-            return Served(await self._fetch(target))
+            return await self._fetch(target)
         key = orjson.dumps([target.scraper.name, target.params.model_dump(mode="json")], option=orjson.OPT_SORT_KEYS)
         directives = {directive.strip().lower() for directive in (control or "").split(",")}
         if not directives.isdisjoint({"no-cache", "no-store"}):
-            data = orjson.dumps(await self._fetch(target))
+            served = await self._fetch(target)
             if "no-store" not in directives:
-                self._store(key, data)
-            return Served(orjson.Fragment(data), headers={"X-Cache": "MISS"})
+                served = self._stored(key, served)
+            return replace(served, headers={"X-Cache": "MISS"})
         entry = self._entries.get(key)
         if entry and (age := time.monotonic() - entry.stored) < ttl:
             self._entries.move_to_end(key)
@@ -108,15 +107,20 @@ class Cache:
         assert target.deadline is not None
         return await self._fetches[key].join(target.deadline)
 
-    async def _fetch_and_store(self, key: bytes, target: Target) -> bytes:
-        # The fetch gets the longest possible deadline: a call that joins it may have a later deadline than the first.
+    async def _fetch_and_store(self, key: bytes, target: Target) -> Served:
+        # The fetch gets the longest deadline of any call: calls that join may have more time than the first one.
         deadline = asyncio.get_running_loop().time() + self.max_wait
-        data = orjson.dumps(await self._fetch(replace(target, deadline=deadline)))
-        self._store(key, data)
-        return data
+        return self._stored(key, await self._fetch(replace(target, deadline=deadline)))
 
     def _forget_fetch(self, key: bytes) -> None:
         del self._fetches[key]
+
+    def _stored(self, key: bytes, served: Served) -> Served:
+        """Return a record as encoded. Store it if it is complete: a partial one is fetched again by the next call."""
+        data = orjson.dumps(served.data)
+        if not served.warnings:
+            self._store(key, data)
+        return replace(served, data=orjson.Fragment(data))
 
     def _store(self, key: bytes, data: bytes) -> None:
         self._drop(key)

@@ -25,7 +25,7 @@ class Status(Model):
     code: str
     """`OK`, or the error's code."""
     message: str
-    """Text for people. It may change."""
+    """Text for people. It may change. Of a partial record it names the optional sources that failed."""
     retryable: bool
     """Whether the same call may succeed later."""
 
@@ -149,7 +149,9 @@ class UsageEntry(Model):
     calls: int
     """The number of calls of the scraper with any of the client's keys."""
     billable: int
-    """The number of billable calls: those whose data was fetched for the call."""
+    """Calls that returned fresh data."""
+    partial: int
+    """Calls whose record lacks the data of an optional source, including repeated responses."""
     outcomes: dict[str, int]
     """The number of calls by code. `CLIENT_GONE`: the client disconnected before the response."""
 
@@ -166,7 +168,9 @@ class UsageReport(Model):
     calls: int
     """The number of all calls in the period."""
     billable: int
-    """The number of billable calls in the period."""
+    """All billable calls of these days."""
+    partial: int
+    """All calls of these days with a partial record."""
     usage: list[UsageEntry]
     """One entry for each day and scraper, the newest day first."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -11,8 +13,10 @@ from typing import Any
 import orjson
 
 from crawler.errors import AuthError, MethodNotAllowed, ScrapeError
+from crawler.targets.target import FailedSource
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)
 
 
 def new_request_id() -> str:
@@ -49,6 +53,8 @@ class Answer:
     body: bytes
     code: str = "OK"
     billable: bool = False
+    partial: bool = False
+    """Whether it has a record that lacks the data of an optional source."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,40 @@ class Served:
     data: dict[str, Any] | orjson.Fragment
     billable: bool = True
     headers: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[FailedSource, ...] = ()
+    """The optional sources whose data is missing."""
 
 
 def success(call: Call, served: Served) -> Answer:
-    """Return the response of a successful call."""
-    status = {"code": "OK", "message": "The scrape is complete.", "retryable": False}
+    """Return the envelope of data. Only fresh data is billable, also if optional sources failed."""
+    message, headers = "The scrape is complete.", _headers(call) | served.headers
+    if served.warnings:
+        sources = dict.fromkeys(warning.source for warning in served.warnings)
+        message = f"Completed without: {', '.join(sources)}."
+        headers["X-Partial"] = partial_header(served.warnings)
+    status = {"code": "OK", "message": message, "retryable": False}
     body = _body(call, status, served.data, None, billable=served.billable)
-    return Answer(200, _headers(call) | served.headers, body, billable=served.billable)
+    return Answer(200, headers, body, billable=served.billable, partial=bool(served.warnings))
+
+
+def partial_header(warnings: Iterable[FailedSource]) -> str:
+    """Return the value of ``X-Partial``: an RFC 9651 list with one item, the source, for each warning.
+
+    >>> partial_header([FailedSource("timeline", "EXTRACTION_FAILED", "stale_query_id")])
+    'timeline; reason=stale_query_id; code=EXTRACTION_FAILED'
+    """
+    return ", ".join(
+        f"{_bare_item(source)}; reason={_bare_item(reason)}; code={_bare_item(code)}"
+        for source, code, reason in warnings
+    )
+
+
+def _bare_item(text: str) -> str:
+    """Return text as a token of RFC 9651, else as a string, in which other characters than visible ASCII are "?"."""
+    if _TOKEN.fullmatch(text):
+        return text
+    visible = re.sub(r"[^ -~]", "?", text)
+    return '"' + re.sub(r'(["\\])', r"\\\1", visible) + '"'
 
 
 def failure(call: Call, error: ScrapeError) -> Answer:

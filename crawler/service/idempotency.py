@@ -12,12 +12,15 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from crawler.errors import IdempotencyInProgress, IdempotencyMismatch, InvalidRequest
 from crawler.service.envelope import Served
+from crawler.service.store import NewColumn
+from crawler.targets.target import FailedSource
 
 if TYPE_CHECKING:
     from crawler.service.store import Session, Store
@@ -26,9 +29,15 @@ if TYPE_CHECKING:
 SCHEMA = (
     (
         "CREATE TABLE IF NOT EXISTS idempotency (client TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL,"
-        " owner TEXT NOT NULL, expires BIGINT NOT NULL, data BYTEA, PRIMARY KEY (client, key))"
+        " owner TEXT NOT NULL, expires BIGINT NOT NULL, data BYTEA, warnings TEXT, PRIMARY KEY (client, key))"
     ),
+    NewColumn("idempotency", "warnings", "TEXT"),
 )
+STORE = (
+    "UPDATE idempotency SET data = :body, warnings = :warnings, expires = :until"
+    " WHERE client = :client AND key = :key AND owner = :owner"
+)
+"""Stores the response of a call."""
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
 """Matches valid keys: 1 to 255 visible ASCII characters."""
 
@@ -62,25 +71,27 @@ class Idempotency:
         try:
             stored = await self._claim(key, client, target)
             if stored is not None:
-                return Served(orjson.Fragment(stored), billable=False, headers={"Idempotent-Replayed": "true"})
+                return stored
             served = await serve()
             body = orjson.dumps(served.data)
-            until = int(time.time() + self.ttl)
-            await self.store.transact(lambda session: _store(session, client, key, target.id, until, body))
+            row = {"client": client, "key": key, "owner": target.id, "until": int(time.time() + self.ttl)}
+            row |= {"body": body, "warnings": orjson.dumps([*map(list, served.warnings)]).decode()}
+            await self.store.transact(lambda session: session.run(STORE, **row))
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
             # This includes a client that has disconnected: nothing was billed, and the client may retry at once.
             await asyncio.shield(self.store.transact(lambda session: _release(session, client, key, target.id)))
             raise
-        return Served(orjson.Fragment(body), served.billable, served.headers)
+        return replace(served, data=orjson.Fragment(body))
 
     async def purge(self) -> None:
         """Delete expired keys."""
         now = int(time.time())
         await self.store.transact(lambda session: session.run("DELETE FROM idempotency WHERE expires <= :now", now=now))
 
-    async def _claim(self, key: str, client: str, target: Target) -> bytes | None:
+    async def _claim(self, key: str, client: str, target: Target) -> Served | None:
+        """Claim the key. Return None, or the stored result of the call that has it."""
         assert target.deadline is not None
         left = target.deadline - asyncio.get_running_loop().time() + LEASE_SECONDS
         until = math.ceil(time.time() + left)
@@ -89,17 +100,22 @@ class Idempotency:
         found = await self.store.transact(lambda session: _claim(session, row))
         if found is None:
             return None
-        same, expires, data = found[0] == fingerprint, found[1], found[2]
-        if not same:
+        known, expires, data, warnings = found
+        if known != fingerprint:
             raise IdempotencyMismatch("This Idempotency-Key was used for another scraper or other params.")
         if data is None:
             wait = max(1, int(expires - LEASE_SECONDS - time.time()))
             raise IdempotencyInProgress("A call with this Idempotency-Key is still running.", retry_after=min(wait, 5))
-        return bytes(data)
+        return Served(
+            orjson.Fragment(bytes(data)),
+            billable=False,
+            headers={"Idempotent-Replayed": "true"},
+            warnings=tuple(FailedSource(*each) for each in orjson.loads(warnings or "[]")),
+        )
 
 
-def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | None] | None:
-    """Claim the key for a call. Return None, or the fingerprint, expiry and data of the call that already has it."""
+def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | None, str | None] | None:
+    """Claim the key. Return None, or the row of the call that has it."""
     primary_key = {"client": row["client"], "key": row["key"]}
     expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
     session.run(expired, **primary_key, now=int(time.time()))
@@ -109,16 +125,9 @@ def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | Non
     )
     if session.run(claim, **row):
         return None
-    query = "SELECT fingerprint, expires, data FROM idempotency WHERE client = :client AND key = :key"
-    ((fingerprint, expires, data),) = session.rows(query, **primary_key)
-    return fingerprint, expires, data
-
-
-def _store(session: Session, client: str, key: str, owner: str, until: int, body: bytes) -> None:  # noqa: PLR0913, PLR0917  # a row
-    change = (
-        "UPDATE idempotency SET data = :body, expires = :until WHERE client = :client AND key = :key AND owner = :owner"
-    )
-    session.run(change, client=client, key=key, owner=owner, until=until, body=body)
+    query = "SELECT fingerprint, expires, data, warnings FROM idempotency WHERE client = :client AND key = :key"
+    ((fingerprint, expires, data, warnings),) = session.rows(query, **primary_key)
+    return fingerprint, expires, data, warnings
 
 
 def _release(session: Session, client: str, key: str, owner: str) -> None:

@@ -52,6 +52,11 @@ REPLAYS = Counter(
     "crawler_idempotent_replays", "Calls that returned the stored response of their Idempotency-Key.", ["scraper"]
 )
 OUTCOMES = Counter("crawler_outcomes", "Targets completed by the crawlers, by code.", ["scraper", "code"])
+SOURCE_FAILURES = Counter(
+    "crawler_source_failures",
+    "Targets for which an optional source failed, by source and reason.",
+    ["platform", "source", "reason"],
+)
 RETRIES = Counter("crawler_retries", "Retried downloads.", ["platform"])
 VALUES = Counter("crawler_field_values", "Sampled values of fields that may be empty.", ["scraper", "field"])
 EMPTY = Counter("crawler_field_empty", "Sampled values that were empty.", ["scraper", "field"])
@@ -126,6 +131,8 @@ class CrawlerMetrics:
             return
         name = target.scraper.name
         OUTCOMES.labels(name, outcome.code).inc()
+        for warning in outcome.warnings:
+            SOURCE_FAILURES.labels(target.scraper.platform, warning.source, warning.reason).inc()
         now = time.monotonic()
         if outcome.data is not None and now - self._sampled.get(name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
             self._sampled[name] = now

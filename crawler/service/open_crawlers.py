@@ -12,6 +12,7 @@ from scrapy.crawler import AsyncCrawlerRunner
 from crawler.downloads.shared import SharedState, platform_state
 from crawler.errors import Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
+from crawler.service.envelope import Served
 from crawler.targets.sources import QueueSource
 from crawler.targets.target import InvalidTarget, Target
 
@@ -98,8 +99,8 @@ class OpenCrawler:
         if self._task:
             await self._task
 
-    async def call(self, target: Target) -> dict[str, Any]:
-        """Scrape a target and return its data.
+    async def call(self, target: Target) -> Served:
+        """Scrape a target and return its data and its warnings.
 
         Raises:
             ScrapeError: the target failed.
@@ -126,7 +127,7 @@ class OpenCrawler:
         if outcome.error:
             raise outcome.error
         assert outcome.data is not None
-        return outcome.data
+        return Served(outcome.data, warnings=outcome.warnings)
 
     def _check_capacity(self, deadline: float, now: float) -> None:
         if self.unhealthy:
@@ -210,8 +211,8 @@ class OpenCrawlers:
         for crawler in self._crawlers.values():
             crawler.open()
 
-    async def call(self, target: Target) -> dict[str, Any]:
-        """Scrape a target with its platform's crawler and return its data.
+    async def call(self, target: Target) -> Served:
+        """Scrape a target with its platform's crawler and return its data and its warnings.
 
         Raises:
             ScrapeError: the target failed.

@@ -40,7 +40,8 @@ error. Both have the same envelope.
 
 * Every call carries an API key in the header `X-API-Key`.
 * A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
-* A call that is sent twice with the same `Idempotency-Key` runs once and is billed once.
+* With an `Idempotency-Key`, a call that is sent twice runs once and is billed once.
+* A record that lacks the data of an optional source has the header `X-Partial`.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """
 
@@ -86,6 +87,12 @@ HEADERS: Json = {
         "schema": {"enum": ["HIT", "MISS"]},
     },
     "Age": {"description": "Seconds since the cached record was fetched.", "schema": TEXT},
+    "X-Partial": {
+        "description": "The optional sources that failed, if any: an RFC 9651 list of their names, each with the"
+        " parameters `reason` and `code`. The record is valid, but lacks their data.",
+        "schema": TEXT,
+        "example": "timeline; reason=stale_query_id; code=EXTRACTION_FAILED",
+    },
     "Idempotent-Replayed": {
         "description": "`true`: the record was stored by an earlier call with this `Idempotency-Key`.",
         "schema": {"const": "true"},
@@ -93,7 +100,7 @@ HEADERS: Json = {
 }
 COMMON_HEADERS = ("X-Request-Id",)
 CALL_HEADERS = (*COMMON_HEADERS, "Preference-Applied", "RateLimit-Policy", "RateLimit")
-SUCCESS_HEADERS = (*CALL_HEADERS, "X-Cache", "Age", "Idempotent-Replayed")
+SUCCESS_HEADERS = (*CALL_HEADERS, "X-Cache", "Age", "X-Partial", "Idempotent-Replayed")
 FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")
 
 NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed}

@@ -116,7 +116,9 @@ class Api(Resource):
     def _done(self, call: Call, answer: Answer) -> None:
         metrics.count_call(call, answer)
         if call.client_id and call.scraper:
-            self.usage.count(call.client_id, call.scraper, answer.code, billable=answer.billable)
+            self.usage.count(
+                call.client_id, call.scraper, answer.code, billable=answer.billable, partial=answer.partial
+            )
         logger.info(
             "call",
             client=call.client_id,

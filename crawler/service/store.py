@@ -8,7 +8,7 @@ them for PostgreSQL. Binary columns have PostgreSQL's type ``BYTEA``, because SQ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -41,6 +41,24 @@ def store_location(settings: BaseSettings) -> str:
 
 
 @dataclass(frozen=True)
+class NewColumn:
+    """A column that earlier versions of a table lack. Its table comes before it in a schema."""
+
+    table: str
+    name: str
+    definition: str
+
+    @property
+    def sql(self) -> str:
+        """The statement that adds the column."""
+        return f"ALTER TABLE {self.table} ADD COLUMN {self.name} {self.definition}"
+
+
+Schema = tuple[str | NewColumn, ...]
+"""Idempotent statements, and columns of newer versions."""
+
+
+@dataclass(frozen=True)
 class Session:
     """An open transaction."""
 
@@ -58,14 +76,11 @@ class Session:
 class Store:
     """Runs transactions in order, in one thread with one connection, so that they do not block the event loop."""
 
-    def __init__(self, location: str, schema: Iterable[str]) -> None:
-        """Configure the store. It connects when the first transaction runs.
-
-        ``location``: the path of an SQLite file, or a ``postgresql://`` URL.
-        ``schema``: statements that create missing tables. They run after each connection.
-        """
+    def __init__(self, location: str, schema: Schema) -> None:
+        """``location``: path of a file, or a ``postgresql://`` URL."""
+        self.location = location
         connection = _PostgreSqlConnection if "://" in location else _SqliteConnection
-        self._connect: Callable[[], _Connection] = partial(connection, location, tuple(schema))
+        self._connect: Callable[[], _Connection] = partial(connection, location, schema)
         self._connection: _Connection | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
 
@@ -96,9 +111,18 @@ class Store:
 
 
 class _SqliteConnection:
-    def __init__(self, path: str, schema: tuple[str, ...]) -> None:
-        self.connection = SqliteFile(Path(path), schema, wal=True).connect()
+    def __init__(self, path: str, schema: Schema) -> None:
+        statements = tuple(each for each in schema if isinstance(each, str))
+        self.connection = SqliteFile(Path(path), statements, wal=True).connect()
         self.close = self.connection.close
+        with self.begin():
+            for column in schema:
+                if isinstance(column, NewColumn) and not self._has(column):
+                    self.execute(column.sql, {})
+
+    def _has(self, column: NewColumn) -> bool:
+        query = "SELECT 1 FROM pragma_table_info(:table) WHERE name = :name"
+        return self.execute(query, {"table": column.table, "name": column.name}).fetchone() is not None
 
     def begin(self) -> AbstractContextManager[object]:
         return transaction(self.connection)
@@ -108,7 +132,7 @@ class _SqliteConnection:
 
 
 class _PostgreSqlConnection:
-    def __init__(self, url: str, schema: tuple[str, ...]) -> None:
+    def __init__(self, url: str, schema: Schema) -> None:
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
         import sqlalchemy as sa  # noqa: PLC0415  # likewise
 
@@ -121,7 +145,8 @@ class _PostgreSqlConnection:
         self._text = sa.text
         with self.begin():
             self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
-            for statement in schema:
+            for each in schema:
+                statement = each if isinstance(each, str) else each.sql.replace(" COLUMN ", " COLUMN IF NOT EXISTS ")
                 self.execute(statement, {})
 
     def begin(self) -> AbstractContextManager[object]:

@@ -1,4 +1,4 @@
-"""Usage: the number of calls and of billable calls, by client, scraper, day and code.
+"""Counts of calls, billable calls and partial records by client, scraper, day and code.
 
 Calls are counted in memory, and the counts are stored regularly. If the process is killed, it loses the counts of less
 than one second.
@@ -13,16 +13,17 @@ from typing import Any
 
 import structlog
 
-from crawler.service.store import Session, Store
+from crawler.service.store import NewColumn, Session, Store
 
 logger = structlog.get_logger(__name__)
 
 SCHEMA = (
     (
         "CREATE TABLE IF NOT EXISTS usage (client TEXT NOT NULL, scraper TEXT NOT NULL, day TEXT NOT NULL,"
-        " code TEXT NOT NULL, calls BIGINT NOT NULL, billable BIGINT NOT NULL,"
+        " code TEXT NOT NULL, calls BIGINT NOT NULL, billable BIGINT NOT NULL, partial BIGINT NOT NULL DEFAULT 0,"
         " PRIMARY KEY (client, day, scraper, code))"
     ),
+    NewColumn("usage", "partial", "BIGINT NOT NULL DEFAULT 0"),
 )
 FLUSH_SECONDS = 0.75
 """Interval in seconds at which the counts are stored. Including the time of a write, it stays below one second."""
@@ -34,6 +35,7 @@ DAY_SECONDS = 24 * 60 * 60
 
 Key = tuple[str, str, str, str]
 Count = list[int]
+"""Calls, billable calls, calls with a partial record."""
 
 
 class Usage:
@@ -41,31 +43,30 @@ class Usage:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._pending: defaultdict[Key, Count] = defaultdict(lambda: [0, 0])
+        self._pending: defaultdict[Key, Count] = defaultdict(_no_calls)
         self._day = (0, "")
 
-    def count(self, client: str, scraper: str, code: str, *, billable: bool) -> None:
-        """Count one call in memory, for the current day in UTC."""
+    def count(self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False) -> None:
+        """Count one call, at the cost of a dictionary lookup. Days are in UTC."""
         number = int(time.time()) // DAY_SECONDS
         if number != self._day[0]:
             self._day = (number, datetime.now(UTC).date().isoformat())
         entry = self._pending[client, scraper, self._day[1], code]
         entry[0] += 1
         entry[1] += billable
+        entry[2] += partial
 
     async def flush(self) -> None:
         """Store the counts. If the store is unavailable, they stay in memory for the next flush."""
         if not self._pending:
             return
-        pending, self._pending = self._pending, defaultdict(lambda: [0, 0])
+        pending, self._pending = self._pending, defaultdict(_no_calls)
         try:
             await self.store.transact(lambda session: _add(session, pending))
-        except Exception:  # depends on the database driver; calls must succeed even if the store is unavailable
-            logger.exception("usage_not_stored", calls=sum(calls for calls, _ in pending.values()))
-            for key, (calls, billable) in pending.items():
-                entry = self._pending[key]
-                entry[0] += calls
-                entry[1] += billable
+        except Exception:  # of any database and driver: calls are still served
+            logger.exception("usage_not_stored", calls=sum(count[0] for count in pending.values()))
+            for key, count in pending.items():
+                self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]
 
     async def report(self, client: str, since: date | None, until: date | None) -> dict[str, Any]:
         """Return a client's usage from the day ``since`` to the day ``until``, by default of the last 31 days."""
@@ -73,21 +74,27 @@ class Usage:
         return await self.store.transact(lambda session: report(session, client, since, until))
 
 
+def _no_calls() -> Count:
+    return [0, 0, 0]
+
+
 def _add(session: Session, counts: dict[Key, Count]) -> None:
-    for (client, scraper, day, code), (calls, billable) in sorted(
+    for (client, scraper, day, code), (calls, billable, partial) in sorted(
         counts.items()
     ):  # all processes update the rows in the same order, which prevents deadlocks
         session.run(
-            "INSERT INTO usage (client, scraper, day, code, calls, billable)"
-            " VALUES (:client, :scraper, :day, :code, :calls, :billable)"
+            "INSERT INTO usage (client, scraper, day, code, calls, billable, partial)"
+            " VALUES (:client, :scraper, :day, :code, :calls, :billable, :partial)"
             " ON CONFLICT (client, day, scraper, code) DO UPDATE"
-            " SET calls = usage.calls + excluded.calls, billable = usage.billable + excluded.billable",
+            " SET calls = usage.calls + excluded.calls, billable = usage.billable + excluded.billable,"
+            " partial = usage.partial + excluded.partial",
             client=client,
             scraper=scraper,
             day=day,
             code=code,
             calls=calls,
             billable=billable,
+            partial=partial,
         )
 
 
@@ -96,19 +103,19 @@ def report(session: Session, client: str, since: date | None = None, until: date
     until = until or datetime.now(UTC).date()
     since = since or until - timedelta(days=min(DEFAULT_REPORT_DAYS - 1, until.toordinal() - 1))
     rows = session.rows(
-        "SELECT day, scraper, code, calls, billable FROM usage WHERE client = :client AND day BETWEEN :since AND :until"
-        " ORDER BY day DESC, scraper, code",
+        "SELECT day, scraper, code, calls, billable, partial FROM usage"
+        " WHERE client = :client AND day BETWEEN :since AND :until ORDER BY day DESC, scraper, code",
         client=client,
         since=since.isoformat(),
         until=until.isoformat(),
     )
     days: dict[tuple[str, str], dict[str, Any]] = {}
-    for day, scraper, code, calls, billable in rows:
-        entry = days.setdefault(
-            (day, scraper), {"day": day, "scraper": scraper, "calls": 0, "billable": 0, "outcomes": {}}
-        )
+    for day, scraper, code, calls, billable, partial in rows:
+        empty = {"day": day, "scraper": scraper, "calls": 0, "billable": 0, "partial": 0, "outcomes": {}}
+        entry = days.setdefault((day, scraper), empty)
         entry["calls"] += calls
         entry["billable"] += billable
+        entry["partial"] += partial
         entry["outcomes"][code] = calls
     return {
         "client_id": client,
@@ -116,6 +123,7 @@ def report(session: Session, client: str, since: date | None = None, until: date
         "to": until.isoformat(),
         "calls": sum(entry["calls"] for entry in days.values()),
         "billable": sum(entry["billable"] for entry in days.values()),
+        "partial": sum(entry["partial"] for entry in days.values()),
         "usage": list(days.values()),
     }
 

@@ -41,7 +41,7 @@ from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Seen, SeenFile
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
-from crawler.targets.tracker import TargetTracker, target_completed
+from crawler.targets.tracker import PARTIAL, TargetTracker, outcomes_by_code, target_completed
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -391,11 +391,14 @@ class PlatformSpider(Spider):
             logger.error("target_failed", code=outcome.code, message=outcome.error.message)  # else only in the feed
 
     def closed(self, reason: str) -> None:
-        """Log the number of targets by outcome code."""
+        """Log the number of targets: all, by code, and those whose record lacks an optional source."""
         assert self.crawler.stats is not None
         stats = self.crawler.stats.get_stats()
-        counts = {k.removeprefix("targets/"): v for k, v in sorted(stats.items()) if k.startswith("targets/")}
-        logger.info("targets_done", spider=self.name, reason=reason, total=sum(counts.values()), **counts)
+        counts = outcomes_by_code(stats)
+        partial = stats.get(PARTIAL, 0)
+        logger.info(
+            "targets_done", spider=self.name, reason=reason, total=sum(counts.values()), partial=partial, **counts
+        )
 
 
 def _of_target(request: Request, target: Target) -> Request:

@@ -131,5 +131,7 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         session: SearchSession = request.meta["page_session"]
         search = cast("SearchPage", page)
         search.received = session.data()
+        if search.received is not None and session.error is not None:
+            self.warn(request.meta["target"], ResultsPage.source, session.error)
         if search.received is None:
             await search.to_item()

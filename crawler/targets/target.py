@@ -129,11 +129,21 @@ class Record(dict[str, Any]):
     attributes; ``tracker.record_in_progress`` restores them.
     """
 
-    def __init__(self, data: Mapping[str, Any], target: Target, fetched_at: datetime, *, is_line: bool = False) -> None:
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        target: Target,
+        fetched_at: datetime,
+        warnings: tuple[FailedSource, ...] = (),
+        *,
+        is_line: bool = False,
+    ) -> None:
         super().__init__(data)
         self.target = target
         self.fetched_at = fetched_at
-        """Time in UTC when the target's data was complete."""
+        """When the scraper finished reading the target (UTC)."""
+        self.warnings = warnings
+        """The optional sources that failed."""
         self.is_line = is_line
         """Whether this is the line of a batch feed, which contains the data under the key ``data``."""
 
@@ -143,10 +153,18 @@ class Record(dict[str, Any]):
         data: dict[str, Any] = self["data"] if self.is_line else self
         return data
 
+    def provenance(self) -> dict[str, Any]:
+        """Return the keys that precede the data in feeds: the target's, ``fetched_at`` and ``warnings``.
+
+        ``fetched_at`` is an ISO 8601 time, ``warnings`` a list of objects, empty for a complete record.
+        """
+        warnings = [warning._asdict() for warning in self.warnings]
+        return {**self.target.as_dict(), "fetched_at": self.fetched_at.isoformat(), "warnings": warnings}
+
     def as_line(self) -> Record:
-        """Return the line of a batch feed: ``id``, ``scraper``, ``params``, ``fetched_at`` (ISO 8601) and ``data``."""
-        line = {**self.target.as_dict(), "fetched_at": self.fetched_at.isoformat(), "data": dict(self)}
-        return type(self)(line, self.target, self.fetched_at, is_line=True)
+        """Return the line of a batch feed: the keys of ``provenance()``, and ``data``."""
+        line = {**self.provenance(), "data": dict(self)}
+        return type(self)(line, self.target, self.fetched_at, self.warnings, is_line=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +185,14 @@ class InvalidTarget:
 
 
 class FailedSource(NamedTuple):
-    """A warning: an optional source failed, so the record lacks the data from this source."""
+    """A warning: an optional source that failed. The record is valid, but lacks the data of this source."""
 
     source: str
     """The source's name, as its page object class defines it."""
     code: str
+    """The error's code, such as ``UPSTREAM_BLOCKED``."""
     reason: str
+    """A slug for the cause, never empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +218,11 @@ class Outcome:
     def code(self) -> str:
         """``OK``, or the code of the error."""
         return self.error.code if self.error else "OK"
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the target has a record that lacks the data of an optional source."""
+        return self.error is None and bool(self.warnings)
 
 
 def new_id() -> str:

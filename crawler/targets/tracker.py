@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -37,12 +37,28 @@ if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.statscollectors import StatsCollector
     from twisted.python.failure import Failure
 
 logger = structlog.get_logger(__name__)
 
 target_completed = object()
 """Signal: a target has its outcome. Arguments: ``outcome``, ``spider``."""
+
+
+PARTIAL = "targets/partial"
+"""Stat: targets with the outcome OK and a warning. The other stats that start with ``targets/`` end with a code."""
+
+
+def outcomes_by_code(stats: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of completed targets by code, from the crawl's stats.
+
+    >>> outcomes_by_code({"targets/OK": 2, "targets/partial": 1, "item_scraped_count": 2})
+    {'OK': 2}
+    """
+    counts = {key.removeprefix("targets/"): n for key, n in sorted(stats.items()) if key.startswith("targets/")}
+    counts.pop("partial", None)
+    return counts
 
 
 @dataclass(slots=True)
@@ -75,7 +91,8 @@ def _as_record(item: Any, entry: _InFlight, *, is_line: bool) -> Record:
         kind = type(item).__name__
         raise ServiceError(f"An item pipeline returned {kind}, which is not an item.", reason="not_an_item")
     fetched_at = entry.fetched_at or datetime.now(UTC)
-    return entry.target.scraper.item_class(ItemAdapter(item).asdict(), entry.target, fetched_at, is_line=is_line)
+    data = ItemAdapter(item).asdict()
+    return entry.target.scraper.item_class(data, entry.target, fetched_at, tuple(entry.warnings), is_line=is_line)
 
 
 class TargetTracker:
@@ -228,10 +245,14 @@ class TargetTracker:
             _current.set(entry)
 
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """Add a failed optional source to the warnings of the target's outcome."""
+        """Add a failed optional source to the target's outcome, once for each cause.
+
+        Ignored after ``hand_over``: the record is complete, and its line must have the warnings of its outcome.
+        """
         entry = self._in_flight.get(target.id)
-        if entry is not None:
-            entry.warnings.append(FailedSource(source, error.code, error.reason))
+        warning = FailedSource(source, error.code, error.reason or error.code.lower())
+        if entry is not None and entry.fetched_at is None and warning not in entry.warnings:
+            entry.warnings.append(warning)
 
     def hand_over(self, record: Record) -> bool:
         """Stop the timer of a target whose record is about to be passed to the pipelines.
@@ -244,6 +265,7 @@ class TargetTracker:
         if entry.timer:
             entry.timer.cancel()
         entry.fetched_at = record.fetched_at
+        record.warnings = tuple(entry.warnings)
         return True
 
     def _report(self, outcome: Outcome) -> None:
@@ -269,10 +291,18 @@ class TargetTracker:
     def _announce(self, outcome: Outcome) -> None:
         assert self._source is not None
         assert self.crawler.stats is not None
-        self.crawler.stats.inc_value(f"targets/{outcome.code}")
+        self._count(outcome, self.crawler.stats)
         self.crawler.signals.send_catch_log(target_completed, outcome=outcome, spider=self.crawler.spider)
         self._source.completed(outcome)
         logger.debug("target_completed", id=outcome.target.id, code=outcome.code, duration_ms=outcome.duration_ms)
+
+    @staticmethod
+    def _count(outcome: Outcome, stats: StatsCollector) -> None:
+        stats.inc_value(f"targets/{outcome.code}")
+        if outcome.is_partial:
+            stats.inc_value(PARTIAL)
+        for warning in outcome.warnings:
+            stats.inc_value(f"sources/failed/{warning.source}/{warning.reason}")
 
     def _expire(self, target: Target) -> None:
         self.complete(target, error=UpstreamTimeout("The deadline passed before the platform responded."))

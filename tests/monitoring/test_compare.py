@@ -14,7 +14,7 @@ from crawler.monitoring.fields import FieldCount
 from crawler.monitoring.run import History, Run
 from crawler.monitoring.suite import render
 from crawler.registry import scrapers
-from crawler.targets.target import Outcome, Record, Target
+from crawler.targets.target import FailedSource, Outcome, Record, Target
 
 CATEGORY = scrapers()["retail-category-v4"]
 
@@ -115,3 +115,40 @@ def test_reports_escape_markup_in_names() -> None:
     assert set(texts) == {".md", ".html"}
     assert "<script>" not in texts[".html"]
     assert "&lt;b&gt;" in texts[".html"]
+
+
+def with_failed(number: int, *, of: int = 100) -> Run:
+    """A complete run in which the timeline failed for some of the targets."""
+    counted = run(OK=of)
+    counted.failed_sources = Counter(timeline=number)
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "failing"),
+    [
+        ([], with_failed(90), []),
+        ([with_failed(0)], with_failed(0), []),
+        ([with_failed(0)], with_failed(30), ["timeline"]),
+        ([with_failed(30)], with_failed(32), []),
+        ([with_failed(30)] * 5, with_failed(60), ["timeline"]),
+        ([with_failed(60)], with_failed(30), []),
+        ([run(OK=100)] * 10, with_failed(60), []),
+    ],
+)
+def test_co_6_a_source_that_fails_for_more_targets_is_reported(last: list[Run], now: Run, failing: list[str]) -> None:
+    report = compare(now, [Run.model_validate_json(each.model_dump_json()) for each in last], max_failed=0.1)
+    assert [each.source for each in report.failing_sources] == failing
+    assert ("timeline failed for" in report.headline) == bool(failing)
+    assert all(("more than before" in text) == bool(failing) for text in render(report).values())
+    assert all(("timeline" in text) == bool(report.sources) for text in render(report).values())
+
+
+def test_co_6_a_run_counts_each_failed_source_once_for_a_target() -> None:
+    counted = Run(spider="x")
+    target = Target("t", CATEGORY, CATEGORY.params.model_validate(CATEGORY.example))
+    warnings = (FailedSource("feed", "UPSTREAM_ERROR", "no_feed"), FailedSource("video", "UPSTREAM_BLOCKED", "refused"))
+    for number in range(3):
+        twice = (FailedSource("feed", "UPSTREAM_TIMEOUT", "timeout"),) * (number == 0)
+        counted.add_outcome(Outcome(target, None, None, 1, warnings=(*warnings, *twice)))
+    assert counted.failed_sources == {"feed": 3, "video": 3}

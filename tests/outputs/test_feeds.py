@@ -63,7 +63,10 @@ def test_exploded_lines_join_to_their_targets(shop: Shop, pages: list[dict[str, 
     assert run.returncode == 0, run.stderr
     found: dict[str, list[Any]] = {"a": [], "b": []}
     for line in lines(tmp_path / "rows.jsonl"):
-        joined = {key: line.pop(key) for key in ("target_id", "scraper", "params", "fetched_at", "position")}
+        joined = {
+            key: line.pop(key) for key in ("target_id", "scraper", "params", "fetched_at", "warnings", "position")
+        }
+        assert joined["warnings"] == []
         assert joined["position"] == len(found[joined["target_id"]])
         found[joined["target_id"]].append(line)
     assert found == {"a": pages[0]["products"], "b": pages[1]["products"]}

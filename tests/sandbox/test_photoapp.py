@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from crawler.sandbox.faults import COMMON
-from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
+from crawler.sandbox.photoapp.site import ACCOUNT_WITHOUT_REELS, EXAMPLE, FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
 
 ROOT = Path(__file__).parents[2]
@@ -132,6 +132,7 @@ def test_every_own_fault_changes_the_response(name: str) -> None:
     code = next(code for code, each in site().faults.items() if each == name)
     path = f"/share/p/{code}/" if name.startswith("share-") else f"/p/{code}/"
     path += "embed/captioned/" if name.startswith("embed-") else ""
+    path = f"/{ACCOUNT_WITHOUT_REELS}/reels/" if name.startswith("reels-") else path
     fault = site().fault(FakeRequest(path))
     assert fault is not None
     if fault not in COMMON:

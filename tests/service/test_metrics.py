@@ -16,6 +16,7 @@ from scrapy.utils.test import get_crawler
 
 from crawler.platforms.retail.schema import Listing
 from crawler.registry import scrapers, spiders
+from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.service.fill_rates import optional_values
 from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
@@ -89,8 +90,15 @@ def test_every_scraper_and_platform_has_its_series_from_the_start(tmp_path: Path
             assert (f"crawler_{name}", frozenset({("platform", platform)})) in found
 
 
+def call_with_a_failed_source(service: Service) -> None:
+    """Make a call whose record lacks an optional source: its counter has no series before."""
+    url = PhotoApp().url_of_fault("embed-forbidden")
+    assert "x-partial" in call(service.url, "/v1/scrapers/photoapp-post-v4", {"url": url}).headers
+
+
 def test_the_dashboard_uses_only_series_that_exist(fresh: Service) -> None:
     call(fresh.url, CATEGORY, {"cat_id": "976759"})
+    call_with_a_failed_source(fresh)
     families = {name: {label for label, _ in labels} for name, labels in samples(fresh.url)}
     for panel in DASHBOARD["panels"]:
         for target in panel["targets"]:
@@ -102,6 +110,7 @@ def test_the_dashboard_uses_only_series_that_exist(fresh: Service) -> None:
 
 
 def test_every_series_of_the_project_is_on_the_dashboard(fresh: Service) -> None:
+    call_with_a_failed_source(fresh)
     shown = {
         name
         for panel in DASHBOARD["panels"]

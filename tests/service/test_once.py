@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -20,12 +19,13 @@ from crawler.service.cache import Cache
 from crawler.service.envelope import Served
 from crawler.service.idempotency import Idempotency
 from crawler.service.store import Store
-from crawler.targets.target import Target, check_params
+from crawler.targets.target import FailedSource, Target, check_params
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
 from tests.service.conftest import Service, running
 from tests.service.metrics_of import value
 
 RETAIL = "retail-category-v4"
+WARNINGS = (FailedSource("feed", "UPSTREAM_ERROR", "no_feed"), FailedSource("web results", "UPSTREAM_BLOCKED", 'a "b"'))
 
 
 def keyed(key: str) -> dict[str, str]:
@@ -161,7 +161,7 @@ class Platform:
         self.fails = fails
         self.respond = asyncio.Event()
 
-    async def fetch(self, target: Target) -> dict[str, Any]:
+    async def fetch(self, target: Target) -> Served:
         self.fetches += 1
         try:
             await self.respond.wait()
@@ -170,7 +170,7 @@ class Platform:
             raise
         if self.fails:
             raise TargetNotFound("gone")
-        return {"cat_id": target.params.model_dump()["cat_id"], "text": "x" * 100}
+        return Served({"cat_id": target.params.model_dump()["cat_id"], "text": "x" * 100})
 
 
 def target(cat_id: str = "1", *, wait: float = 5.0, key: str = "t") -> Target:
@@ -254,6 +254,35 @@ async def test_cached_records_expire_and_are_limited_in_size() -> None:
     assert platform.fetches == before + 1
 
 
+async def test_co_6_a_partial_record_is_not_cached() -> None:
+    calls = 0
+
+    async def fetch(_: Target) -> Served:
+        nonlocal calls
+        calls += 1
+        return Served({"n": calls}, warnings=() if calls == 3 else WARNINGS)
+
+    cache = Cache(fetch, {RETAIL: 60}, 100_000, max_wait=120)
+    served = [await cache.served(target(), control) for control in (None, "no-cache", None, None)]
+    assert [each.warnings for each in served] == [WARNINGS, WARNINGS, (), ()]
+    assert [each.headers["X-Cache"] for each in served] == ["MISS", "MISS", "MISS", "HIT"]
+    assert (calls, [each.billable for each in served]) == (3, [True, True, True, False])
+
+
+async def test_co_6_calls_that_share_a_fetch_get_its_warnings() -> None:
+    respond = asyncio.Event()
+
+    async def fetch(_: Target) -> Served:
+        await respond.wait()
+        return Served({}, warnings=WARNINGS)
+
+    cache = Cache(fetch, {RETAIL: 60}, 100_000, max_wait=120)
+    calls = [asyncio.ensure_future(cache.served(target(), None)) for _ in range(3)]
+    await run_tasks()
+    respond.set()
+    assert [each.warnings for each in await asyncio.gather(*calls)] == [WARNINGS] * 3
+
+
 # Idempotency keys without a service
 
 
@@ -277,6 +306,30 @@ async def test_clients_have_separate_keys(store: Store) -> None:
     for client in ("one", "other", "one"):
         await once.once("k", client, target(), serve)
     assert len(runs) == 2
+
+
+async def test_co_6_a_replay_has_the_warnings(store: Store) -> None:
+    async def serve() -> Served:
+        return Served({}, warnings=WARNINGS)
+
+    once = Idempotency(store, ttl=60)
+    served = [await once.once("k", "one", target(), serve) for _ in range(2)]
+    assert [(each.billable, each.warnings) for each in served] == [(True, WARNINGS), (False, WARNINGS)]
+
+
+async def test_co_6_a_response_that_an_earlier_version_stored_is_replayed(store: Store) -> None:
+    store.transact_sync(lambda session: session.run("ALTER TABLE idempotency DROP COLUMN warnings"))
+    reopened = Store(store.location, idempotency.SCHEMA)
+    once = Idempotency(reopened, ttl=60)
+
+    async def serve() -> Served:
+        return Served({"n": 1})
+
+    await once.once("k", "one", target(), serve)
+    await reopened.transact(lambda session: session.run("UPDATE idempotency SET warnings = NULL"))
+    replay = await once.once("k", "one", target(), serve)
+    assert (replay.billable, replay.warnings) == (False, ())
+    await reopened.close()
 
 
 async def test_calls_without_a_key_always_run(store: Store) -> None:

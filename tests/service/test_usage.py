@@ -130,6 +130,7 @@ def test_usage_is_reported_by_client_and_day(tmp_path: Path) -> None:
             "scraper": "a",
             "calls": 7,
             "billable": 5,
+            "partial": 0,
             "outcomes": {"OK": 5, "TARGET_NOT_FOUND": 2},
         }
         assert report(f"?from={_ago(31)}")["calls"] == 38
@@ -192,8 +193,8 @@ def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
         )
         return [line.split() for line in run.stdout.splitlines()[1:]]
 
-    one = ["one", _ago(0), "some-scraper", "2", "2", "OK=2"]
-    other = ["other", _ago(0), "some-scraper", "1", "0", "TARGET_NOT_FOUND=1"]
+    one = ["one", _ago(0), "some-scraper", "2", "2", "0", "OK=2"]
+    other = ["other", _ago(0), "some-scraper", "1", "0", "0", "TARGET_NOT_FOUND=1"]
     assert printed() == [one, other]
     assert printed("other") == [other]
     assert printed("nobody") == []
@@ -254,3 +255,26 @@ async def test_usage_is_stored_in_postgresql(postgresql: str) -> None:
     report = await counts.report(client, None, None)
     assert (report["calls"], report["billable"]) == (3, 3)
     await store.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+async def test_co_6_a_database_of_an_earlier_version_counts_partial_records(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    location = str(tmp_path / "service.sqlite3") if kind == "sqlite" else request.getfixturevalue("postgresql")
+    old = Store(location, (usage.SCHEMA[0],))
+    old.transact_sync(lambda session: session.run("DROP TABLE usage"))
+    await old.close()
+    without = str(usage.SCHEMA[0]).replace(" partial BIGINT NOT NULL DEFAULT 0,", "")
+    old = Store(location, (without,))
+    row = "INSERT INTO usage VALUES ('one', 'a', :day, 'OK', 5, 4)"
+    old.transact_sync(lambda session: session.run(row, day=_ago(0)))
+    await old.close()
+    workers = [Usage(Store(location, usage.SCHEMA)) for _ in range(3)]
+    for worker in workers:
+        worker.count("one", "a", "OK", billable=True, partial=True)
+    await asyncio.gather(*(worker.flush() for worker in workers))
+    report = await workers[0].report("one", None, None)
+    assert (report["calls"], report["billable"], report["partial"]) == (8, 7, 3)
+    for worker in workers:
+        await worker.store.close()

@@ -25,7 +25,7 @@ from crawler.registry import scrapers
 from crawler.targets.exceptions import as_scrape_error
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
-from crawler.targets.tracker import TargetTracker
+from crawler.targets.tracker import TargetTracker, outcomes_by_code
 
 SCRAPER = scrapers()["retail-search-v4"]
 
@@ -255,3 +255,47 @@ def test_a_duplicate_target_id_is_refused() -> None:
 )
 def test_every_exception_has_a_code(error: Exception, code: str) -> None:
     assert as_scrape_error(error).code == code
+
+
+async def released(tracker: TargetTracker, source: Source) -> Target:
+    return await anext(tracker.release(source))
+
+
+def test_co_6_warnings_are_counted_and_end_with_the_record() -> None:
+    source = Source([make_target("t")])
+    tracker = make_tracker()
+
+    async def scenario() -> Record:
+        target = await released(tracker, source)
+        for error in (UpstreamTimeout("late"), UpstreamTimeout("late"), TargetNotFound("gone", reason="no_feed")):
+            tracker.warn(target, "feed", error)
+        made = record(target)
+        assert tracker.hand_over(made)
+        tracker.warn(target, "video", UpstreamTimeout("after the record was read"))
+        tracker.item_scraped(made, response_of(target))
+        return made
+
+    made = asyncio.run(scenario())
+    (outcome,) = source.outcomes
+    expected = (("feed", "UPSTREAM_TIMEOUT", "upstream_timeout"), ("feed", "TARGET_NOT_FOUND", "no_feed"))
+    assert (outcome.warnings, made.warnings, outcome.is_partial) == (expected, expected, True)
+    assert tracker.crawler.stats is not None
+    stats = tracker.crawler.stats.get_stats()
+    failed = {"sources/failed/feed/upstream_timeout": 1, "sources/failed/feed/no_feed": 1}
+    assert stats == {"targets/OK": 1, "targets/partial": 1, **failed}
+    assert outcomes_by_code(stats) == {"OK": 1}
+
+
+def test_co_6_a_failed_target_is_not_partial() -> None:
+    source = Source([make_target("t")])
+    tracker = make_tracker()
+
+    async def scenario() -> None:
+        target = await released(tracker, source)
+        tracker.warn(target, "page", UpstreamTimeout("late", reason="timeout"))
+        tracker.complete(target, error=TargetNotFound("gone"))
+
+    asyncio.run(scenario())
+    assert tracker.crawler.stats is not None
+    assert tracker.crawler.stats.get_stats() == {"targets/TARGET_NOT_FOUND": 1, "sources/failed/page/timeout": 1}
+    assert not source.outcomes[0].is_partial

@@ -50,8 +50,10 @@ class Row:
 
     table: TableSpec
     values: dict[str, Any]
+    warnings: list[dict[str, str]]
+    """The optional sources that failed for the record."""
     digest: str
-    """A digest of the values. A row is not written again if its digest is the same as in the database."""
+    """A digest of the values and of the warnings. Rows with an unchanged digest are not rewritten."""
     fetched_at: datetime
 
     @property
@@ -95,6 +97,7 @@ def entity_paths(model: type[BaseModel]) -> tuple[RecordPath, ...]:
 def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:
     """Yield the rows for the entities in a record. An entity is omitted if a value of its key is empty."""
     scraper = record.target.scraper
+    warnings = _storable(record.provenance()["warnings"])
     for record_path in entity_paths(scraper.data):
         entity = record_path.fields.entity
         assert entity is not None
@@ -107,8 +110,12 @@ def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:
                 params = _storable(record.target.as_dict()["params"])
                 values[TARGET_KEY[1]] = orjson.dumps(params, option=orjson.OPT_SORT_KEYS).decode()
             if all(values[name] not in {None, ""} for name in table.key):
-                digest = blake2b(orjson.dumps(values, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
-                yield Row(table, values, digest, record.fetched_at)
+                yield Row(table, values, warnings, _digest(values, warnings), record.fetched_at)
+
+
+def _digest(values: dict[str, Any], warnings: list[dict[str, str]]) -> str:
+    content = [values, warnings] if warnings else values  # complete rows keep the digest of earlier versions
+    return blake2b(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 
 def _table(platform: str, record_path: RecordPath) -> TableSpec:

@@ -86,6 +86,7 @@ class SqlSink:
             sa.Column("row_first_seen", UtcDateTime(), nullable=False),
             sa.Column("row_changed", UtcDateTime(), nullable=False),
             sa.Column("row_digest", sa.Text(), nullable=False),
+            sa.Column("row_warnings", TYPES["json"]),
         )
         history = sa.Table(
             f"{spec.name}_history",
@@ -190,6 +191,7 @@ class SqlSink:
                 "row_first_seen": row.fetched_at,
                 "row_changed": row.fetched_at,
                 "row_digest": row.digest,
+                "row_warnings": row.warnings,
             }
             for row in rows
         ]

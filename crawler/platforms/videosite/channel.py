@@ -12,6 +12,7 @@ from crawler.errors import (
     CircuitOpen,
     ExtractionFailed,
     ScrapeError,
+    TargetError,
     TargetNotFound,
     UpstreamBlocked,
     UpstreamError,
@@ -217,6 +218,7 @@ class ChannelReader:
             feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
             if feed is None:
                 raise
+            self.spider.warn(self.target, PlaylistPage.source, error)  # the feed has the newest items only
             logger.info("source_fallback", source="feed", reason=error.reason)
             return feed["posts"], ""
         return listing["posts"], listing["continuation"]
@@ -234,17 +236,29 @@ class ChannelReader:
         requests = [upstream.about_page_request(self.origin, channel)]
         if token:
             requests.insert(0, upstream.about_request(self.origin, token, channel=channel, version=self.client_version))
-        for request in requests:
-            found = await self._optional(AboutPage, request)
-            if found is not None:
-                about |= found["about"]
-                break
+        about |= await self._first_about(requests)
         if "account_creation_date" not in about:
             feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel))
             return with_about(profile, about, feed["created"] if feed else {})
         return with_about(profile, about, {})
 
-    # Enrichment: adds fields that lists do not have
+    async def _first_about(self, requests: list[Request]) -> Item:
+        """The about panel from the first request that succeeds; empty, and a warning in the outcome, if all fail."""
+        failed: ScrapeError | None = None
+        for request in requests:
+            try:
+                found = await self._item(AboutPage, request, retry=False)
+            except ScrapeError as error:
+                failed = failed or error
+            else:
+                if failed:
+                    logger.info("source_fallback", source="about page", reason=failed.reason)
+                return dict(found["about"])
+        assert failed is not None
+        self.spider.warn(self.target, AboutPage.source, failed)
+        return {}
+
+    # Enrichment: fields that lists do not have
 
     async def _enrichments(self, channel: str, tab: str, posts: list[Item]) -> list[Item]:
         """Return items with more fields, from the feed and from single videos.
@@ -280,13 +294,15 @@ class ChannelReader:
                     return
                 try:
                     request = upstream.video_request(self.origin, video, version=self.client_version)
-                    page = await self.spider.get(VideoPage, request, self.target, retry=False, optional=True)
-                    found.extend((await page.to_item())["posts"])
-                except (CircuitOpen, UpstreamBlocked, UpstreamRateLimited) as error:
-                    self.spider.warn(self.target, VideoPage.source, error)
-                    return  # the next request would be blocked too
+                    metadata = await self._item(VideoPage, request, retry=False)
                 except ScrapeError as error:
                     logger.info("enrichment_failed", video=video, reason=error.reason)
+                    if not isinstance(error, TargetError):  # else the video is not public: its source did not fail
+                        self.spider.warn(self.target, VideoPage.source, error)
+                    if isinstance(error, UpstreamBlocked | UpstreamRateLimited):
+                        return  # the next request would be blocked too
+                else:
+                    found.extend(metadata["posts"])
 
         await asyncio.gather(*(work(waiting) for _ in range(MAX_CONCURRENT_ENRICHMENTS)))
 

@@ -68,9 +68,13 @@ FAULTS = (
         "embed-down": Fault("OK", "500 for the embed page of a video"),
         "embed-forbidden": Fault("OK", "403 for the embed page of a video"),
         "embed-null": Fault("OK", "an embed page without data"),
+        "reels-forbidden": Fault("OK", "403 for the reels of a video's owner"),
     }
 )
 """The app's faults by name. ``Site.faults`` has the shortcodes and tokens that select them."""
+
+NEWER = ("reels-forbidden",)
+"""Faults that follow the others, which are sorted, so that the shortcodes of the others stay."""
 
 
 def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> FakeResponse:

@@ -15,7 +15,7 @@ from crawler.sandbox.photoapp import graph as photoapp_graph
 from crawler.sandbox.photoapp import media as photoapp_media
 from crawler.sandbox.photoapp import page as photoapp_page
 from crawler.sandbox.photoapp.expected import record
-from crawler.sandbox.photoapp.faults import FAULTS, SHARE_FAULTS
+from crawler.sandbox.photoapp.faults import FAULTS, NEWER, SHARE_FAULTS
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Account, Author, Post, code_of, id_of, people
 from crawler.sandbox.protocol import FakeRequest
 
@@ -29,6 +29,8 @@ EXAMPLE = "DaSandbox01"
 TIMELINE = 12
 """The number of the owner's posts that a page lists."""
 SINGLE_POST_ACCOUNT = "one.post.only"
+ACCOUNT_WITHOUT_REELS = "reels.forbidden"
+"""The owner of the video with the fault ``reels-forbidden``."""
 
 _POST = re.compile(r"/(?:[\w.]+/)?(?:p|reel|reels|tv)/(?P<code>[\w-]+)/(?P<embed>embed/captioned/)?", re.ASCII)
 _SHARE = re.compile(r"/share/(?:(?:p|reel|reels|tv)/)?(?P<token>[\w-]+)/?", re.ASCII)
@@ -38,8 +40,10 @@ _REELS = re.compile(r"/(?P<username>[\w.]+)/reels/", re.ASCII)
 class Site:
     """The simulated photo app. The same seed produces the same accounts and posts in every process."""
 
-    faults: ClassVar[dict[str, str]] = {f"FAULT{n:06d}": name for n, name in enumerate(sorted(FAULTS), 1)}
-    """Fault names by the code that selects them: the shortcode of a post, or the token of a share link."""
+    faults: ClassVar[dict[str, str]] = {
+        f"FAULT{n:06d}": name for n, name in enumerate([*sorted(FAULTS.keys() - set(NEWER)), *NEWER], 1)
+    }
+    """Faults by the shortcode of the post, or the token of the share link, that they affect."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         self.seed = seed
@@ -60,9 +64,13 @@ class Site:
         self.listed: tuple[str, ...] = tuple(self.posts)
         """The shortcodes of the posts without a fault. Only these are listed in timelines."""
         for code, name in self.faults.items():
-            kind, timing = (VIDEO, "embed") if name.startswith("embed-") else (PHOTO, "nowhere")
+            timing = {"embed": "embed", "reels": "manifest"}.get(name.partition("-")[0], "nowhere")
+            kind = PHOTO if timing == "nowhere" else VIDEO
             fixed = {"taken_at": 1_790_000_000, "timing": timing, "layout": "wrapped", "coauthors": ()}
             self.posts[code] = author.post(first, kind, pk=id_of(code), **fixed)
+            if name == "reels-forbidden":
+                owner = replace(first, username=ACCOUNT_WITHOUT_REELS)
+                self.posts[code] = replace(self.posts[code], owner=owner)
         self.shares = {f"BA{code[2:]}": code for code in self.listed}
         """The shortcodes of posts, by the tokens of their share links."""
 
@@ -79,11 +87,13 @@ class Site:
     # The site
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault that a path selects. Faults of the embed page do not affect the post's own page."""
-        share, post = _SHARE.fullmatch(request.path), _POST.fullmatch(request.path)
+        """The fault of a path's post or share link. Faults of other pages do not affect the post's page."""
+        share, post, reels = (form.fullmatch(request.path) for form in (_SHARE, _POST, _REELS))
+        if reels and reels["username"] == ACCOUNT_WITHOUT_REELS:
+            return "forbidden"
         found = share["token"] if share else post["code"] if post else ""
         name = self.faults.get(found)
-        if name is None or (name in SHARE_FAULTS) != bool(share):
+        if name is None or name == "reels-forbidden" or (name in SHARE_FAULTS) != bool(share):
             return None
         if name == "shell-to-plain" and "sec-ch-ua" in request.headers:  # only browsers send it
             return None

@@ -15,7 +15,7 @@ from crawler.outputs.sql.rows import TableSpec, rows_of, tables_of
 from crawler.outputs.sql.sink import SqlSink, WriteCounts
 from crawler.platforms.model import Entity, Model
 from crawler.platforms.retail.schema import CategoryParams
-from crawler.targets.target import Record, Scraper, Target
+from crawler.targets.target import FailedSource, Record, Scraper, Target
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -99,6 +99,20 @@ def test_the_newest_row_and_its_history(db: Database) -> None:
     assert newest == [("a", "Other", None, 3, START, START + timedelta(hours=3))]
     history = db.rows("shop_things_history", "id", "row_seen", "price_amount", "likes")
     assert history == [("a", START, 1.5, 3), ("a", START + timedelta(hours=2), None, 3)]
+
+
+def test_co_6_a_row_has_the_warnings_of_its_record(db: Database) -> None:
+    def fetched(hours: int, *warnings: FailedSource) -> Record:
+        record = things({"id": "a"}, hours=hours)
+        record.warnings = warnings
+        return record
+
+    warning = FailedSource("feed", "UPSTREAM_ERROR", "no_feed")
+    assert db.write(fetched(0, warning)) == WriteCounts(new=1, history=1)
+    assert db.rows("shop_things", "row_warnings") == [([warning._asdict()],)]
+    assert db.write(fetched(1, warning)) == WriteCounts(unchanged=1)
+    assert db.write(fetched(2)) == WriteCounts(changed=1)
+    assert db.rows("shop_things", "row_warnings", "row_changed") == [([], START + timedelta(hours=2))]
 
 
 def test_the_most_recently_fetched_row_wins(db: Database) -> None:

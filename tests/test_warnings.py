@@ -1,0 +1,212 @@
+"""Warnings: each optional source of each platform, switched off, in all outputs of a crawl and of the endpoint."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from crawler.registry import scrapers
+from crawler.sandbox.microblog.site import Site as Microblog
+from crawler.sandbox.photoapp.site import Site as PhotoApp
+from crawler.sandbox.shortvideo.site import Site as ShortVideo
+from crawler.sandbox.videosite.site import Site as VideoSite
+from crawler.service.envelope import partial_header
+from crawler.targets.target import FailedSource
+from tests.crawls import ROOT, comparable, crawl
+from tests.service.client import HEADERS, Reply, call
+from tests.service.conftest import Service, running
+from tests.service.metrics_of import value
+from tests.structured_fields import parse_list
+
+SITES = {"microblog": Microblog(), "photoapp": PhotoApp(), "videosite": VideoSite(), "shortvideo": ShortVideo()}
+SCRAPERS = {scraper.platform: scraper for scraper in scrapers().values()}
+SETTINGS = ("PHOTOAPP_PLAY_COUNTS=1", "SOURCE_TIMEOUT=30", "DOWNLOAD_TIMEOUT=30", "RETRY_TIMES=1")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A target with a fault of the sandbox, and the warnings of its outcome as source, code and reason."""
+
+    platform: str
+    fault: str
+    warnings: tuple[tuple[str, str, str], ...]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        if self.platform == "microblog":
+            return {"username": next(handle for handle, name in Microblog().faults.items() if name == self.fault)}
+        if self.platform == "photoapp":
+            return {"url": PhotoApp().url_of_fault(self.fault)}
+        if self.platform == "videosite":
+            return {"username": self.fault, "include_about": self.fault != "no-playlist"}
+        return {"keywords": self.fault}
+
+    @property
+    def objects(self) -> list[dict[str, str]]:
+        return [{"source": source, "code": code, "reason": reason} for source, code, reason in self.warnings]
+
+    def expected_record(self) -> Any:
+        plays = {"plays": "1"} if self.platform == "photoapp" else {}
+        return comparable(SITES[self.platform].expected_record(self.params | plays))  # type: ignore[attr-defined]
+
+
+BLOCKED = ("UPSTREAM_BLOCKED", "refused")
+CASES = [
+    Case("microblog", "page-off", (("page", *BLOCKED),)),
+    Case("microblog", "embed-off", (("embed", *BLOCKED),)),
+    Case("microblog", "timeline-off", (("timeline", *BLOCKED),)),
+    Case("microblog", "stale-ids", (("timeline", "EXTRACTION_FAILED", "stale_query_id"),)),
+    Case("microblog", "only-embed", (("page", *BLOCKED), ("timeline", *BLOCKED))),
+    Case("photoapp", "embed-forbidden", (("embed", *BLOCKED),)),
+    Case("photoapp", "reels-forbidden", (("reels", *BLOCKED),)),
+    Case("videosite", "no-feed", (("feed", "UPSTREAM_ERROR", "no_feed"),)),
+    Case("videosite", "no-player", (("video", *BLOCKED),)),
+    Case("videosite", "no-about", (("about", *BLOCKED),)),
+    Case("videosite", "no-playlist", (("playlist", *BLOCKED),)),
+    Case("videosite", "no-about-call", ()),  # the about panel's own page has the same data
+    Case("shortvideo", "repeated-page", (("web results", "UPSTREAM_RATE_LIMITED", "repeated_results"),)),
+]
+
+
+def of(platform: str) -> dict[str, Case]:
+    return {case.fault: case for case in CASES if case.platform == platform}
+
+
+def settings(*more: str) -> list[str]:
+    return [part for each in (*SETTINGS, *more) for part in ("-s", each)]
+
+
+# Crawls
+
+
+@pytest.mark.parametrize("platform", SITES)
+def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platform: str) -> None:
+    cases = of(platform)
+    targets, parquet, database = tmp_path / "targets.jsonl", tmp_path / "out.parquet", tmp_path / "out.db"
+    targets.write_text("".join(json.dumps({"id": name, **case.params}) + "\n" for name, case in cases.items()))
+    outputs = ["-O", str(parquet), *settings(f"SQL_SINK={database}")]
+    code, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", *outputs, spider=platform)
+    assert (code, failures) == (0, []), log
+    assert {line["id"]: line["warnings"] for line in out} == {name: case.objects for name, case in cases.items()}
+    assert list(out[0]) == ["id", "scraper", "params", "fetched_at", "warnings", "data"]
+    for line in out:
+        assert comparable(line["data"]) == cases[line["id"]].expected_record(), line["id"]
+    rows = pq.read_table(parquet).to_pylist()
+    assert {row["target_id"]: row["warnings"] for row in rows} == {n: case.objects for n, case in cases.items()}
+    stored = stored_warnings(database)
+    assert all(case.objects in stored for case in cases.values())
+    partial = [case for case in cases.values() if case.warnings]
+    assert re.search(rf"event=targets_done .*total={len(cases)} partial={len(partial)} ", log)
+    assert f"'targets/partial': {len(partial)}" in log
+    failed = [(source, reason) for case in partial for source, _, reason in case.warnings]
+    for source, reason in failed:
+        assert f"'sources/failed/{source}/{reason}': {failed.count((source, reason))}," in log
+
+
+def stored_warnings(database: Path) -> list[Any]:
+    """The warnings of all rows of the newest states."""
+    connection = sqlite3.connect(database)
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    queries = [f"SELECT row_warnings FROM {name}" for name in tables if not name.endswith("_history")]  # noqa: S608
+    return [json.loads(text) for query in queries for (text,) in connection.execute(query)]
+
+
+def test_co_6_a_single_targets_line_has_the_data_only(tmp_path: Path) -> None:
+    case = of("photoapp")["embed-forbidden"]
+    code, out, _, log = crawl(tmp_path, "-a", f"url={case.params['url']}", *settings(), spider="photoapp")
+    assert code == 0, log
+    assert out == [case.expected_record()]
+    assert "event=optional_source_failed" in log
+    assert re.search(r"event=targets_done .*partial=1 ", log)
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_co_6_rows_of_a_list_have_the_warnings(tmp_path: Path, name: str) -> None:
+    case = of("microblog")["page-off"]
+    arguments = ("-a", f"username={case.params['username']}", "-a", "explode=posts", "-O", str(tmp_path / name))
+    code, out, _, log = crawl(tmp_path, *arguments, *settings(), spider="microblog")
+    assert code == 0, log
+    if name == "out.csv":
+        head, first, *_ = (tmp_path / name).read_text().splitlines()
+        assert head.startswith("target_id,scraper,params,fetched_at,warnings,position,")
+        assert '""reason"":""refused""' in first
+    else:
+        assert out
+        assert all(row["warnings"] == case.objects for row in out)
+
+
+def test_co_6_probe_prints_the_warnings() -> None:
+    case = of("photoapp")["embed-forbidden"]
+    options = ["-a", f"url={case.params['url']}", "-s", "SANDBOX=1"]
+    command = [sys.executable, "-m", "scrapy", "probe", "photoapp-post-v4", *options]
+    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+    assert "WARNING    without embed: UPSTREAM_BLOCKED (refused)" in run.stdout.splitlines()
+
+
+# The endpoint
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    cached = json.dumps({scraper.name: 60 for scraper in SCRAPERS.values()})
+    with running(tmp_path_factory.mktemp("warnings") / "log", *SETTINGS, f"RESPONSE_CACHE={cached}") as started:
+        yield started
+
+
+def ask(service: Service, case: Case, **headers: str) -> Reply:
+    name = SCRAPERS[case.platform].name
+    return call(service.url, f"/v1/scrapers/{name}", case.params, headers={**HEADERS, **headers})
+
+
+def usage(service: Service, platform: str) -> dict[str, Any]:
+    entries = call(service.url, "/v1/usage", method="GET").body["usage"]
+    zero = {"calls": 0, "billable": 0, "partial": 0}
+    return next((entry for entry in entries if entry["scraper"] == SCRAPERS[platform].name), zero)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.platform} {case.fault}")
+def test_co_6_a_response_names_the_missing_sources(service: Service, case: Case) -> None:
+    before = usage(service, case.platform)
+    first = ask(service, case, **{"Idempotency-Key": case.fault})
+    replay = ask(service, case, **{"Idempotency-Key": case.fault})
+    again = ask(service, case)
+    for reply in (first, replay, again):
+        assert reply.code == "OK", reply.body
+        assert comparable(reply.body["data"]) == case.expected_record()
+        named = parse_list(reply.headers.get("x-partial", ""))
+        assert named == [(source, {"reason": reason, "code": code}) for source, code, reason in case.warnings]
+        sources = ", ".join(source for source, *_ in case.warnings)
+        message = f"Completed without: {sources}." if sources else "The scrape is complete."
+        assert reply.body["status"] == {"code": "OK", "message": message, "retryable": False}
+    assert replay.headers["idempotent-replayed"] == "true"
+    is_partial = bool(case.warnings)
+    assert [reply.headers.get("x-cache") for reply in (first, again)] == ["MISS", "MISS" if is_partial else "HIT"]
+    assert [reply.body["meta"]["billable"] for reply in (first, replay, again)] == [True, False, is_partial]
+    after = usage(service, case.platform)
+    assert [after[key] - before[key] for key in ("calls", "partial", "billable")] == [3, 3 * is_partial, 1 + is_partial]
+    for source, _, reason in case.warnings:
+        labels = {"platform": case.platform, "source": source, "reason": reason}
+        assert value(service.url, "crawler_source_failures_total", **labels) >= 2
+
+
+@pytest.mark.parametrize(
+    "text", ["timeline", "web results", "", "9lives", 'a"b\\c', "a,b;c=d", "line\r\nX-Other: 1", "é"]
+)
+def test_co_6_the_header_is_a_valid_list_for_any_text(text: str) -> None:
+    warnings = [FailedSource(text, "UPSTREAM_BLOCKED", text), FailedSource("feed", "UPSTREAM_ERROR", "no_feed")]
+    found = re.sub(r"[^ -~]", "?", text)
+    assert parse_list(partial_header(warnings)) == [
+        (found, {"reason": found, "code": "UPSTREAM_BLOCKED"}),
+        ("feed", {"reason": "no_feed", "code": "UPSTREAM_ERROR"}),
+    ]
