@@ -13,7 +13,7 @@ from crawler.browser.sessions import CapturedResponse, ResponseListener, in_brow
 from crawler.errors import ScrapeError, UpstreamRateLimited
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
-from crawler.platforms.shortvideo.requests import RESULTS_PATH, STOP_SELECTORS, search_request
+from crawler.platforms.shortvideo.requests import CLOSE_SELECTORS, RESULTS_PATH, STOP_SELECTORS, search_request
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
@@ -43,7 +43,7 @@ class SearchSession(ResponseListener):
     """
 
     def __init__(self, params: PhotoSearchParams, *, quiet: float, pause: float) -> None:
-        super().__init__(RESULTS_PATH, STOP_SELECTORS, quiet=quiet, pause=pause)
+        super().__init__(RESULTS_PATH, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
         self.keywords = params.keywords
         self.start = int(params.cursor)
         self.end = self.start + params.count
@@ -72,6 +72,14 @@ class SearchSession(ResponseListener):
         if self._repeated == MAX_REPEATED_RESPONSES and self.more:
             self.error = UpstreamRateLimited("The platform repeated its results.", reason="repeated_results")
         return len(self.rows) >= self.end or not self.more or self.error is not None
+
+    @property
+    def wall(self) -> str | None:
+        """The wall that ended the session: a name of ``STOP_SELECTORS``, None without one.
+
+        A page that has rows, has announced more and stops loading them is behind the login wall, also without a prompt.
+        """
+        return self.end_marker or ("login" if self.rows and self.is_silent else None)
 
     def data(self) -> dict[str, Any] | None:
         """The requested rows, as far as they exist; None if no response arrived that could end the list.
@@ -127,9 +135,9 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         return page.received
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
-        """Read the responses that the page received in the browser; without results, raise the page's reason."""
+        """Read the responses that the page received in the browser; without results, raise the reason."""
         session: SearchSession = request.meta["page_session"]
         search = cast("SearchPage", page)
-        search.received = session.data()
+        search.received, search.wall = session.data(), session.wall
         if search.received is None:
             await search.to_item()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -37,6 +38,8 @@ class Site(Posts):
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         super().__init__(seed, light=light)
         self.example = "whales"
+        self.clicks: Counter[str] = Counter()
+        """Clicks on the buttons of dialogs, by keywords and kind of dialog."""
 
     # Requests
 
@@ -59,6 +62,9 @@ class Site(Posts):
             )
         if request.path == RESULTS:
             return self._results(request)
+        if request.path == "/clicked":
+            self.clicks[f"{request.args['q']}: {request.args['kind']}"] += 1
+            return 204, {}, b""
         if request.path == shortvideo_page.SCRIPT and request.headers.get("host", "").startswith("localhost"):
             return 200, {"Content-Type": "text/javascript"}, shortvideo_page.SEARCH_SCRIPT
         return _STATIC.get(request.path) or (404, {}, b"<html><title>Not found</title></html>")
@@ -123,8 +129,9 @@ class Site(Posts):
         }
 
     def catalogue(self) -> dict[str, Any]:
-        """The keywords with a meaning. Any other keywords are valid, too."""
+        """The keywords with a meaning, and the clicks on dialogs. Any other keywords are valid, too."""
         return {
+            "clicks": self.clicks,
             "examples": [self.example, LONG],
             "faults": {name: {"code": fault.code, "about": fault.about} for name, fault in FAULTS.items()},
         }
