@@ -53,7 +53,7 @@ RENDER_SECONDS = 0.05
 """Seconds in which a page renders what it has just received: it cannot be scrolled further before."""
 END_MARKER_SECONDS = 1.0
 """Seconds for which an end marker must be visible, without a response in flight, before it is acted on."""
-CLICK_MILLISECONDS = 2000
+CLICK_MILLISECONDS = 5000
 """How long a click may wait until the element can be clicked: until nothing covers it, for example."""
 FIRST_RESPONSE_FACTOR = 3
 """How many times ``quiet`` the first response may take: the page itself is loaded meanwhile."""
@@ -228,8 +228,10 @@ class ResponseListener(PageSession):
         last_response, max_quiet = _now(), self.quiet * FIRST_RESPONSE_FACTOR
         while _now() < end and _now() - last_response < max_quiet and not self.has_failed:
             await self._scroll(page)
-            if self._is_at_end() and not await self._close(page):
-                return
+            if self._is_at_end():
+                if not await self._close(page):
+                    return
+                last_response = _now()
             try:
                 async with asyncio.timeout(POLL_SECONDS):
                     response, body = await self._responses.get()
@@ -273,9 +275,10 @@ class ResponseListener(PageSession):
                 return False
             self._has_clicked = True
             await button.click(timeout=CLICK_MILLISECONDS)
-        except Error:
+        except Error as error:
             if page.is_closed():
                 raise
+            logger.info("prompt_not_closed", url=page.url, error=error.message)
             return False
         logger.info("prompt_closed", url=page.url, prompt=self.end_marker)
         # A page that is at its end already does not make its request: it is scrolled to its start first.
