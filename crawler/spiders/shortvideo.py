@@ -10,7 +10,7 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse, ResponseListener, in_browser
-from crawler.errors import ScrapeError, UpstreamRateLimited
+from crawler.errors import ExtractionFailed, ScrapeError, UpstreamRateLimited
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.requests import CLOSE_SELECTORS, RESULTS_PATH, STOP_SELECTORS, search_request
@@ -48,6 +48,8 @@ class SearchSession(ResponseListener):
         self.start = int(params.cursor)
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
+        self.skipped: list[ExtractionFailed] = []
+        """The errors of the rows that lack a mandatory part."""
         self.more = True
         """Whether more rows follow, by the last response."""
         self.error: ScrapeError | None = None
@@ -65,6 +67,7 @@ class SearchSession(ResponseListener):
         except ScrapeError as error:
             self.error = error
             return True
+        self.skipped += page.skipped
         for row in found["search_item_list"]:
             self.rows.setdefault(row["aweme_id"], row)
         self.more = found["has_more"]
@@ -141,3 +144,5 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         search.received, search.wall = session.data(), session.wall
         if search.received is None:
             await search.to_item()
+        elif session.skipped:
+            self.warn(request.meta["target"], ResultsPage.source, session.skipped[0])

@@ -22,6 +22,7 @@ CALL_FAULTS = (
     "captcha-json",
     "login-json",
     "missing-author",
+    "no-authors",
     "no-list",
     "no-picture-urls",
     "no-results",

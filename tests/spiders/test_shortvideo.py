@@ -148,6 +148,15 @@ def test_sv_3_rows_beyond_a_visit_are_reported_alike_with_and_without_a_prompt(t
     assert reports == [reports[0]] * 3
 
 
+def test_sv_4_row_without_a_mandatory_part_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    data, failed, log = crawl(tmp_path, "shortvideo", [{"id": "1", "keywords": "missing-author"}])
+    assert failed == {}, log
+    assert data["1"] == Site().expected_record({"keywords": "missing-author"})
+    (warning,) = [line for line in log.splitlines() if "event=optional_source_failed" in line]
+    assert 'source="web results"' in warning
+    assert "reason=missing_part" in warning
+
+
 def test_download_timeout_ends_a_hanging_page(tmp_path: Path) -> None:
     targets = [{"id": "hang", "keywords": "hang"}, {"id": "slow page", "keywords": "results-slow"}]
     data, failed, log = crawl(tmp_path, "shortvideo", targets, "DOWNLOAD_TIMEOUT=20")

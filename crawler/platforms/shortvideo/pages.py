@@ -66,6 +66,8 @@ class ResultsPage(PlatformPage):
         ("data", "videos"),
     )
     item_key: ClassVar[str] = "item"
+    skipped: list[ExtractionFailed] = attrs.field(factory=list, init=False)
+    """The errors of the photo posts that lack a mandatory part, and are left out."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -110,10 +112,17 @@ class ResultsPage(PlatformPage):
     @field
     def search_item_list(self) -> list[dict[str, Any]]:
         photos: dict[str, dict[str, Any]] = {}
+        self.skipped.clear()
         for path, item in self._items:
             if self.is_photo(item) and not self.is_hidden(item):
-                post = self.photo_post(item, path)
-                photos.setdefault(post["aweme_id"], post)
+                try:
+                    post = self.photo_post(item, path)
+                except ExtractionFailed as error:
+                    self.skipped.append(error)
+                else:
+                    photos.setdefault(post["aweme_id"], post)
+        if self.skipped and not photos:
+            raise self.skipped[0]
         return list(photos.values())
 
     # The item's format

@@ -63,9 +63,11 @@ FAULTS = COMMON | {
     "blind": Fault("EXTRACTION_FAILED", "rows with renamed keys"),
     "renamed-list": Fault("EXTRACTION_FAILED", "the list under another key"),
     "renamed-pictures": Fault("EXTRACTION_FAILED", "rows with their pictures under another key"),
-    "missing-author": Fault("EXTRACTION_FAILED", "a row without its author's id"),
-    "no-picture-urls": Fault("EXTRACTION_FAILED", "a row whose pictures have no URL"),
-    "missing-author-once": Fault("OK", "a row without its author's id, the first time"),
+    "renamed-list-once": Fault("OK", "the list under another key, the first time"),
+    "missing-author": Fault("OK", "a row without its author's id, which is left out"),
+    "missing-author-once": Fault("OK", "the same, the first time"),
+    "no-picture-urls": Fault("OK", "a row whose pictures have no URL, which is left out"),
+    "no-authors": Fault("EXTRACTION_FAILED", "all rows without their author's id"),
     # This platform is always read in the browser, which runs the script that other platforms' requests cannot run.
     "browser-only": Fault("OK", "403 with a page whose script lets browsers in"),
 }
@@ -87,6 +89,8 @@ OVERLAYS = {
     "silent-wall": Overlay("none", after=1),
 }
 """Overlays of the page, by fault."""
+WITHOUT_FIRST_ROW = frozenset({"missing-author", "missing-author-once", "no-picture-urls"})
+"""Faults of the first row of each response. Only that of the first response is lost: the others repeat a row."""
 AFTER_FIRST_RESPONSE = frozenset(
     {
         *("captcha-later", "login-wall", "login-wall-100ms", "login-wall-1s", "login-wall-3s", "login-prompt-returns"),
@@ -214,8 +218,13 @@ def _missing_author(answer: dict[str, Any]) -> None:
     del answer["item_list"][0]["author"]["id"]
 
 
+def _no_authors(answer: dict[str, Any]) -> None:
+    for row in answer["item_list"]:
+        del row["author"]["id"]
+
+
 def _no_picture_urls(answer: dict[str, Any]) -> None:
-    for image in answer["item_list"][0]["imagePost"]["images"]:
+    for image in answer["item_list"][0].get("imagePost", {}).get("images", []):
         image["imageURL"] = {"urlList": []}
 
 
@@ -231,6 +240,7 @@ _DAMAGES: dict[str, Callable[[dict[str, Any]], bytes | None]] = {
     "renamed-list": _renamed_list,
     "renamed-pictures": _renamed_pictures,
     "missing-author": _missing_author,
+    "no-authors": _no_authors,
     "no-picture-urls": _no_picture_urls,
     "repeated-page": _unchanged,
 }

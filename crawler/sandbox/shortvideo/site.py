@@ -17,7 +17,10 @@ from crawler.sandbox.shortvideo.faults import FAULTS, OVERLAYS
 from crawler.sandbox.shortvideo.world import LONG, Posts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from crawler.sandbox.protocol import FakeRequest, FakeResponse
+    from crawler.sandbox.shortvideo.world import Post
 
 __all__ = ["FAULTS", "Site"]
 
@@ -149,7 +152,7 @@ class Site(Posts):
         start, count = int(params.get("cursor") or 0), int(params.get("count") or 30)
         record = shortvideo_app.record if keyword == "app-shape" else shortvideo_record.record
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
-        shown = [record(post) for post in posts if post.kind == "photo" and not post.hidden]
+        shown = [record(post) for post in self._visible(keyword, posts)]
         rows = shown[start : start + count]
         is_cut = 0 < len(posts) < len(self.posts(keyword))
         return {
@@ -159,10 +162,13 @@ class Site(Posts):
             "search_item_list": rows,
         }
 
+    @staticmethod
+    def _visible(keyword: str, posts: Sequence[Post]) -> list[Post]:
+        """The posts that are rows of the expected record."""
+        photos = [post for post in posts if post.kind == "photo" and not post.hidden]
+        return photos[1:] if keyword in shortvideo_faults.WITHOUT_FIRST_ROW else photos
+
     def _may_continue(self, keyword: str, rows: int) -> bool:
         """Whether more responses follow the one with the last requested row: these may contain more rows."""
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
-        for end in range(PAGE_SIZE, len(posts), PAGE_SIZE):
-            if sum(post.kind == "photo" and not post.hidden for post in posts[:end]) >= rows:
-                return True
-        return False
+        return any(len(self._visible(keyword, posts[:end])) >= rows for end in range(PAGE_SIZE, len(posts), PAGE_SIZE))
