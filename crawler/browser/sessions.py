@@ -29,20 +29,32 @@ logger = structlog.get_logger(__name__)
 
 HANDLER = "crawler.browser.handler.BrowserHandler"
 
-# Scrolls the document and its main elements to the end, and returns the name of a visible end marker, or null.
-SCROLL_SCRIPT = """(markers) => {
-    for (const element of [document.scrollingElement, ...document.querySelectorAll("main")]) {
-        element?.scrollTo(0, element.scrollHeight);
+# Returns the name of an end marker that is visible. Without one, scrolls everything that can be scrolled: to its start
+# or to its end. An element without an area, and without a part that has an area, is not visible.
+SCROLL_SCRIPT = """([markers, toStart]) => {
+    const isDrawn = (each) => {
+        const { width, height } = each.getBoundingClientRect();
+        return width * height > 0 && each.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+    };
+    const isVisible = (each) => [each, ...each.querySelectorAll("*")].some(isDrawn);
+    for (const [name, selector] of Object.entries(markers)) {
+        if ([...document.querySelectorAll(selector)].some(isVisible)) return name;
     }
-    const seen = ([, selector]) => [...document.querySelectorAll(selector)].some((each) => each.checkVisibility());
-    return Object.entries(markers).find(seen)?.[0] ?? null;
+    for (const element of [document.scrollingElement, ...document.querySelectorAll("main")]) {
+        element?.scrollTo(0, toStart ? 0 : element.scrollHeight);
+    }
+    return null;
 }"""
 
 PARSED_SCRIPT = "document.readyState !== 'loading'"
 POLL_SECONDS = 0.25
 """Seconds between two checks of the page while no response arrives."""
 RENDER_SECONDS = 0.05
-"""Minimum seconds from a response to the next scroll: the page must render the new content before it can scroll on."""
+"""Seconds in which a page renders what it has just received: it cannot be scrolled further before."""
+END_MARKER_SECONDS = 1.0
+"""Seconds for which an end marker must be visible, without a response in flight, before it is acted on."""
+CLICK_MILLISECONDS = 5000
+"""How long a click may wait until the element can be clicked: until nothing covers it, for example."""
 FIRST_RESPONSE_FACTOR = 3
 """The first response may take this many times ``quiet`` seconds, because the page itself must be loaded first."""
 TIMEOUT_SHARE = 0.8
@@ -95,10 +107,12 @@ class PageSession:
             (self.aborted if is_unwanted(request) else self.sent)[request.resource_type] += 1
             if _is_navigation(page, request):
                 self.navigation, self.failure = request, ""
+            self.on_request(request)
 
         def on_failure(request: PageRequest) -> None:
             if request is self.navigation:
                 self.failure = request.failure or "failed"
+            self.on_failure(request)
 
         def on_response(response: PageResponse) -> None:
             if _is_navigation(page, response.request):
@@ -108,6 +122,12 @@ class PageSession:
         page.on("request", on_request)
         page.on("requestfailed", on_failure)
         page.on("response", on_response)
+
+    def on_request(self, request: PageRequest) -> None:
+        """Hook for every request that the page makes."""
+
+    def on_failure(self, request: PageRequest) -> None:
+        """Hook for every request of the page that gets no complete response."""
 
     def on_response(self, response: PageResponse) -> None:
         """Called for every response that the page receives. Subclasses override it."""
@@ -157,24 +177,53 @@ class CapturedResponse:
 class ResponseListener(PageSession):
     """A session that scrolls a page and captures the responses to its requests for one URL path."""
 
-    def __init__(self, path: str, end_markers: Mapping[str, str], *, quiet: float = 9.0, pause: float = 1.0) -> None:
+    def __init__(
+        self,
+        path: str,
+        end_markers: Mapping[str, str],
+        *,
+        close_buttons: Mapping[str, str] | None = None,
+        quiet: float = 9.0,
+        pause: float = 1.0,
+    ) -> None:
         super().__init__(quiet=quiet)
         self.path = path
         """The URL path of the requests whose responses are captured."""
         self.end_markers = end_markers
-        """Name -> CSS selector of an element that becomes visible when no further response will arrive."""
+        """Name -> selector of an element that is visible when no further response will follow. The first one counts."""
+        self.close_buttons = close_buttons or {}
+        """Name of an end marker -> selector of the button that closes it. No other element is clicked."""
         self.pause = pause
         """Seconds to wait after a response before the next scroll."""
         self.end_marker: str | None = None
-        """The name of the end marker that has become visible; None if none has."""
+        """The name of the end marker that is visible."""
+        self.is_silent = False
+        """Whether the page has stopped making the request, without a failure and before the timeout."""
+        self._end_marker_since: float | None = None
+        self._has_clicked = False
+        self._scrolls_to_start = False
+        self._in_flight: set[PageRequest] = set()
+        self._has_lost_response = False
         self._responses: asyncio.Queue[tuple[PageResponse, asyncio.Task[bytes]]] = asyncio.Queue()
 
     async def take(self, answer: CapturedResponse) -> bool:
         """Process a captured response. Return True if no further responses are needed."""
         raise NotImplementedError
 
+    def on_request(self, request: PageRequest) -> None:
+        """Note a request that is in flight."""
+        if urlsplit(request.url).path == self.path:
+            self._in_flight.add(request)
+
+    def on_failure(self, request: PageRequest) -> None:
+        """Note that a request gets no response."""
+        if request in self._in_flight:
+            self._in_flight.remove(request)
+            self._has_lost_response = True
+
     def on_response(self, response: PageResponse) -> None:
-        """Queue a response that is to be captured. Its body is read at once, because the browser soon discards it."""
+        """Queue a response to the request. Its body is fetched at once: the browser does not keep it for long."""
+        self._in_flight.discard(response.request)
         if urlsplit(response.url).path == self.path:
             body = asyncio.ensure_future(response.body())
             body.add_done_callback(_ignore_error)
@@ -185,20 +234,63 @@ class ResponseListener(PageSession):
         end = _now() + seconds * TIMEOUT_SHARE
         last_response, max_quiet = _now(), self.quiet * FIRST_RESPONSE_FACTOR
         while _now() < end and _now() - last_response < max_quiet and not self.has_failed:
+            await self._scroll(page)
+            if self._is_at_end():
+                if not await self._close(page):
+                    return
+                last_response = _now()
             try:
                 async with asyncio.timeout(POLL_SECONDS):
                     response, body = await self._responses.get()
             except TimeoutError:
-                if self.end_marker:
-                    return
-                self.end_marker = await self.evaluate(page, SCROLL_SCRIPT, dict(self.end_markers))
                 continue
             captured = await self._capture(page, response, body)
             if captured and await self.take(captured):
                 return
             last_response, max_quiet = _now(), self.quiet
+            self._has_lost_response, self._end_marker_since = captured is None, None
             await asyncio.sleep(max(self.pause, RENDER_SECONDS))
-            self.end_marker = await self.evaluate(page, SCROLL_SCRIPT, dict(self.end_markers))
+        self.is_silent = not (self._in_flight or self._has_lost_response or self.has_failed or _now() >= end)
+
+    async def _scroll(self, page: Page) -> None:
+        """Scroll the page, unless an end marker is visible."""
+        self.end_marker = await self.evaluate(page, SCROLL_SCRIPT, [dict(self.end_markers), self._scrolls_to_start])
+        if self.end_marker is None:
+            self._end_marker_since, self._scrolls_to_start = None, False
+        elif self._end_marker_since is None:
+            self._end_marker_since = _now()
+
+    def _is_at_end(self) -> bool:
+        """Whether an end marker has been visible for long enough, and no response is in flight."""
+        if self._end_marker_since is None or self._in_flight or not self._responses.empty():
+            return False
+        return _now() - self._end_marker_since >= END_MARKER_SECONDS
+
+    async def _close(self, page: Page) -> bool:
+        """Click the close button of the visible end marker, once per page. Return whether it was clicked.
+
+        The click is that of a visitor: it fails where another element, a CAPTCHA for example, covers the button.
+        """
+        from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
+
+        selector = self.close_buttons.get(self.end_marker or "")
+        if selector is None or self._has_clicked:
+            return False
+        button = page.locator(selector).filter(visible=True).first
+        try:
+            if not await button.count():
+                return False
+            self._has_clicked = True
+            await button.click(timeout=CLICK_MILLISECONDS)
+        except Error as error:
+            if page.is_closed():
+                raise
+            logger.info("prompt_not_closed", url=page.url, error=error.message)
+            return False
+        logger.info("prompt_closed", url=page.url, prompt=self.end_marker)
+        # A page that is at its end already does not make its request: it is scrolled to its start first.
+        self._end_marker_since, self._scrolls_to_start = None, True
+        return True
 
     async def _capture(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> CapturedResponse | None:
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page

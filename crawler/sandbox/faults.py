@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet import reactor as _reactor
@@ -155,8 +155,8 @@ def _send(request: Request, answer: FakeResponse) -> None:
     request.finish()
 
 
-def _slow(request: Request, page: FakeResponse) -> None:
-    respond_after(request, SLOW_SECONDS, lambda: _send(request, page))
+def _slow(request: Request, page: FakeResponse, *, seconds: float = SLOW_SECONDS) -> None:
+    respond_after(request, seconds, lambda: _send(request, page))
 
 
 def _hang(request: Request, _page: FakeResponse) -> None:
@@ -176,6 +176,9 @@ def _truncate(request: Request, page: FakeResponse) -> None:
 
 _CONNECTION_FAULTS: dict[str, Callable[[Request, FakeResponse], None]] = {
     "slow": _slow,
+    "slow-100ms": partial(_slow, seconds=0.1),
+    "slow-1s": partial(_slow, seconds=1),
+    "slow-3s": partial(_slow, seconds=3),
     "hang": _hang,
     "reset": _reset,
     "truncated": _truncate,

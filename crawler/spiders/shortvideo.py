@@ -10,10 +10,10 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse, ResponseListener, in_browser
-from crawler.errors import ScrapeError, UpstreamRateLimited
+from crawler.errors import ExtractionFailed, ScrapeError, UpstreamRateLimited
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
-from crawler.platforms.shortvideo.requests import RESULTS_PATH, STOP_SELECTORS, search_request
+from crawler.platforms.shortvideo.requests import CLOSE_SELECTORS, RESULTS_PATH, STOP_SELECTORS, search_request
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
@@ -43,11 +43,13 @@ class SearchSession(ResponseListener):
     """
 
     def __init__(self, params: PhotoSearchParams, *, quiet: float, pause: float) -> None:
-        super().__init__(RESULTS_PATH, STOP_SELECTORS, quiet=quiet, pause=pause)
+        super().__init__(RESULTS_PATH, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
         self.keywords = params.keywords
         self.start = int(params.cursor)
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
+        self.skipped: list[ExtractionFailed] = []
+        """The errors of the rows that lack a mandatory part."""
         self.more = True
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
@@ -65,6 +67,7 @@ class SearchSession(ResponseListener):
         except ScrapeError as error:
             self.error = error
             return True
+        self.skipped += page.skipped
         for row in found["search_item_list"]:
             self.rows.setdefault(row["aweme_id"], row)
         self.more = found["has_more"]
@@ -72,6 +75,14 @@ class SearchSession(ResponseListener):
         if self._repeated == MAX_REPEATED_RESPONSES and self.more:
             self.error = UpstreamRateLimited("The platform repeated its results.", reason="repeated_results")
         return len(self.rows) >= self.end or not self.more or self.error is not None
+
+    @property
+    def wall(self) -> str | None:
+        """The wall that ended the session: a name of ``STOP_SELECTORS``, None without one.
+
+        A page that has rows, has announced more and stops loading them is behind the login wall, also without a prompt.
+        """
+        return self.end_marker or ("login" if self.rows and self.is_silent else None)
 
     def data(self) -> dict[str, Any] | None:
         """Return a record with the requested rows, or as many as were found. None if no row arrived but more may exist.
@@ -127,11 +138,11 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         return page.received
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
-        """Store the data that the page received in the browser. Without data, raise the error that the page shows."""
+        """Read the responses that the page received in the browser; without results, raise the reason."""
         session: SearchSession = request.meta["page_session"]
         search = cast("SearchPage", page)
-        search.received = session.data()
-        if search.received is not None and session.error is not None:
-            self.warn(request.meta["target"], ResultsPage.source, session.error)
+        search.received, search.wall = session.data(), session.wall
         if search.received is None:
             await search.to_item()
+        elif session.skipped:
+            self.warn(request.meta["target"], ResultsPage.source, session.skipped[0])

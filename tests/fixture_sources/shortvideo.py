@@ -22,17 +22,22 @@ CALL_FAULTS = (
     "captcha-json",
     "login-json",
     "missing-author",
+    "no-authors",
     "no-list",
     "no-picture-urls",
     "no-results",
     "odd-status",
     "raw-controls",
     "refused-status",
+    "renamed-list",
+    "renamed-pictures",
     "results-broken",
     "results-deep",
     "results-not-json",
     "sensitive",
 )
+
+CAPTCHA_MOUNT = b'<div id="tiktok-verify-ele"></div>'
 
 
 def cases() -> Iterator[Case]:
@@ -53,7 +58,8 @@ def cases() -> Iterator[Case]:
     yield _response("empty-body", b"", "x")
     yield _response("rate-limited", b"slow down", "x", status=429)
     for name, body, path in (
-        ("captcha", b'<html><body><div id="tiktok-verify-ele"></div></body></html>', "/search/photo"),
+        ("captcha", b'<html><body><div id="tiktok-verify-ele"><img></div></body></html>', "/search/photo"),
+        ("captcha-mount", site.page(FakeRequest("/search/photo", {"q": "x"}))[2] + CAPTCHA_MOUNT, "/search/photo"),
         ("login", shortvideo_page.login(), "/login"),
         ("waiting-room", shortvideo_page.waiting_room(opens=False), "/search/photo"),
         ("no-answer", site.page(FakeRequest("/search/photo", {"q": "whales"}))[2], "/search/photo"),

@@ -7,6 +7,9 @@ import json
 import os
 import subprocess
 import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +65,18 @@ def crawl(
     return data, failed, run.stderr
 
 
+@contextmanager
+def sandbox(seed: str) -> Iterator[dict[str, str]]:
+    """Serve the simulated platforms in a process of their own. Yields their origins."""
+    serve = [sys.executable, "-m", "scrapy", "sandbox", "--seed", seed]
+    with subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            yield json.loads(process.stdout.readline())["origins"]
+        finally:
+            process.terminate()
+
+
 def _lines(file: Path) -> list[Any]:
     return (
         [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
@@ -69,9 +84,10 @@ def _lines(file: Path) -> list[Any]:
 
 
 def test_every_fault_has_its_code(tmp_path: Path) -> None:
-    names = sorted(FAULTS.keys() - TIMEOUT_FAULTS - QUIET_FAULTS)
+    names = sorted(FAULTS.keys() - TIMEOUT_FAULTS - QUIET_FAULTS - {"silent-wall"})
     targets = [{"id": name, "keywords": name} for name in names]
     followups = {"login-wall": "TARGET_RESTRICTED", "captcha-later": "UPSTREAM_BLOCKED"}
+    followups |= {"login-prompt-returns": "TARGET_RESTRICTED"}
     followups |= {"login-json-later": "TARGET_RESTRICTED", "repeated-page": "UPSTREAM_RATE_LIMITED"}
     targets += [{"id": f"{name} next page", "keywords": name, "cursor": "12"} for name in followups]
     data, failed, log = crawl(tmp_path, "shortvideo", targets)
@@ -91,6 +107,54 @@ def test_quiet_page_ends(tmp_path: Path) -> None:
     data, failed, log = crawl(tmp_path, "shortvideo", targets, "BROWSER_QUIET=3")
     assert data == {}, log
     assert {name: line["code"] for name, line in failed.items()} == {n: FAULTS[n].code for n in QUIET_FAULTS}, log
+
+
+def test_sv_1_rows_in_flight_at_a_login_wall_are_delivered(tmp_path: Path) -> None:
+    delays = ("login-wall-100ms", "login-wall-1s", "login-wall-3s")
+    data, failed, log = crawl(tmp_path, "shortvideo", [{"id": name, "keywords": name} for name in delays])
+    assert failed == {}, log
+    assert data == {name: Site().expected_record({"keywords": name}) for name in delays}
+    assert all(record["search_item_list"] for record in data.values())
+
+
+def test_sv_1_only_a_login_prompt_is_closed_and_only_once(tmp_path: Path) -> None:
+    closed = {"login-prompt", "login-prompt-returns", "other-dialogs"}
+    walls = {"captcha", "captcha-later", "captcha-over-login", "login-wall", "login-wall-at-once"}
+    targets = [{"id": name, "keywords": name} for name in sorted(closed | walls | {"captcha-mount"})]
+    with sandbox("1") as origins:
+        options = ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", "BROWSER_SCROLL_PAUSE=0")
+        data, failed, log = crawl(tmp_path, "shortvideo", targets, *options)
+        with urllib.request.urlopen(f"{origins['shortvideo']}/__world__") as world:  # noqa: S310  # loopback
+            clicks = json.load(world)["clicks"]
+    assert clicks == {f"{name}: login": 1 for name in closed}, log
+    assert data == {name: Site().expected_record({"keywords": name}) for name in (*closed, *data)}, log
+    assert {name: line["code"] for name, line in failed.items()} == {
+        "captcha": "UPSTREAM_BLOCKED",
+        "captcha-over-login": "UPSTREAM_BLOCKED",
+        "login-wall-at-once": "TARGET_RESTRICTED",
+    }
+
+
+def test_sv_3_rows_beyond_a_visit_are_reported_alike_with_and_without_a_prompt(tmp_path: Path) -> None:
+    walls = ("login-wall", "login-prompt-returns", "silent-wall")
+    targets = [{"id": name, "keywords": name} for name in walls]
+    targets += [{"id": f"{name} next page", "keywords": name, "cursor": "12"} for name in walls]
+    data, failed, log = crawl(tmp_path, "shortvideo", targets, "BROWSER_QUIET=3")
+    assert data == {name: Site().expected_record({"keywords": name}) for name in walls}, log
+    assert all(record["has_more"] for record in data.values())
+    assert failed.keys() == {f"{name} next page" for name in walls}, log
+    reports = [(line["code"], line["retryable"], line["message"], line["upstream"]) for line in failed.values()]
+    assert reports[0][:2] == ("TARGET_RESTRICTED", False)
+    assert reports == [reports[0]] * 3
+
+
+def test_sv_4_row_without_a_mandatory_part_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    data, failed, log = crawl(tmp_path, "shortvideo", [{"id": "1", "keywords": "missing-author"}])
+    assert failed == {}, log
+    assert data["1"] == Site().expected_record({"keywords": "missing-author"})
+    (warning,) = [line for line in log.splitlines() if "event=optional_source_failed" in line]
+    assert 'source="web results"' in warning
+    assert "reason=missing_part" in warning
 
 
 def test_download_timeout_ends_a_hanging_page(tmp_path: Path) -> None:
@@ -114,16 +178,10 @@ def test_searches_through_the_browser(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 23))])
 def test_sites_of_other_seeds_through_the_browser(tmp_path: Path, seed: int) -> None:
-    serve = [sys.executable, "-m", "scrapy", "sandbox", "--seed", str(seed)]
-    with subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE, text=True) as sandbox:
-        try:
-            assert sandbox.stdout
-            origins = json.loads(sandbox.stdout.readline())["origins"]
-            targets = [{"id": words, "keywords": words} for words in ("whales", "app-shape")]
-            options = ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", "BROWSER_SCROLL_PAUSE=0")
-            data, failed, log = crawl(tmp_path, "shortvideo", targets, *options)
-        finally:
-            sandbox.terminate()
+    with sandbox(str(seed)) as origins:
+        targets = [{"id": words, "keywords": words} for words in ("whales", "app-shape")]
+        options = ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", "BROWSER_SCROLL_PAUSE=0")
+        data, failed, log = crawl(tmp_path, "shortvideo", targets, *options)
     assert failed == {}, log
     assert data == {words: Site(seed).expected_record({"keywords": words}) for words in ("whales", "app-shape")}
 

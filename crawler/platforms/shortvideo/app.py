@@ -11,6 +11,7 @@ from crawler.platforms.shortvideo.image import (
     created,
     image,
     is_empty,
+    is_video,
     missing_part,
     photo_url,
     required,
@@ -34,7 +35,7 @@ def is_photo(item: dict[str, Any]) -> bool:
 
 def is_known_non_photo(item: dict[str, Any]) -> bool:
     """Whether an item is of another known kind: a video, or a photo post without pictures."""
-    return bool(_id(item)) and (isinstance(item.get("video"), dict) or isinstance(item.get("image_post_info"), dict))
+    return bool(_id(item)) and (is_video(item) or isinstance(item.get("image_post_info"), dict))
 
 
 def _id(item: dict[str, Any]) -> str:

@@ -69,6 +69,15 @@ def is_empty(post: object) -> bool:
     return isinstance(post, dict) and "images" in post and not post["images"]
 
 
+def is_video(item: dict[str, Any]) -> bool:
+    """Whether an item is a video. Photo posts have a video, too: a stub without a duration.
+
+    >>> [is_video({"video": video}) for video in ({"duration": 15}, {"duration": 0}, {}, None)]
+    [True, False, False, False]
+    """
+    return bool(count(dig(item, "video", "duration")))
+
+
 def slide(display: object, watermarked: object = None) -> dict[str, Any]:
     """A picture as shown, and with its owner's watermark."""
     return {"display_image": image(display), "owner_watermark_image": image(watermarked)}

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import attrs
-from web_poet import field
+from web_poet import HttpResponse, field
 
 from crawler.errors import ExtractionFailed, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.shortvideo import app as shortvideo_app
 from crawler.platforms.shortvideo import web as shortvideo_web
 from crawler.platforms.shortvideo.image import Path
+from crawler.platforms.shortvideo.requests import CAPTCHA_MOUNT, STOP_SELECTORS
 from crawler.reading.json import decode, dicts, dig, is_bare_json
 from crawler.reading.values import count, text
 
@@ -26,14 +27,24 @@ BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
 CARD_KEYS = ("user_list", "challenge_list", "common", "user_info", "live_info", "card_title")
 
 APP_MARKS = ('"aweme_', '"search_item_list"', '"image_post_info"', '"multi_photo"')
-CAPTCHA_MARKS = ("tiktok-verify-ele", "captcha_verify_container", "captcha-verify-container")
-LOGIN_MARKS = ('id="loginContainer"', 'data-e2e="login-modal"')
 WAIT_MARKS = ('id="wci"', "Please wait...")
 STATE_MARK = "__UNIVERSAL_DATA_FOR_REHYDRATION__"
-"""The id of the script element that contains the page's state on every page of the platform."""
+"""The id of the script that contains the state of every page of the platform."""
+OTHER_PAGE_MARKS = ('"webapp.video-detail"', '"webapp.reflow.video.detail"', '"webapp.user-detail"')
+"""Parts of the state of a post's or an account's page."""
 
 GENERAL_POST = 1
 """The type number that marks a post among the entries in the general tab."""
+
+
+def wall_in(response: HttpResponse) -> str | None:
+    """The wall in a page's markup: a name of ``STOP_SELECTORS``, None without one."""
+    for name, selector in STOP_SELECTORS.items():
+        for element in response.css(selector):
+            is_mount = element.attrib.get("id") == CAPTCHA_MOUNT.removeprefix("#")
+            if not is_mount or element.xpath("* | text()[normalize-space()] | @style[contains(., 'height')]"):
+                return name
+    return None
 
 
 @attrs.define(slots=False)
@@ -55,6 +66,8 @@ class ResultsPage(PlatformPage):
         ("data", "videos"),
     )
     item_key: ClassVar[str] = "item"
+    skipped: list[ExtractionFailed] = attrs.field(factory=list, init=False)
+    """The errors of the photo posts that lack a mandatory part, and are left out."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -67,8 +80,9 @@ class ResultsPage(PlatformPage):
         Raises:
             UpstreamBlocked: the body is empty or a CAPTCHA, or the list is empty with a bot check or an error status.
             TargetRestricted: the search requires an account.
-            UpstreamError: the response is not JSON, or its HTTP status is a failure (see ``raise_for_failures``).
-            ExtractionFailed: the JSON has no list, or only rows with an unknown structure.
+            UpstreamError: not JSON; also as in ``raise_for_failures``.
+            ExtractionFailed: no list, or an empty one, without the end of the results; or no photo post, but rows with
+                an unknown structure.
         """
         self.raise_for_failures()
         self._raise_for_markup()
@@ -76,6 +90,7 @@ class ResultsPage(PlatformPage):
             self._raise_if_unrecognised()
         else:
             self._raise_for_blocks()
+            self._raise_unless_empty()
 
     # Fields: specification 2.3
 
@@ -85,8 +100,7 @@ class ResultsPage(PlatformPage):
 
     @field
     def has_more(self) -> bool:
-        more = self.envelope.get("has_more", self.envelope.get("hasMore"))
-        return bool(more) and more not in ("0", "false")
+        return bool(self._more) and self._more not in ("0", "false")
 
     @field
     def keywords(self) -> str:
@@ -98,10 +112,17 @@ class ResultsPage(PlatformPage):
     @field
     def search_item_list(self) -> list[dict[str, Any]]:
         photos: dict[str, dict[str, Any]] = {}
+        self.skipped.clear()
         for path, item in self._items:
             if self.is_photo(item) and not self.is_hidden(item):
-                post = self.photo_post(item, path)
-                photos.setdefault(post["aweme_id"], post)
+                try:
+                    post = self.photo_post(item, path)
+                except ExtractionFailed as error:
+                    self.skipped.append(error)
+                else:
+                    photos.setdefault(post["aweme_id"], post)
+        if self.skipped and not photos:
+            raise self.skipped[0]
         return list(photos.values())
 
     # The item's format
@@ -158,31 +179,57 @@ class ResultsPage(PlatformPage):
     def _raise_for_markup(self) -> None:
         if is_bare_json(self.response.body):
             return
-        body = self.response.text
-        if any(mark in body for mark in CAPTCHA_MARKS):
+        if wall_in(self.response) == "captcha":
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
         raise UpstreamError("The search response is not JSON.", reason="not_json")
 
     def _raise_for_blocks(self) -> None:
         """Raise for an empty or missing list that is not a result."""
         status = count(self.envelope.get("status_code", self.envelope.get("statusCode")))
-        nil = text(dig(self.envelope, "search_nil_info", "search_nil_type"))
         if dig(self._payload, "type") == "verify" or dig(self._payload, "data", "type") == "verify":
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
         if status == LOGIN_REQUIRED_STATUS:
             raise TargetRestricted("The platform requires an account for this search.", reason="login_required")
-        if nil in BLOCKING_NILS:
-            raise UpstreamBlocked(f"The platform blocked the search with its bot check {nil!r}.", reason=nil)
+        if self._nil in BLOCKING_NILS:
+            raise UpstreamBlocked(
+                f"The platform blocked the search with its bot check {self._nil!r}.", reason=self._nil
+            )
         if status:
             raise UpstreamBlocked(f"The platform refused the search with status {status}.", reason="refused")
-        if self._list[1] is None and status is None:
+
+    def _raise_unless_empty(self) -> None:
+        """Raise for a response without rows that does not say that there are none: its keys may be renamed."""
+        if self._nil:
+            return
+        if self._list[1] is None and (not self._is_end or any(map(dicts, self.envelope.values()))):
             raise missing_error("The response has no list of results.", self.list_paths[0], reason="no_list")
+        if not self._is_end:
+            raise ExtractionFailed(
+                "The response has no rows, but does not report the end of the results.",
+                details=[{"loc": self._list[0], "msg": "List should not be empty", "type": "too_short"}],
+                reason="no_rows",
+            )
+
+    @property
+    def _nil(self) -> str:
+        """The platform's word for the reason of an empty list, "" without one."""
+        return text(dig(self.envelope, "search_nil_info", "search_nil_type"))
+
+    @property
+    def _more(self) -> Any:
+        return self.envelope.get("has_more", self.envelope.get("hasMore"))
+
+    @property
+    def _is_end(self) -> bool:
+        """Whether the response states that no more rows follow."""
+        return self._more is not None and not self.has_more
 
     def _raise_if_unrecognised(self) -> None:
+        """Raise for rows without any photo post where one of them is not of a known kind, either."""
         items = self._items
-        unrecognised = [path for path, item in items if not self.is_photo(item) and not self.is_known_non_photo(item)]
-        cards = len(dicts(self._rows)) - len(items)
-        if (unrecognised and len(unrecognised) == len(items)) or not (items or cards):
+        has_photos = any(self.is_photo(item) for _, item in items)
+        unrecognised = [] if has_photos else [path for path, item in items if not self.is_known_non_photo(item)]
+        if unrecognised or not (items or dicts(self._rows)):
             path = unrecognised[0] if unrecognised else [*self._list[0], 0]
             raise ExtractionFailed(
                 "The response has rows, but no row of a known structure.",
@@ -232,6 +279,11 @@ class SearchPage(PlatformPage):
     received: dict[str, Any] | None = attrs.field(default=None, init=False)
     """The data of the results that the page received in the browser; None without results."""
 
+    @cached_property
+    def wall(self) -> str | None:
+        """The wall on the page, by its markup. In the browser, the visible one is assigned instead."""
+        return wall_in(self.response)
+
     @classmethod
     def recognise(cls, body: str) -> bool:
         return body.lstrip()[:1] == "<"
@@ -247,12 +299,14 @@ class SearchPage(PlatformPage):
         """
         self.raise_for_failures()
         body = self.response.text
-        if any(mark in body for mark in CAPTCHA_MARKS):
+        if self.wall == "captcha":
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
-        if urlsplit(str(self.response.url)).path.startswith("/login") or any(mark in body for mark in LOGIN_MARKS):
+        path = urlsplit(str(self.response.url)).path
+        if self.wall == "login" or path.startswith("/login"):
             raise TargetRestricted("The platform requires an account for this search.", reason="login_required")
-        if STATE_MARK not in body:
-            if any(mark in body for mark in WAIT_MARKS):
-                raise UpstreamBlocked("The platform returned its waiting room.", reason="waiting_room")
+        if STATE_MARK not in body and any(mark in body for mark in WAIT_MARKS):
+            raise UpstreamBlocked("The platform returned its waiting room.", reason="waiting_room")
+        is_other_page = (path and "/search" not in path) or any(mark in body for mark in OTHER_PAGE_MARKS)
+        if STATE_MARK not in body or is_other_page:
             raise ExtractionFailed("The page is not the platform's search page.", reason="no_search_page")
         raise UpstreamTimeout("The page received no results in time.", reason="no_answer")

@@ -243,7 +243,7 @@ class PhotoSearch(Model):
     cursor: str = Field(pattern=r"^[0-9]+$")
     """The ``cursor`` param of the next page: the number of rows delivered so far."""
     has_more: bool
-    """Whether more rows follow."""
+    """Whether more rows follow. Where only visitors with an account see them, the next page is TARGET_RESTRICTED."""
     keywords: str
     """The search text as sent, not as corrected by the platform."""
     search_item_list: list[PhotoPost]

@@ -10,6 +10,7 @@ from crawler.platforms.shortvideo.image import (
     created,
     image,
     is_empty,
+    is_video,
     missing_part,
     photo_url,
     required,
@@ -38,10 +39,9 @@ def is_photo(item: dict[str, Any]) -> bool:
 
 def is_known_non_photo(item: dict[str, Any]) -> bool:
     """Whether an item is of another known kind: a video, a live stream, or a photo post without pictures."""
-    video = item.get("video")
     if item.get("liveRoomInfo") or isinstance(item.get("imagePost"), dict):
         return True
-    return isinstance(video, dict) and bool(text(item.get("id")))
+    return bool(text(item.get("id"))) and is_video(item)
 
 
 def is_hidden(item: dict[str, Any]) -> bool:

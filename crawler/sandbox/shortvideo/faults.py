@@ -8,6 +8,7 @@ import orjson
 
 from crawler.sandbox.faults import COMMON, Fault
 from crawler.sandbox.shortvideo import page as shortvideo_page
+from crawler.sandbox.shortvideo.page import Overlay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +26,15 @@ FAULTS = COMMON | {
     "captcha-later": Fault("OK", "a CAPTCHA after the first response"),
     "login-wall": Fault("OK", "the login dialog after the first response; the next page is refused"),
     "login-wall-at-once": Fault("TARGET_RESTRICTED", "the login dialog, without results"),
+    "login-wall-100ms": Fault("OK", "the login dialog while the first response is in flight, for another 0.1 s"),
+    "login-wall-1s": Fault("OK", "the same, for another second"),
+    "login-wall-3s": Fault("OK", "the same, for another 3 s"),
+    "login-prompt": Fault("OK", "a login dialog with a close button after the first response"),
+    "login-prompt-returns": Fault("OK", "the same, and it returns after it was closed; the next page is refused"),
+    "other-dialogs": Fault("OK", "a login dialog, an age gate and a consent dialog, each with a close button"),
+    "captcha-over-login": Fault("UPSTREAM_BLOCKED", "a CAPTCHA over a login dialog with a close button"),
+    "captcha-mount": Fault("OK", "the empty element into which the platform puts a CAPTCHA"),
+    "silent-wall": Fault("OK", "no further calls after the first response; the next page is refused"),
     # Faults of the API call
     "no-results": Fault("OK", "an empty list"),
     "sensitive": Fault("OK", "an empty list with a help notice"),
@@ -51,23 +61,41 @@ FAULTS = COMMON | {
     "results-deep": Fault("EXTRACTION_FAILED", "ten thousand nested lists"),
     "no-list": Fault("EXTRACTION_FAILED", "a response without a list"),
     "blind": Fault("EXTRACTION_FAILED", "rows with renamed keys"),
-    "missing-author": Fault("EXTRACTION_FAILED", "a row without its author's id"),
-    "no-picture-urls": Fault("EXTRACTION_FAILED", "a row whose pictures have no URL"),
-    "missing-author-once": Fault("OK", "a row without its author's id, the first time"),
-    # This platform is always read in the browser, which runs the script of this fault's page.
+    "renamed-list": Fault("EXTRACTION_FAILED", "the list under another key"),
+    "renamed-pictures": Fault("EXTRACTION_FAILED", "rows with their pictures under another key"),
+    "renamed-list-once": Fault("OK", "the list under another key, the first time"),
+    "missing-author": Fault("OK", "a row without its author's id, which is left out"),
+    "missing-author-once": Fault("OK", "the same, the first time"),
+    "no-picture-urls": Fault("OK", "a row whose pictures have no URL, which is left out"),
+    "no-authors": Fault("EXTRACTION_FAILED", "all rows without their author's id"),
+    # This platform is always read in the browser, which runs the script that other platforms' requests cannot run.
     "browser-only": Fault("OK", "403 with a page whose script lets browsers in"),
 }
 """The faults by name. A search for the name as keywords gets the fault."""
 
 OVERLAYS = {
-    "captcha": ("captcha", 0),
-    "captcha-later": ("captcha", 1),
-    "login-wall": ("login", 1),
-    "login-wall-at-once": ("login", 0),
+    "captcha": Overlay("captcha"),
+    "captcha-later": Overlay("captcha", after=1),
+    "captcha-over-login": Overlay("captcha-over-login", closable=True),
+    "captcha-mount": Overlay("mount"),
+    "login-wall": Overlay("login", after=1),
+    "login-wall-at-once": Overlay("login"),
+    "login-wall-100ms": Overlay("login", in_flight=True),
+    "login-wall-1s": Overlay("login", in_flight=True),
+    "login-wall-3s": Overlay("login", in_flight=True),
+    "login-prompt": Overlay("login", after=1, closable=True),
+    "login-prompt-returns": Overlay("login", after=1, closable=True, returns=True),
+    "other-dialogs": Overlay("login", after=1, closable=True, others=True),
+    "silent-wall": Overlay("none", after=1),
 }
-"""The overlays that cover the page: their kind, and the number of responses after which they appear."""
+"""Overlays of the page, by fault."""
+WITHOUT_FIRST_ROW = frozenset({"missing-author", "missing-author-once", "no-picture-urls"})
+"""Faults of the first row of each response. Only that of the first response is lost: the others repeat a row."""
 AFTER_FIRST_RESPONSE = frozenset(
-    {"captcha-later", "login-wall", "login-json-later", "raw-controls", "repeated-page", "results-empty-later"}
+    {
+        *("captcha-later", "login-wall", "login-wall-100ms", "login-wall-1s", "login-wall-3s", "login-prompt-returns"),
+        *("login-json-later", "raw-controls", "repeated-page", "results-empty-later", "silent-wall"),
+    }
 )
 """Faults for which only the first response can be used. ``raw-controls`` stops the page's own script too."""
 
@@ -85,6 +113,9 @@ _CALL_TO_COMMON = {
     "results-slow": "slow",
     "results-hang": "hang",
     "results-reset": "reset",
+    "login-wall-100ms": "slow-100ms",
+    "login-wall-1s": "slow-1s",
+    "login-wall-3s": "slow-3s",
 }
 
 
@@ -173,12 +204,27 @@ def _blind(answer: dict[str, Any]) -> None:
     answer["item_list"] = [{f"{key}V3": value for key, value in row.items()} for row in answer["item_list"]]
 
 
+def _renamed_list(answer: dict[str, Any]) -> None:
+    answer["photo_list"] = answer.pop("item_list")
+
+
+def _renamed_pictures(answer: dict[str, Any]) -> None:
+    for row in answer["item_list"]:
+        if "imagePost" in row:
+            row["photoPost"] = row.pop("imagePost")
+
+
 def _missing_author(answer: dict[str, Any]) -> None:
     del answer["item_list"][0]["author"]["id"]
 
 
+def _no_authors(answer: dict[str, Any]) -> None:
+    for row in answer["item_list"]:
+        del row["author"]["id"]
+
+
 def _no_picture_urls(answer: dict[str, Any]) -> None:
-    for image in answer["item_list"][0]["imagePost"]["images"]:
+    for image in answer["item_list"][0].get("imagePost", {}).get("images", []):
         image["imageURL"] = {"urlList": []}
 
 
@@ -191,7 +237,10 @@ _DAMAGES: dict[str, Callable[[dict[str, Any]], bytes | None]] = {
     "raw-controls": _raw_controls,
     "results-broken": _broken,
     "blind": _blind,
+    "renamed-list": _renamed_list,
+    "renamed-pictures": _renamed_pictures,
     "missing-author": _missing_author,
+    "no-authors": _no_authors,
     "no-picture-urls": _no_picture_urls,
     "repeated-page": _unchanged,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
@@ -28,14 +29,42 @@ SEARCH_SCRIPT = rb"""
     }
     return hash.toString(16).padStart(8, "0");
   };
+  const dialog = (kind, text, inset, onClose) => {
+    const frame = document.createElement("div"), box = document.createElement("div");
+    frame.setAttribute("role", "dialog");
+    frame.style.cssText = `position:fixed;inset:${inset};background:#fff;z-index:9`;
+    box.id = { captcha: "tiktok-verify-ele", login: "loginContainer" }[kind] ?? kind;
+    box.textContent = text;
+    frame.append(box);
+    if (onClose) {
+      const button = document.createElement("button");
+      button.dataset.e2e = "modal-close-inner-button";
+      button.ariaLabel = "Close";
+      button.textContent = "\u00d7";
+      button.addEventListener("click", () => {
+        fetch(`/clicked?${new URLSearchParams({ q: keyword, kind })}`);
+        frame.remove();
+        onClose();
+      });
+      (kind === "captcha" ? box : frame).append(button);
+    }
+    document.body.append(frame);
+  };
+  let covered = false, closed = false;
   const showOverlay = () => {
-    if (!context.wall || answers < context.wallAfter) return false;
-    const box = document.createElement("div");
-    box.id = context.wall === "captcha" ? "tiktok-verify-ele" : "loginContainer";
-    box.style.cssText = "position:fixed;inset:10% 25%;background:#fff;z-index:9";
-    box.textContent = context.wall === "captcha" ? "Drag the puzzle piece into place" : "Log in to see more";
-    document.body.append(box);
-    more = false;
+    const overlay = context.overlay;
+    if (covered) return true;
+    if (!overlay || overlay.kind === "mount" || answers < overlay.after || (closed && !overlay.returns)) return false;
+    covered = true;
+    const onClose = () => { covered = false; closed = true; };
+    if (overlay.others && !closed) {
+      dialog("consent", "We use cookies", "92% 0 0 0", () => {});
+      dialog("age-gate", "Are you over 18?", "0 0 92% 0", () => {});
+    }
+    if (overlay.kind.endsWith("login")) {
+      dialog("login", "Log in to see more", "10% 25%", overlay.closable && onClose);
+    }
+    if (overlay.kind.startsWith("captcha")) dialog("captcha", "Drag the puzzle piece into place", "10% 25%", onClose);
     return true;
   };
   const show = (rows) => {
@@ -48,7 +77,8 @@ SEARCH_SCRIPT = rb"""
     }
   };
   const load = async () => {
-    if (busy || !more || showOverlay()) return;
+    const inFlight = context.overlay?.in_flight;
+    if (busy || !more || (!inFlight && showOverlay()) || (inFlight && answers)) return;
     busy = true;
     const query = new URLSearchParams({
       aid: "1988", app_name: "tiktok_web", channel: "tiktok_web", device_platform: "web_pc", from_page: "search",
@@ -56,7 +86,9 @@ SEARCH_SCRIPT = rb"""
       "X-Bogus": sign([context.nonce, keyword, offset, navigator.userAgent].join("|")),
     });
     try {
-      const answer = await (await fetch(`/api/search/photo/full/?${query}`)).json();
+      const call = fetch(`/api/search/photo/full/?${query}`);
+      if (inFlight) showOverlay();
+      const answer = await (await call).json();
       answers += 1;
       searchId ||= answer.log_pb?.impr_id ?? "";
       more = Boolean(answer.has_more);
@@ -70,9 +102,32 @@ SEARCH_SCRIPT = rb"""
   main.addEventListener("scroll", () => {
     if (main.scrollTop + main.clientHeight >= main.scrollHeight - 400) load();
   });
+  if (context.overlay?.kind === "mount") {
+    const mount = document.createElement("div");
+    mount.id = "tiktok-verify-ele";
+    document.body.append(mount);
+  }
   load();
 })();
 """
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """What a page shows over its results."""
+
+    kind: str
+    """login, captcha; captcha-over-login: both; mount: the element of a CAPTCHA, empty; none: nothing at all."""
+    after: int = 0
+    """The number of responses before it appears."""
+    in_flight: bool = False
+    """Whether it appears just after the next call was sent, instead of before."""
+    closable: bool = False
+    """Whether it has a button that closes it. A CAPTCHA always has a button."""
+    returns: bool = False
+    """Whether it appears again after it was closed."""
+    others: bool = False
+    """Whether there is an age gate and a consent dialog beside it."""
 
 
 def signature(text: str) -> str:
@@ -84,12 +139,11 @@ def signature(text: str) -> str:
     return f"{value:08x}"
 
 
-def search(keyword: str, nonce: str, overlay: tuple[str, int] | None, request: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
-    """Render the photo tab of the search page. Its script is served under another host name of the same machine."""
+def search(keyword: str, nonce: str, overlay: Overlay | None, request: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
+    """The search page's photo tab. Its script has another origin: the same machine by another host name."""
     port = request.headers.get("host", "").rpartition(":")[2] or "80"
     origin = "" if keyword == "no-script" else f"http://localhost:{port}"
-    kind, after = overlay or (None, 0)
-    context: dict[str, object] = {"nonce": nonce, "wall": kind, "wallAfter": after, "language": "en", "region": "US"}
+    context: dict[str, object] = {"nonce": nonce, "overlay": overlay, "language": "en", "region": "US"}
     context["abTest"] = {} if light else {f"test_{number}": {"vid": str(number)} for number in range(4000)}
     state = {"__DEFAULT_SCOPE__": {"webapp.app-context": context, "seo.abtest": {"canonical": "/search/photo"}}}
     block = orjson.dumps(state).replace(b"</", b"<\\/").decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,7 +17,10 @@ from crawler.sandbox.shortvideo.faults import FAULTS, OVERLAYS
 from crawler.sandbox.shortvideo.world import LONG, Posts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from crawler.sandbox.protocol import FakeRequest, FakeResponse
+    from crawler.sandbox.shortvideo.world import Post
 
 __all__ = ["FAULTS", "Site"]
 
@@ -37,6 +41,8 @@ class Site(Posts):
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         super().__init__(seed, light=light)
         self.example = "whales"
+        self.clicks: Counter[str] = Counter()
+        """Clicks on the buttons of dialogs, by keywords and kind of dialog."""
 
     # Requests
 
@@ -59,6 +65,9 @@ class Site(Posts):
             )
         if request.path == RESULTS:
             return self._results(request)
+        if request.path == "/clicked":
+            self.clicks[f"{request.args['q']}: {request.args['kind']}"] += 1
+            return 204, {}, b""
         if request.path == shortvideo_page.SCRIPT and request.headers.get("host", "").startswith("localhost"):
             return 200, {"Content-Type": "text/javascript"}, shortvideo_page.SEARCH_SCRIPT
         return _STATIC.get(request.path) or (404, {}, b"<html><title>Not found</title></html>")
@@ -123,8 +132,9 @@ class Site(Posts):
         }
 
     def catalogue(self) -> dict[str, Any]:
-        """Return the keywords that have a special meaning. All other keywords are valid too."""
+        """The keywords with a meaning, and the clicks on dialogs. Any other keywords are valid, too."""
         return {
+            "clicks": self.clicks,
             "examples": [self.example, LONG],
             "faults": {name: {"code": fault.code, "about": fault.about} for name, fault in FAULTS.items()},
         }
@@ -142,7 +152,7 @@ class Site(Posts):
         start, count = int(params.get("cursor") or 0), int(params.get("count") or 30)
         record = shortvideo_app.record if keyword == "app-shape" else shortvideo_record.record
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
-        shown = [record(post) for post in posts if post.kind == "photo" and not post.hidden]
+        shown = [record(post) for post in self._visible(keyword, posts)]
         rows = shown[start : start + count]
         is_cut = 0 < len(posts) < len(self.posts(keyword))
         return {
@@ -152,10 +162,13 @@ class Site(Posts):
             "search_item_list": rows,
         }
 
+    @staticmethod
+    def _visible(keyword: str, posts: Sequence[Post]) -> list[Post]:
+        """The posts that are rows of the expected record."""
+        photos = [post for post in posts if post.kind == "photo" and not post.hidden]
+        return photos[1:] if keyword in shortvideo_faults.WITHOUT_FIRST_ROW else photos
+
     def _may_continue(self, keyword: str, rows: int) -> bool:
         """Return whether further responses may have more rows than the response with the last requested row."""
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
-        for end in range(PAGE_SIZE, len(posts), PAGE_SIZE):
-            if sum(post.kind == "photo" and not post.hidden for post in posts[:end]) >= rows:
-                return True
-        return False
+        return any(len(self._visible(keyword, posts[:end])) >= rows for end in range(PAGE_SIZE, len(posts), PAGE_SIZE))

@@ -91,10 +91,13 @@ def test_cursors_return_each_row_once(words: str, count: int) -> None:
             "verify_check",
         ),
         (b'{"log_pb": {}}', "EXTRACTION_FAILED", "no_list"),
+        (b'{"status_code": 0}', "EXTRACTION_FAILED", "no_list"),
         (b"[1, 2]", "EXTRACTION_FAILED", "blind"),
         (b'{"item_list": [{"idV3": "1"}]}', "EXTRACTION_FAILED", "blind"),
         (b'{"item_list": [', "EXTRACTION_FAILED", "broken_data_block"),
-        (b'<div id="tiktok-verify-ele">', "UPSTREAM_BLOCKED", "captcha"),
+        (b'<div id="tiktok-verify-ele"><img></div>', "UPSTREAM_BLOCKED", "captcha"),
+        (b'<div id="tiktok-verify-ele" style="height: 9em"></div>', "UPSTREAM_BLOCKED", "captcha"),
+        (b'<div class="captcha-verify-container">', "UPSTREAM_BLOCKED", "captcha"),
         (b'<html><div id="loginContainer">', "TARGET_RESTRICTED", "login_required"),
         (b'<html><p id="wci">', "UPSTREAM_BLOCKED", "waiting_room"),
         (b"<html>", "EXTRACTION_FAILED", "no_search_page"),
@@ -120,18 +123,76 @@ def test_error_statuses(status: int, code: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"status_code": 0}',
-        b'{"status_code": 0, "item_list": []}',
+        b'{"status_code": 0, "has_more": 0}',
+        b'{"status_code": 0, "item_list": [], "has_more": 0}',
         b'{"status_code": 0, "item_list": null, "has_more": 0}',
-        b'{"item_list": []}',
         b'{"item_list": [], "search_nil_info": {"search_nil_type": "no_result"}}',
-        b'{"search_item_list": []}',
-        b'{"data": [], "status_code": 0}',
+        b'{"search_nil_info": {"search_nil_type": "no_result"}, "guide_words": [{"word": "y"}]}',
+        b'{"search_item_list": [], "has_more": 0}',
+        b'{"data": [], "status_code": 0, "has_more": "0"}',
         b'{"data": {"itemList": [], "hasMore": false}}',
     ],
 )
 def test_empty_list_is_a_result(body: bytes) -> None:
     assert read(body, keywords="x") == {"cursor": "0", "has_more": False, "keywords": "x", "search_item_list": []}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"status_code": 0, "cursor": 12, "has_more": 1, "photo_list": [{}]}', "no_list"),
+        (b'{"status_code": 0, "cursor": 5, "has_more": 0, "photo_list": [{"id": "1"}]}', "no_list"),
+        (b'{"status_code": 0, "item_list": [], "has_more": 1}', "no_rows"),
+        (b'{"status_code": 0, "item_list": []}', "no_rows"),
+        (b'{"search_item_list": []}', "no_rows"),
+    ],
+)
+def test_sv_2_empty_list_without_an_end_is_not_a_result(body: bytes, reason: str) -> None:
+    with pytest.raises(ScrapeError) as raised:
+        read(body)
+    assert (raised.value.code, raised.value.reason) == ("EXTRACTION_FAILED", reason)
+
+
+@pytest.mark.parametrize("key", ["item_list", "imagePost"])
+@pytest.mark.parametrize("wall", [None, "login"])
+def test_sv_2_renamed_keys_are_not_an_empty_result(key: str, wall: str | None) -> None:
+    body = orjson.dumps(Site(3).answer("whales", 0)).replace(f'"{key}"'.encode(), b'"renamed"')
+
+    async def run() -> None:
+        session = SearchSession(PhotoSearchParams(keywords="whales"), quiet=1, pause=0)
+        assert await session.take(CapturedResponse(URL, 200, {}, body))
+        session.end_marker = wall
+        session.data()
+
+    with pytest.raises(ScrapeError) as raised:
+        asyncio.run(run())
+    assert raised.value.code == "EXTRACTION_FAILED"
+
+
+STATE = b"<html><script id=__UNIVERSAL_DATA_FOR_REHYDRATION__>%s</script>"
+
+
+@pytest.mark.parametrize(
+    ("state", "url", "code"),
+    [
+        (b'{"__DEFAULT_SCOPE__":{"webapp.video-detail":{}}}', "https://www.tiktok.com", "EXTRACTION_FAILED"),
+        (b'{"__DEFAULT_SCOPE__":{"webapp.user-detail":{}}}', "https://www.tiktok.com", "EXTRACTION_FAILED"),
+        (b"{}", "https://www.tiktok.com/@someone", "EXTRACTION_FAILED"),
+        (b"{}", "https://www.tiktok.com/", "EXTRACTION_FAILED"),
+        (b"{}", "https://www.tiktok.com", "UPSTREAM_TIMEOUT"),
+        (b"{}", "https://www.tiktok.com/search/photo?q=x", "UPSTREAM_TIMEOUT"),
+    ],
+)
+def test_sv_5_page_of_a_post_or_an_account_is_not_the_search_page(state: bytes, url: str, code: str) -> None:
+    with pytest.raises(ScrapeError) as raised:
+        read(STATE % state, url=url)
+    assert raised.value.code == code
+
+
+def test_sv_1_empty_element_of_a_captcha_is_not_one() -> None:
+    with pytest.raises(ScrapeError) as raised:
+        read(STATE % b"{}" + b'<div id="tiktok-verify-ele"> </div>', url="https://www.tiktok.com/search/photo?q=x")
+    assert raised.value.code == "UPSTREAM_TIMEOUT"
 
 
 def answer(words: str = "whales") -> dict[str, Any]:
@@ -154,9 +215,17 @@ def test_either_block_of_figures_is_sufficient(name: str) -> None:
     assert all(isinstance(figure, int) for figure in figures)
 
 
-def test_photo_post_with_renamed_pictures_raises() -> None:
+def test_sv_4_photo_post_without_a_mandatory_part_is_left_out() -> None:
     found = answer()
+    whole = read(orjson.dumps(found))["search_item_list"]
     found["item_list"][0]["imagePost"] = {"pictures": [1]}
+    assert read(orjson.dumps(found))["search_item_list"] == whole[1:]
+
+
+def test_sv_4_photo_posts_that_all_lack_a_mandatory_part_raise() -> None:
+    found = answer()
+    for row in found["item_list"]:
+        row["imagePost"] = {"pictures": [1]}
     with pytest.raises(ScrapeError) as raised:
         read(orjson.dumps(found))
     assert raised.value.details[0]["loc"] == ["item_list", 0, "imagePost", "images"]
@@ -198,8 +267,7 @@ def test_missing_optional_key_affects_its_own_field_only(words: str) -> None:
         damaged = copy.deepcopy(whole)
         del (damaged[key][0][inner] if inner else damaged[key][0])[name]
         if name in mandatory:
-            with pytest.raises(ScrapeError):
-                read(orjson.dumps(damaged))
+            assert before not in read(orjson.dumps(damaged))["search_item_list"]
         elif name not in {"imagePost", "image_post_info"}:
             after = read(orjson.dumps(damaged))["search_item_list"][0]
             assert {k for k in after if after[k] != before[k]} <= CHANGES.get(name, {name}), name
