@@ -20,8 +20,6 @@ from crawler.errors import (
 )
 from crawler.platforms.microblog.api import (
     BAD_REQUEST,
-    MISSING_FLAGS,
-    STALE_QUERY,
     TOKEN_REFUSED,
     USER_PATHS,
     GuestTokenPage,
@@ -29,6 +27,7 @@ from crawler.platforms.microblog.api import (
     UserPage,
 )
 from crawler.platforms.microblog.embed import EmbedPage
+from crawler.platforms.microblog.guest_query import GuestQuery
 from crawler.platforms.microblog.guest_token import MAX_LIMIT_SECONDS, SharedToken
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
@@ -248,7 +247,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             ScrapeError: the timeline could not be fetched.
         """
         try:
-            return await self._timeline(target, user_id, cursor, first)
+            return await self._timeline(target, user_id, cursor, first, optional=False)
         except UpstreamRateLimited as limit:
             has_deadline = target.deadline is not None or self.tracker.timeout
             if has_deadline or limit.retry_after is None or limit.retry_after > MAX_LIMIT_SECONDS:
@@ -256,7 +255,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             logger.info("rate_limit_waited_for", id=target.id, wait_seconds=limit.retry_after)
             async with self.closing.limit():
                 await asyncio.sleep(limit.retry_after)
-        return await self._timeline(target, user_id, cursor)
+        return await self._timeline(target, user_id, cursor, optional=False)
 
     # The sources
 
@@ -277,35 +276,25 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         def build(**options: Any) -> Request:
             return user_request(self.origin("api"), _handle(target), **options)
 
-        return await self._call(UserPage, target, build, USER_QUERIES, first)
+        return await self._send(GuestQuery(UserPage, build, [*USER_QUERIES]), target, first, optional=first is None)
 
-    async def _timeline(self, target: Target, user_id: str, cursor: str = "", first: First | None = None) -> Part:
+    async def _timeline(
+        self, target: Target, user_id: str, cursor: str = "", first: First | None = None, *, optional: bool = True
+    ) -> Part:
         def build(**options: Any) -> Request:
             return timeline_request(self.origin("api"), _handle(target), user_id=user_id, cursor=cursor, **options)
 
-        return await self._call(TimelinePage, target, build, TIMELINE_QUERIES, first)
+        return await self._send(GuestQuery(TimelinePage, build, [*TIMELINE_QUERIES]), target, first, optional=optional)
 
-    async def _call(
-        self,
-        kind: type[PlatformPage],
-        target: Target,
-        build: Callable[..., Request],
-        query_ids: Sequence[str],
-        first: First | None = None,
-    ) -> Part:
-        """Send a query to the guest API. If it fails and there is a remedy, apply it and send the query again.
+    async def _send(self, query: GuestQuery, target: Target, first: First | None, *, optional: bool) -> Part:
+        """Send a query, again after each remedy that its errors call for.
 
-        For an outdated query id, the remedy is the next query id. For missing flags, it is to send them. For a rejected
-        token, it is a new token. For an unrecognised response, it is the same request again. Each remedy is tried once
-        (for query ids: once per id). ``first`` is the response if the query was the scheduled request.
+        ``first`` is the response if the query was the scheduled request. ``optional``: an open circuit breaker ends the
+        query instead of delaying it.
 
         Raises:
             ScrapeError: the page object raised it, and no remedy is left.
         """
-        tried: set[str] = set()
-        missing: list[str] = []
-        ids = list(query_ids)
-        optional = first is None
         while True:
             if first is None:
                 token = await self._token.get(lambda: self._new_token(target, optional=optional))
@@ -313,32 +302,22 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                 token = _token_of(first.request)
             try:
                 if first is not None:
-                    page = await first.page(kind, retry=False)
+                    page = await first.page(query.kind, retry=False)
                 else:
-                    request = self._with_source_timeout(build(token=token, query_id=ids[0], missing=missing))
-                    page = await self.get(kind, request, target, retry=False, optional=optional)
+                    request = self._with_source_timeout(query.request(token))
+                    page = await self.get(query.kind, request, target, retry=False, optional=optional)
                 return await page.to_item()
             except UpstreamRateLimited as limit:
                 self._token.keep(token, limit)
                 raise
             except (UpstreamBlocked, ExtractionFailed) as error:
                 first = None
-                reason = (
-                    error.reason
-                    if isinstance(error, UpstreamBlocked) or error.reason in PERMANENT_REASONS
-                    else "unrecognised"
-                )
-                if reason == STALE_QUERY and len(ids) > 1:
-                    ids.pop(0)
-                elif reason in tried or reason not in {TOKEN_REFUSED, MISSING_FLAGS, "unrecognised"}:
-                    if reason == TOKEN_REFUSED:  # a new token, too
-                        await self.breakers.count(kind.source, error)
+                if not query.apply_remedy(error):
+                    if error.reason == TOKEN_REFUSED:  # the platform refused a new token, too
+                        await self.breakers.count(query.kind.source, error)
                     raise
-                tried.add(reason)
-                if reason == TOKEN_REFUSED:
+                if error.reason == TOKEN_REFUSED:
                     self._token.invalidate(token)
-                elif reason == MISSING_FLAGS:
-                    missing = [str(detail["loc"][-1]) for detail in error.details]
                 logger.info("retried", id=target.id, reason=error.reason)
 
     # The guest token, shared by all targets
@@ -359,10 +338,6 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         """Limit the time for a request, so that enough of the target's time is left for the next sources."""
         longest = min(self.settings.getfloat("SOURCE_TIMEOUT"), self.settings.getfloat("DOWNLOAD_TIMEOUT"))
         return request.replace(meta={**request.meta, "download_timeout": longest})
-
-
-PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST})
-"""Error reasons after which the same request would fail again."""
 
 
 def _lacks_posts(parts: dict[str, Part]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler import cursors
 from crawler.errors import CircuitOpen, ScrapeError, TargetError
-from crawler.platforms.microblog.schema import CURSOR
+from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN
 from crawler.platforms.microblog.user import FIELDS, merged
 from crawler.platforms.page import missing_error
 
