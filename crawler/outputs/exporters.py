@@ -63,6 +63,7 @@ def exploded_rows(record: Record, row_path: RecordPath) -> Iterator[dict[str, An
     for position, row in enumerate(row_path.rows(record.data)):
         yield {
             "target_id": target["id"],
+            **({"root": target["root"]} if "root" in target else {}),
             "scraper": target["scraper"],
             "params": target["params"],
             "fetched_at": record.fetched_at.isoformat(),

@@ -135,7 +135,7 @@ class PlatformSpider(Spider):
         return spider
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
-        parser = TargetParser(self.scrapers, self.args.scraper)
+        parser = TargetParser(self.scrapers, self.args.scraper, sliced=self.sliced)
         if self.args.targets:
             return FileSource(parser, self.args.targets, Shard.parse(self.args.shard or "1/1"))
         names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
@@ -163,6 +163,14 @@ class PlatformSpider(Spider):
     def on_demand(self) -> bool:
         """Whether a caller waits for each outcome, with a deadline."""
         return isinstance(self.source, QueueSource)
+
+    @property
+    def sliced(self) -> bool:
+        """Whether a requested target is split into slices, so that many lines belong to it."""
+        return False
+
+    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> None:
+        """Restore a resumed run's state from the codes and notes of its stored targets, before the first target."""
 
     @property
     def status_lines(self) -> list[str]:
@@ -197,8 +205,8 @@ class PlatformSpider(Spider):
         """Return the scheduled request of a target, made with ``for_page``. It depends on the target only."""
         raise NotImplementedError
 
-    async def scrape(self, target: Target, first: First) -> Data:
-        """Return the target's data, starting from the result of its scheduled request.
+    async def scrape(self, target: Target, first: First) -> Data | None:
+        """Return the target's data, starting from the result of its scheduled request. None: it has nothing new.
 
         Raises:
             ScrapeError: the target has no data; the type of the error is the reason.
@@ -327,6 +335,9 @@ class PlatformSpider(Spider):
             data = await self.scrape(target, first)
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
+            return
+        if data is None:
+            self.tracker.complete(target)
             return
         record = target.scraper.item_class(data, target, datetime.now(UTC))
         if self.tracker.hand_over(record):

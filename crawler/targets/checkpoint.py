@@ -7,7 +7,7 @@ A target is finished when the feeds have stored it (``target_stored``). It may b
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -46,6 +46,10 @@ class ResumedSource(TargetSource):
     """Returns the local feeds, and how many of their bytes are retained."""
     on_begin: Callable[[], None]
     """Called before the first target, after the journal has accepted the run."""
+    restore: Callable[[list[tuple[str, dict[str, Any]]], list[Target]], None]
+    """Called with the codes and notes of stored targets, and the pending follow-ups."""
+
+    _pending: list[Target | InvalidTarget] = field(default_factory=list)
 
     async def open(self) -> None:
         await self.source.open()
@@ -53,11 +57,13 @@ class ResumedSource(TargetSource):
             self.journal.begin(self.source.identity, self.feeds)
         except CannotResumeError as error:
             raise TargetsUnavailableError(f"cannot resume: {error}") from error
+        self._pending = [self.parser.load(each) for each in self.journal.pending.values()]
+        self.restore(self.journal.notes, [each for each in self._pending if isinstance(each, Target)])
         self.on_begin()
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
-        for each in list(self.journal.pending.values()):
-            yield self.parser.load(each)
+        for each in self._pending:
+            yield each
         async for candidate in self.source:
             if candidate.row not in self.journal:
                 yield candidate
@@ -123,7 +129,7 @@ class Resume:
             self.crawler.stats.inc_value(f"targets/{code}", count)
         self.journal = journal
         spider.source = ResumedSource(
-            spider.source, journal, TargetParser(spider.scrapers), self.feeds.local_files, self._begin
+            spider.source, journal, TargetParser(spider.scrapers), self.feeds.local_files, self._begin, spider.restore
         )
         cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).leave_unfinished = True
 
@@ -151,7 +157,7 @@ class Resume:
         """Note a target whose line is in files that are not complete yet."""
         if self.journal is not None:
             self._buffered[_key(outcome)] = uris
-            self._write(self.journal.buffer, *_entry_fields(outcome), uris)
+            self._write(self.journal.buffer, *_entry_fields(outcome), uris, outcome.note)
 
     def target_stored(self, outcome: Outcome, files: list[tuple[str, int]]) -> None:
         """Note a stored target. For buffered targets, note the complete file: one entry for all of its targets."""
@@ -159,7 +165,7 @@ class Resume:
             return
         uris = self._buffered.pop(_key(outcome), None)
         if uris is None:
-            self._write(self.journal.store, *_entry_fields(outcome), files)
+            self._write(self.journal.store, *_entry_fields(outcome), files, outcome.note)
             return
         for uri in uris:
             if uri not in self._complete:

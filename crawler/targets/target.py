@@ -77,6 +77,8 @@ class Target:
     """Position in its source, from 0. A resumed run identifies the target by it."""
     batch: bool = False
     """Whether it belongs to a list, so that its feed line must contain its id and params."""
+    root: str | None = None
+    """The id of the requested target, if all lines of its follow-ups must name it."""
 
     def followup(self, **changes: Any) -> Target:
         """Return a follow-up target: the same scraper, other params."""
@@ -87,12 +89,14 @@ class Target:
             parent=self.id,
             depth=self.depth + 1,
             batch=self.batch,
+            root=self.root,
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that identify the target in a feed line."""
         return {
             "id": self.id,
+            **({} if self.root is None else {"root": self.root}),
             "scraper": self.scraper.name,
             "params": self.params.model_dump(mode="json", exclude_none=True),
         }
@@ -114,6 +118,7 @@ class SavedTarget(BaseModel):
     hop: int = 0
     line: int | None = None
     batch: bool = True
+    root: str | None = None
 
 
 class Record(dict[str, Any]):
@@ -175,13 +180,15 @@ class Outcome:
 
     target: Target | InvalidTarget
     record: Record | None
-    """The item as the pipelines returned it."""
+    """The item as the pipelines returned it. None without an error: the target has nothing new, and no line."""
     error: ScrapeError | None
     duration_ms: int
     followups: tuple[Target, ...] = ()
     """The follow-up targets: the next page, the slices of a listing."""
     warnings: tuple[FailedSource, ...] = ()
     """The optional sources that failed."""
+    note: dict[str, Any] | None = None
+    """What the spider needs of this target if the run is resumed."""
 
     @property
     def data(self) -> dict[str, Any] | None:
@@ -232,6 +239,8 @@ class TargetParser:
     scrapers: tuple[Scraper, ...]
     default: str | None = None
     """The scraper of targets that do not name one (``-a scraper=``)."""
+    sliced: bool = False
+    """Whether a target has many lines, its own and those of its slices, which all name it."""
 
     def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
         """Return the scraper by name or alias. Without a name, return the only scraper that accepts the params.
@@ -280,7 +289,8 @@ class TargetParser:
         except ScrapeError as error:
             named = name if isinstance(name, str) else None
             return InvalidTarget(target_id, error, scraper=named, raw=params, line=line, row=row)
-        return Target(target_id, scraper, model, line=line, row=row, batch=batch)
+        root = target_id if self.sliced else None
+        return Target(target_id, scraper, model, line=line, row=row, batch=batch or self.sliced, root=root)
 
     def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | InvalidTarget:
         """Load a target of a journal or a queue. It may be invalid: another version may have written it."""
@@ -289,7 +299,10 @@ class TargetParser:
             params = check_params(scraper, saved.params)
         except ScrapeError as error:
             return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row)
-        return Target(saved.id, scraper, params, saved.parent, saved.hop, line=saved.line, row=row, batch=saved.batch)
+        position = {"line": saved.line, "row": row}
+        return Target(
+            saved.id, scraper, params, saved.parent, saved.hop, batch=saved.batch, root=saved.root, **position
+        )
 
 
 def _required(scraper: Scraper) -> set[str]:

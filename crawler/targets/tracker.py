@@ -54,6 +54,7 @@ class _InFlight:
     fetched_at: datetime | None = None
     followups: list[Target] = field(default_factory=list)
     warnings: list[FailedSource] = field(default_factory=list)
+    note: dict[str, Any] | None = None
 
 
 _current: ContextVar[_InFlight] = ContextVar("in_progress")
@@ -216,7 +217,8 @@ class TargetTracker:
             self._interrupted += 1
             return
         duration = round((time.monotonic() - entry.since) * 1000)
-        self._report(Outcome(target, record, error, duration, tuple(entry.followups), tuple(entry.warnings)))
+        followups, warnings = tuple(entry.followups), tuple(entry.warnings)
+        self._report(Outcome(target, record, error, duration, followups, warnings, entry.note))
         self._release(entry.followups)
 
     def enter(self, target: Target) -> None:
@@ -230,6 +232,12 @@ class TargetTracker:
         entry = self._in_flight.get(target.id)
         if entry is not None:
             entry.warnings.append(FailedSource(source, error.code, error.reason))
+
+    def note(self, target: Target, note: dict[str, Any]) -> None:
+        """Add a note to the target's outcome, which the spider gets back if the run is resumed."""
+        entry = self._in_flight.get(target.id)
+        if entry is not None:
+            entry.note = note
 
     def hand_over(self, record: Record) -> bool:
         """Note that a record is passed to the pipelines. Its target no longer times out.
