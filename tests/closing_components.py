@@ -67,7 +67,7 @@ class BrokenTargets:
     def spider_opened(self, spider: PlatformSpider) -> None:
         scrape = spider.scrape
 
-        async def broken(target: Target, first: First) -> dict[str, Any]:
+        async def broken(target: Target, first: First) -> dict[str, Any] | None:
             query = target.params.model_dump().get("query")
             if query == "raise":
                 raise ValueError("a bug of ours")

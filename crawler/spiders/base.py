@@ -138,7 +138,7 @@ class PlatformSpider(Spider):
         return spider
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
-        parser = TargetParser(self.scrapers, self.args.scraper)
+        parser = TargetParser(self.scrapers, self.args.scraper, sliced=self.sliced)
         if self.args.targets:
             return FileSource(parser, self.args.targets, Shard.parse(self.args.shard or "1/1"))
         names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
@@ -173,6 +173,14 @@ class PlatformSpider(Spider):
         return isinstance(self.source, QueueSource)
 
     @property
+    def sliced(self) -> bool:
+        """Whether a requested target is split into slices, so that many lines belong to it."""
+        return False
+
+    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> None:
+        """Restore a resumed run's state from the codes and notes of its stored targets, before the first target."""
+
+    @property
     def status_lines(self) -> list[str]:
         """Lines to show below the progress bar, for work that consists of several targets."""
         return []
@@ -201,8 +209,8 @@ class PlatformSpider(Spider):
         """Return the scheduled request of a target, made with ``for_page``. It must depend only on the target."""
         raise NotImplementedError
 
-    async def scrape(self, target: Target, first: First) -> Data:
-        """Return the target's data, starting from the result of its scheduled request.
+    async def scrape(self, target: Target, first: First) -> Data | None:
+        """Return the target's data, starting from the result of its scheduled request. None: it has nothing new.
 
         Raises:
             ScrapeError: the target has no data. The class of the error shows the reason.
@@ -352,6 +360,9 @@ class PlatformSpider(Spider):
             data = await self.scrape(target, first)
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
+            return
+        if data is None:
+            self.tracker.complete(target)
             return
         record = target.scraper.item_class(data, target, datetime.now(UTC))
         if self.tracker.hand_over(record):

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
-import structlog
 from pydantic import Field, model_validator
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.platforms.retail.exhaustive import ExhaustiveCrawl, Slice
+from crawler.errors import BlockedByPolicy, ScrapeError, ShuttingDown
+from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
 from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
-from crawler.platforms.retail.schema import CategoryParams, Listing, SearchListing, SearchParams, category_of_url
+from crawler.platforms.retail.schema import (
+    DEFAULT_SORT,
+    CategoryParams,
+    Listing,
+    SearchListing,
+    SearchParams,
+    category_of_url,
+)
+from crawler.platforms.retail.slices import PageRead, Slice, Step, Taken
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import Outcome, Scraper, Target
 
-logger = structlog.get_logger(__name__)
+MAX_REQUESTS = "max_requests"
+"""The reason of the error that reports an exhaustive crawl that reached its limit."""
 
 
 class RetailArguments(CrawlArguments):
@@ -39,14 +50,17 @@ class RetailArguments(CrawlArguments):
     exhaustive: bool = Field(default=False, json_schema_extra={"group": "crawl"})
     """Collect all products in a category, each once, even if a listing serves only some of them."""
 
+    max_requests: int | None = Field(default=None, ge=1, json_schema_extra={"group": "crawl"})
+    """Maximum number of pages of an exhaustive crawl, per category."""
+
     @model_validator(mode="after")
-    def _exhaustive_is_not_resumed(self) -> Self:
-        if self.exhaustive and (self.resume or self.queue):
-            raise ValueError(
-                "an exhaustive crawl keeps its progress in memory: leave out exhaustive, or resume and queue"
-            )
+    def _validate_exhaustive(self) -> Self:
+        if self.exhaustive and self.queue:
+            raise ValueError("the workers of a queue share no progress: leave out exhaustive or queue")
         if self.exhaustive and self.query:
             raise ValueError("only a category can be collected exhaustively: leave out exhaustive, or give cat_id")
+        if self.max_requests is not None and not self.exhaustive:
+            raise ValueError("max_requests limits exhaustive crawls: add exhaustive=true, or use max_pages")
         return self
 
 
@@ -79,17 +93,53 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._exhaustive: dict[str, tuple[ExhaustiveCrawl, Slice]] = {}
+        self._crawls: dict[str, ExhaustiveCrawl] = {}
+        """Exhaustive crawls by the id of the requested target."""
+
+    @property
+    def sliced(self) -> bool:
+        return self.args.exhaustive
 
     def request(self, target: Target) -> Request:
         params = target.params
-        if self.args.exhaustive and target.parent is None and isinstance(params, CategoryParams):
-            crawl = ExhaustiveCrawl(params.category, self.settings.getint("LISTING_CEILING"))
-            self._exhaustive[target.id] = (crawl, crawl.begin())
-        if isinstance(params, CategoryParams):
-            arguments = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
-            return self.for_page(ListingPage, listing_request(self.origin(), **arguments))
-        return self.for_page(SearchPage, listing_request(self.origin(), **params.model_dump()))
+        if not isinstance(params, CategoryParams):
+            return self.for_page(SearchPage, listing_request(self.origin(), **params.model_dump()))
+        if self.args.exhaustive:
+            params = self._begin(target, params)
+        arguments = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
+        return self.for_page(ListingPage, listing_request(self.origin(), **arguments))
+
+    def _begin(self, target: Target, params: CategoryParams) -> CategoryParams:
+        """Begin the exhaustive crawl of a requested target: at its first page, in the default order.
+
+        Raises:
+            BlockedByPolicy: the target is the report of a crawl that reached ``max_requests``.
+        """
+        if target.parent is None:
+            root = replace(slice_of(params), sort=DEFAULT_SORT)
+            crawl = self._crawls[target.id] = self._new_crawl(root)
+            crawl.begin()
+            return params.model_copy(update={"page": 1, "sort": DEFAULT_SORT})
+        reported = self._crawls.get(target.root or "")
+        if reported and reported.is_report(Step(slice_of(params), params.page)):
+            message = f"max_requests={self.args.max_requests} reached: {reported.progress} found."
+            raise BlockedByPolicy(message, reason=MAX_REQUESTS)
+        return params
+
+    def _new_crawl(self, root: Slice) -> ExhaustiveCrawl:
+        return ExhaustiveCrawl(root, self.settings.getint("LISTING_CEILING"), self.args.max_requests)
+
+    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> None:
+        if notes and not self.args.exhaustive:
+            raise TargetsUnavailableError("this run is an exhaustive crawl: add exhaustive=true")
+        for code, note in notes:
+            root = note["root"]
+            crawl = self._crawls.get(root) or self._new_crawl(Slice(*note["slice"]))  # its first page comes first
+            self._crawls[root] = crawl
+            crawl.restore(note, stored=code == "OK")
+        for root, crawl in self._crawls.items():
+            params = [each.params for each in pending if each.root == root]
+            crawl.resume([Step(slice_of(each), each.page) for each in params if isinstance(each, CategoryParams)])
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -97,56 +147,85 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         url = params.pop("url", None)
         return params if url is None else {**params, "cat_id": category_of_url(url)}
 
-    async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape one page of a category or of search results. Further pages become separate targets."""
-        page = await first.page(ListingPage)
-        data = await page.to_item()
-        if target.id in self._exhaustive:
-            return self._scrape_slice(target, data, page)
+    async def scrape(self, target: Target, first: First) -> Data | None:
+        """A page of a category or of search results. Follow-up requests become targets of their own."""
+        crawl = self._crawls.get(target.root or "")
+        if crawl and isinstance(target.params, CategoryParams):
+            return await self._scrape_slice(target, crawl, first)
+        data = await (await first.page(ListingPage)).to_item()
         if data["has_more"]:
             self.follow(target, data, page=data["page"] + 1)
         return data
 
-    def _scrape_slice(self, target: Target, data: Data, page: ListingPage) -> Data:
-        """Return the page's new products. Push the slice's next page, or the slices into which it is split."""
-        crawl, part = self._exhaustive.pop(target.id)
-        products = crawl.take(part, data["products"])
-        if data["page"] > 1 or crawl.fits(part, data["total_results"] or 0):
-            if data["has_more"] and not crawl.complete:
-                following = target.followup(page=data["page"] + 1)
-                self._exhaustive[following.id] = (crawl, part)
-                self.tracker.push(following)
-            else:
-                self._push(target, crawl, crawl.close(part))
-        else:
-            prices = [p["price"]["current_price"] for p in data["products"] if p["price"]["current_price"] is not None]
-            children = [cat_id for cat_id, _ in page.subcategories]
-            self._push(target, crawl, crawl.split(part, data["total_results"], prices, page.price_bounds, children))
-        if crawl.finished:
-            crawl.log_end()
-        return {**data, "products": products, "returned": len(products)}
+    async def _scrape_slice(self, target: Target, crawl: ExhaustiveCrawl, first: First) -> Data | None:
+        """Return the page's new products, and push the pages that follow from it. None if no product is new.
+
+        The requested target always has a line, so that an empty category does not look like a failure.
+        """
+        part, number = _step(target, crawl)
+        try:
+            page = await first.page(ListingPage)
+            data = await page.to_item()
+        except ShuttingDown:
+            raise
+        except ScrapeError:
+            self._push(target, crawl.fail(part, number))
+            raise
+        read = PageRead(
+            number=number,
+            total=data["total_results"] or 0,
+            has_more=data["has_more"],
+            products=data["products"],
+            children=[cat_id for cat_id, _ in page.subcategories],
+            highest_price=page.price_bounds[1] if page.price_bounds else None,
+        )
+        taken = crawl.take(part, read)
+        self._push(target, taken)
+        if not taken.fresh and target.parent is not None:
+            return None
+        return {**data, "products": taken.fresh, "returned": len(taken.fresh)}
+
+    def _push(self, target: Target, taken: Taken) -> None:
+        self.tracker.note(target, {"root": target.root, **taken.note})
+        for part, page in taken.steps:
+            self.tracker.push(
+                target.followup(
+                    page=page,
+                    cat_id=part.cat_id,
+                    url=None,
+                    sort=part.sort,
+                    min_price=None if part.low is None else part.low / 100,
+                    max_price=None if part.high is None else part.high / 100,
+                )
+            )
 
     @property
     def status_lines(self) -> list[str]:
-        return [str(crawl) for crawl in {id(crawl): crawl for crawl, _ in self._exhaustive.values()}.values()]
-
-    def _push(self, target: Target, crawl: ExhaustiveCrawl, parts: list[Slice]) -> None:
-        for part in parts:
-            following = target.followup(
-                page=1,
-                cat_id=part.cat_id,
-                url=None,
-                sort=part.sort,
-                min_price=None if part.low is None else part.low / 100,
-                max_price=None if part.high is None else part.high / 100,
-            )
-            self._exhaustive[following.id] = (crawl, part)
-            self.tracker.push(following)
+        return [str(crawl) for crawl in self._crawls.values() if not crawl.finished]
 
     def target_completed(self, outcome: Outcome) -> None:
         super().target_completed(outcome)
-        if outcome.error is not None and isinstance(outcome.target, Target) and outcome.target.id in self._exhaustive:
-            crawl, part = self._exhaustive.pop(outcome.target.id)
-            self._push(outcome.target, crawl, crawl.fail(part))
-            if crawl.finished:
-                crawl.log_end()
+        target = outcome.target
+        if not isinstance(target, Target) or target.root not in self._crawls:
+            return
+        crawl = self._crawls[target.root]
+        reported = outcome.error is not None and outcome.error.reason == MAX_REQUESTS
+        if outcome.error is not None and outcome.note is not None:
+            crawl.release(outcome.note.get("ids", ()))
+        elif outcome.error is not None and not reported and not isinstance(outcome.error, ShuttingDown):
+            self._push(target, crawl.fail(*_step(target, crawl)))  # its deadline, or a bug: scrape() did not end
+        if crawl.finished and (reported or not crawl.left_out):
+            crawl.log_end()
+            del self._crawls[target.root]
+
+
+def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:
+    """The slice and page of a target of an exhaustive crawl."""
+    assert isinstance(target.params, CategoryParams)
+    return Step(crawl.root) if target.parent is None else Step(slice_of(target.params), target.params.page)
+
+
+def slice_of(params: CategoryParams) -> Slice:
+    """The slice that the params of a target describe."""
+    low, high = (None if price is None else round(price * 100) for price in (params.min_price, params.max_price))
+    return Slice(params.category, low, high, params.sort)

@@ -7,7 +7,7 @@ was killed is fetched again, but its line is in the feeds only once. ``journal.p
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -45,7 +45,11 @@ class ResumedSource(TargetSource):
     feeds: Callable[[], list[tuple[str, int]]]
     """Returns the path of each local feed, and how many bytes of the file are kept when it is opened."""
     on_begin: Callable[[], None]
-    """Called after the journal has accepted the run and before the first target."""
+    """Called before the first target, after the journal has accepted the run."""
+    restore: Callable[[list[tuple[str, dict[str, Any]]], list[Target]], None]
+    """Called with the codes and notes of stored targets, and the pending follow-ups."""
+
+    _pending: list[Target | InvalidTarget] = field(default_factory=list)
 
     async def open(self) -> None:
         await self.source.open()
@@ -53,11 +57,13 @@ class ResumedSource(TargetSource):
             self.journal.begin(self.source.identity, self.feeds)
         except CannotResumeError as error:
             raise TargetsUnavailableError(f"cannot resume: {error}") from error
+        self._pending = [self.parser.load(each) for each in self.journal.pending.values()]
+        self.restore(self.journal.notes, [each for each in self._pending if isinstance(each, Target)])
         self.on_begin()
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
-        for each in list(self.journal.pending.values()):
-            yield self.parser.load(each)
+        for each in self._pending:
+            yield each
         async for candidate in self.source:
             if candidate.row not in self.journal:
                 yield candidate
@@ -123,7 +129,7 @@ class Resume:
             self.crawler.stats.inc_value(f"targets/{code}", count)
         self.journal = journal
         spider.source = ResumedSource(
-            spider.source, journal, TargetParser(spider.scrapers), self.feeds.local_files, self._begin
+            spider.source, journal, TargetParser(spider.scrapers), self.feeds.local_files, self._begin, spider.restore
         )
         cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).leave_unfinished = True
 
@@ -151,7 +157,7 @@ class Resume:
         """Write to the journal that the target's line is in files that are not complete yet."""
         if self.journal is not None:
             self._buffered[_key(outcome)] = uris
-            self._write(self.journal.buffer, *_entry_fields(outcome), uris)
+            self._write(self.journal.buffer, *_entry_fields(outcome), uris, outcome.note)
 
     def target_stored(self, outcome: Outcome, files: list[tuple[str, int]]) -> None:
         """Write to the journal that a target is stored.
@@ -162,7 +168,7 @@ class Resume:
             return
         uris = self._buffered.pop(_key(outcome), None)
         if uris is None:
-            self._write(self.journal.store, *_entry_fields(outcome), files)
+            self._write(self.journal.store, *_entry_fields(outcome), files, outcome.note)
             return
         for uri in uris:
             if uri not in self._complete:

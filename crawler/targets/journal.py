@@ -3,14 +3,14 @@
 A run may be started several times: the first start creates the journal, and later starts continue it. The journal is a
 JSON Lines file in the folder that ``resume=`` names. Its entries:
 
-- ``{"run": {...}, "feeds": [[path, n], ...]}``: the first entry. It identifies the run's targets and local feeds;
-- ``{"feed": path, "size": n}``: a start keeps the first n bytes of this local feed and appends to them;
-- ``{"done": row or id, "code": ..., "then": [...], "sizes": [[feed, end], ...]}``: a target is stored. ``then`` lists
-  its follow-ups. ``sizes`` lists the feeds that contain its line (as the position of the feed's path among all paths in
-  the journal) and the offset after the line;
-- the same entry with ``"in": [path or uri]``: the target's line is in files that are not complete yet;
-- ``{"closed": path or uri, "size": n}``: the file is complete (n is the size of a local file), so all targets in it are
-  stored. The upload of a remote file may be complete even if this entry is missing.
+- ``{"run": {...}, "feeds": [[path, n], ...]}``, the first entry: the targets that the journal is for, and its feeds;
+- ``{"feed": path, "size": n}``: a start retains n bytes of this local feed, and writes after them;
+- ``{"done": row or id, "code": ..., "then": [...], "sizes": [[feed, end], ...]}``: a target is stored. ``then``: its
+  follow-ups. ``sizes``: the feeds with its line, by their position among all named feeds, and where the line ends. A
+  target without a line has none. ``note``: what the spider needs of the target in a later start;
+- the same with ``"in": [path or uri]``: the line is in a file that is not complete yet;
+- ``{"closed": path or uri, "size": n}``: the file is complete (a local file: with n bytes). All of its targets are
+  stored. An uploaded file may have arrived without this entry.
 
 Earlier versions also wrote ``{"ended": true}``, ``closed`` without the size, and ``run`` without the feeds.
 
@@ -67,6 +67,7 @@ class _Done(_Entry):
     done: Annotated[int, Field(ge=0, lt=2**32)] | str
     code: str
     then: list[SavedTarget] = []
+    note: dict[str, Any] | None = None
     sizes: list[tuple[_Offset, _Offset]] = []
     uris: list[str] = Field(default=[], alias="in")
 
@@ -94,7 +95,9 @@ class Journal:
         self.pending: dict[str, SavedTarget] = {}
         """Target id -> a follow-up that an earlier start has discovered and no start has stored."""
         self.discovered = 0
-        """Number of follow-ups that earlier starts have discovered."""
+        """Number of follow-ups that earlier starts discovered."""
+        self.notes: list[tuple[str, dict[str, Any]]] = []
+        """Codes and notes of stored targets, in order."""
         self.arrived: set[str] = set()
         """URIs of the remote files whose upload by earlier starts is complete."""
         self._run: dict[str, Any] | None = None
@@ -204,17 +207,29 @@ class Journal:
         os.fsync(self._file.fileno())
 
     def store(
-        self, key: int | str, code: str, followups: list[dict[str, Any]], ends: list[tuple[str, int]] | None = None
+        self,
+        key: int | str,
+        code: str,
+        followups: list[dict[str, Any]],
+        ends: list[tuple[str, int]] | None = None,
+        note: dict[str, Any] | None = None,
     ) -> None:
-        """Add an entry: a target is stored. ``ends``: paths of local feeds, with the offset after its line."""
-        entry = _done(key, code, followups)
+        """Note that a target is stored. ``ends``: the offsets after its line in local feeds."""
+        entry = _done(key, code, followups, note)
         if ends:
             entry["sizes"] = [[self._numbers[path], end] for path, end in ends]
         self._write(entry)
 
-    def buffer(self, key: int | str, code: str, followups: list[dict[str, Any]], uris: list[str]) -> None:
-        """Add an entry: a target will be stored when these files are complete."""
-        self._write({**_done(key, code, followups), "in": uris})
+    def buffer(
+        self,
+        key: int | str,
+        code: str,
+        followups: list[dict[str, Any]],
+        uris: list[str],
+        note: dict[str, Any] | None = None,
+    ) -> None:
+        """Note that a target will be stored when these files are complete."""
+        self._write({**_done(key, code, followups, note), "in": uris})
 
     def complete(self, uri: str, size: int | None) -> None:
         """Add an entry: a file is complete. ``size``: the size of a local file."""
@@ -336,6 +351,8 @@ class Journal:
         if key in self._ids if isinstance(key, str) else key in self:
             return
         self.counts[entry.code] += 1
+        if entry.note is not None:
+            self.notes.append((entry.code, entry.note))
         if isinstance(key, str):
             self._ids.add(key)
             self.pending.pop(key, None)
@@ -348,8 +365,8 @@ class Journal:
                 self.pending[each.id] = each
 
 
-def _done(key: int | str, code: str, followups: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"done": key, "code": code} | ({"then": followups} if followups else {})
+def _done(key: int | str, code: str, followups: list[dict[str, Any]], note: dict[str, Any] | None) -> dict[str, Any]:
+    return {"done": key, "code": code} | ({"then": followups} if followups else {}) | ({"note": note} if note else {})
 
 
 def _sync_folder(folder: Path) -> None:

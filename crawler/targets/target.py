@@ -79,7 +79,9 @@ class Target:
     row: int | None = None
     """Position in the source, starting with 0. It identifies the target when a run is resumed."""
     batch: bool = False
-    """Whether the target is one of many, so that its line in the feed must contain its id and params."""
+    """Whether it belongs to a list, so that its feed line must contain its id and params."""
+    root: str | None = None
+    """The id of the requested target, if all lines of its follow-ups must name it."""
 
     def followup(self, **changes: Any) -> Target:
         """Return a follow-up target of the same scraper. ``changes``: the params that differ from this target's."""
@@ -90,12 +92,14 @@ class Target:
             parent=self.id,
             depth=self.depth + 1,
             batch=self.batch,
+            root=self.root,
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that identify the target in a feed line."""
         return {
             "id": self.id,
+            **({} if self.root is None else {"root": self.root}),
             "scraper": self.scraper.name,
             "params": self.params.model_dump(mode="json", exclude_none=True),
         }
@@ -120,6 +124,7 @@ class SavedTarget(BaseModel):
     hop: int = 0
     line: int | None = None
     batch: bool = True
+    root: str | None = None
 
 
 class Record(dict[str, Any]):
@@ -201,13 +206,15 @@ class Outcome:
 
     target: Target | InvalidTarget
     record: Record | None
-    """The item as the pipelines returned it."""
+    """The item as the pipelines returned it. None without an error: the target has nothing new, and no line."""
     error: ScrapeError | None
     duration_ms: int
     followups: tuple[Target, ...] = ()
     """The targets that this target led to, such as the next page or the slices of a listing."""
     warnings: tuple[FailedSource, ...] = ()
-    """The optional sources of the record that failed."""
+    """The optional sources that failed."""
+    note: dict[str, Any] | None = None
+    """What the spider needs of this target if the run is resumed."""
 
     @property
     def data(self) -> dict[str, Any] | None:
@@ -264,7 +271,9 @@ class TargetParser:
 
     scrapers: tuple[Scraper, ...]
     default: str | None = None
-    """The name of the scraper for targets that do not name a scraper (argument ``-a scraper=``)."""
+    """The scraper of targets that do not name one (``-a scraper=``)."""
+    sliced: bool = False
+    """Whether a target has many lines, its own and those of its slices, which all name it."""
 
     def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
         """Return the scraper with a name or alias. Without a name, return the only scraper that accepts the params.
@@ -313,7 +322,8 @@ class TargetParser:
         except ScrapeError as error:
             named = name if isinstance(name, str) else None
             return InvalidTarget(target_id, error, scraper=named, raw=params, line=line, row=row)
-        return Target(target_id, scraper, model, line=line, row=row, batch=batch)
+        root = target_id if self.sliced else None
+        return Target(target_id, scraper, model, line=line, row=row, batch=batch or self.sliced, root=root)
 
     def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | InvalidTarget:
         """Convert a target from a journal or a queue.
@@ -325,7 +335,10 @@ class TargetParser:
             params = check_params(scraper, saved.params)
         except ScrapeError as error:
             return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row)
-        return Target(saved.id, scraper, params, saved.parent, saved.hop, line=saved.line, row=row, batch=saved.batch)
+        position = {"line": saved.line, "row": row}
+        return Target(
+            saved.id, scraper, params, saved.parent, saved.hop, batch=saved.batch, root=saved.root, **position
+        )
 
 
 def _required(scraper: Scraper) -> set[str]:

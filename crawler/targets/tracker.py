@@ -71,6 +71,7 @@ class _InFlight:
     fetched_at: datetime | None = None
     followups: list[Target] = field(default_factory=list)
     warnings: list[FailedSource] = field(default_factory=list)
+    note: dict[str, Any] | None = None
 
 
 _current: ContextVar[_InFlight] = ContextVar("in_progress")
@@ -235,7 +236,8 @@ class TargetTracker:
             self._interrupted += 1
             return
         duration = round((time.monotonic() - entry.since) * 1000)
-        self._report(Outcome(target, record, error, duration, tuple(entry.followups), tuple(entry.warnings)))
+        followups, warnings = tuple(entry.followups), tuple(entry.warnings)
+        self._report(Outcome(target, record, error, duration, followups, warnings, entry.note))
         self._release(entry.followups)
 
     def enter(self, target: Target) -> None:
@@ -253,6 +255,12 @@ class TargetTracker:
         warning = FailedSource(source, error.code, error.reason or error.code.lower())
         if entry is not None and entry.fetched_at is None and warning not in entry.warnings:
             entry.warnings.append(warning)
+
+    def note(self, target: Target, note: dict[str, Any]) -> None:
+        """Add a note to the target's outcome, which the spider gets back if the run is resumed."""
+        entry = self._in_flight.get(target.id)
+        if entry is not None:
+            entry.note = note
 
     def hand_over(self, record: Record) -> bool:
         """Stop the timer of a target whose record is about to be passed to the pipelines.

@@ -301,3 +301,31 @@ def test_the_documentation_lists_every_fault() -> None:
     own = {name: fault for name, fault in FAULTS.items() if name not in COMMON}
     assert [name for name, fault in own.items() if f"\n| `{name}` | `{fault.code}` |" not in page] == []
     assert [name for name in COMMON if f"`{name}`" not in page] == []
+
+
+# The trees for exhaustive crawls
+
+
+@pytest.mark.parametrize(
+    ("department", "size", "leaves", "total"),
+    [("880002", 20_000, 60, 20_000), ("880004", 6_446, 24, 6_639), ("880005", 6_446, 24, 6_253)],
+)
+def test_trees_have_their_size(department: str, size: int, leaves: int, total: int) -> None:
+    shop = site()
+    record = expected_record(cat_id=department)
+    assert record["total_results"] == total
+    groups = shop.category(department).children
+    ends = [leaf for group in groups for leaf in shop.category(group).children]
+    assert len(ends) == leaves
+    assert sum(len(shop.matching(leaf, None)) for leaf in ends) == size
+    assert all(shop.category(leaf).children == () for leaf in ends)
+
+
+def test_a_tree_may_ignore_prices() -> None:
+    assert expected_record(cat_id="880006", max_price=1)["products"] == expected_record(cat_id="880006")["products"]
+
+
+@pytest.mark.parametrize("cat_id", ["880006_0", "880006_3", "880006_01", "880006_1_3", "880006_1_1_1", "880006_x"])
+def test_a_tree_has_no_other_categories(cat_id: str) -> None:
+    with pytest.raises(KeyError):
+        expected_record(cat_id=cat_id)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from crawler.sandbox.retail.site import FAULTS, Site
 from tests.crawls import crawl
+
+PATIENT = ("-s", "DOWNLOAD_TIMEOUT=60")
 
 
 def fault_id(name: str) -> str:
@@ -91,15 +95,76 @@ def test_every_line_of_a_mixed_file_has_one_outcome(tmp_path: Path, size: int) -
     assert set(out[0]) == {"id", "scraper", "params", "fetched_at", "warnings", "data"}
 
 
-@pytest.mark.soak
-def test_exhaustive_finds_what_plain_paging_cannot(tmp_path: Path) -> None:
-    site = Site()
-    big = site.big_category
-    status, out, failures, log = crawl(tmp_path, "-a", f"cat_id={big}", "-a", "exhaustive=true")
-    assert (status, failures) == (0, []), log
-    ids = [product["item_id"] for page in out for product in page["products"]]
+def products_of(lines: list[Any]) -> list[str]:
+    """The item ids of the lines of an exhaustive crawl, each once."""
+    ids = [product["item_id"] for line in lines for product in line["data"]["products"]]
     assert len(ids) == len(set(ids)), "each product once"
-    priced, unpriced = site.products_of(big)
-    assert len(priced & set(ids)) >= 0.99 * len(priced)
-    assert len(unpriced & set(ids)) >= 0.90 * len(unpriced)
+    return ids
+
+
+def test_re_7_each_line_names_its_target_and_slice(tmp_path: Path) -> None:
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text('{"id": "big", "cat_id": "4044_28309"}\n{"id": "small", "cat_id": "976759_6837314_30279539"}\n')
+    status, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", "-a", "exhaustive=true", *PATIENT)
+    assert (status, failures) == (0, []), log
+    assert {line["root"] for line in out} == {"big", "small"}
+    assert all(line["data"]["products"] for line in out), "slices without new products have no line"
+    assert all(line["data"]["cat_id"] == line["params"]["cat_id"] for line in out)
+    priced, unpriced = Site().products_of("4044_28309")
+    assert set(products_of([line for line in out if line["root"] == "big"])) == priced | unpriced
+
+
+def test_max_requests_is_a_partial_outcome(tmp_path: Path) -> None:
+    arguments = ("-a", f"cat_id={Site().big_category}", "-a", "exhaustive=true", "-a", "max_requests=3")
+    status, out, failures, log = crawl(tmp_path, *arguments, *PATIENT)
+    assert status == 4, log
+    message = f"max_requests=3 reached: {len(products_of(out))} of about 6,446 products found."
+    (failure,) = failures
+    assert (failure["code"], failure["message"]) == ("BLOCKED_BY_POLICY", message)
+    assert failure["params"]["cat_id"] == Site().big_category
+    assert {line["root"] for line in [*out, failure]} == {out[0]["id"]}
+    assert message in log
+
+
+def test_re_7_an_exhaustive_crawl_is_resumed(tmp_path: Path) -> None:
+    cat_id = "4044_28310"
+    arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true", "-a", f"resume={tmp_path / 'run'}", *PATIENT)
+    for pages in (1, 12):
+        status, out, _, log = crawl(tmp_path, *arguments, "-s", f"CLOSESPIDER_ITEMCOUNT={pages}")
+        assert "exhaustive_done" not in log
+        assert len(out) >= pages
+    status, out, failures, log = crawl(tmp_path, *arguments)
+    assert (status, failures) == (0, []), log
     assert "exhaustive_done" in log
+    priced, unpriced = Site().products_of(cat_id)
+    assert set(products_of(out)) == priced | unpriced
+    status, again, _, _ = crawl(tmp_path, *arguments)
+    assert (status, again) == (0, out), "nothing is left to do"
+    status, _, _, log = crawl(tmp_path, "-a", f"cat_id={cat_id}", "-a", f"resume={tmp_path / 'run'}")
+    assert status == 1
+    assert "add exhaustive=true" in log
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("cat_id", "most"),
+    [("4044", 160), ("880001", 600), ("880002", 570), ("880003", 1_000), ("880004", 175), ("880005", 175)],
+)
+def test_exhaustive_finds_what_plain_paging_cannot(tmp_path: Path, cat_id: str, most: int) -> None:
+    arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true")
+    status, out, failures, log = crawl(tmp_path, *arguments, *PATIENT)
+    assert (status, failures) == (0, []), log
+    found = set(products_of(out))
+    priced, unpriced = Site().products_of(cat_id)
+    assert priced <= found
+    assert unpriced <= found or cat_id == "880003"
+    (requests,) = re.findall(r"exhaustive_done .* requests=(\d+)", log)
+    assert int(requests) <= most
+
+
+@pytest.mark.soak
+def test_re_1_an_exhaustive_crawl_without_a_price_filter_ends(tmp_path: Path) -> None:
+    status, out, failures, log = crawl(tmp_path, "-a", "cat_id=880006", "-a", "exhaustive=true", *PATIENT)
+    assert (status, failures) == (0, []), log
+    assert "price_filter_without_effect" in log
+    assert len(products_of(out)) >= 0.95 * 3_000

@@ -1,212 +1,351 @@
 """Exhaustive crawl of a category, although a listing serves only about 500 products (specification, section 8).
 
-It splits the category into *slices* that fit under this ceiling. The stages run until as many distinct products are
-found as the platform reports:
+It splits the category into *slices* that fit under this ceiling, in stages:
 
-1. By price: a slice is halved at the median of its prices until it fits. A single price that too many products share
-   is split by the sub-categories on the page; without sub-categories it is read in every sort order.
-2. Products that no price filter returns: the whole category in every sort order.
-3. By sub-category, down to the ones that fit.
+1. By sub-category, where the page offers any; else by price.
+2. By price, where the sub-categories report fewer products than the category.
+3. By sort order, where the parts of a listing report fewer products than the listing: products without a price, a
+   price that too many share, failed pages, a price filter without effect.
 
-Products are identified by item id, and each is returned once.
+Nothing that the platform reports is relied on. Totals are estimates: they decide what is split, never when to stop. A
+slice ends with its pages; a listing of the stages 2 and 3 ends after pages without new products. A price filter that
+has no effect is recognised, and not used further.
+
+Products are identified by item id, and each is returned once. The state is the sum of the *notes* of the finished
+pages, in any order, so that a journal can restore it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median_low
+from math import ceil
 from typing import Any
 
 import structlog
 
-from crawler.platforms.retail.schema import DEFAULT_SORT, SORTS
+from crawler.platforms.retail.slices import Node, PageRead, Slice, Step, Taken, is_outside, price_ranges, subcategories
 
 logger = structlog.get_logger(__name__)
 
+FILL = 0.75
+"""Share of the ceiling that price ranges aim at: they are estimated from the prices of one page."""
+MAX_RANGES = 7
+"""Maximum number of ranges that the prices of one page are split into."""
+MAX_IDLE_PAGES = 3
+"""Pages in a row without new products after which a verifying slice ends."""
+SAME_TOTAL = 0.95
+"""Share of a listing's total from which a part reports "the same" total."""
+MAX_UNCOVERED = 0.05
+"""Share of a category's total that its sub-categories may lack before it is also split by price."""
+MAX_UNFILTERED = 2
+"""Listings whose price filter has no effect after which prices are not used at all."""
+PROBE_ORDERS = ("best_seller", "new", "rating_high", "price_low", "price_high")
+"""Sort orders of stage 3. The orders by price come last: they list products without a price at the end."""
 MAX_SLICES_SHOWN = 3
 """Maximum number of open slices that a progress line lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """A part of a category: a listing with filters. Prices are in cents and inclusive; None is an open end."""
-
-    cat_id: str
-    low: int | None = None
-    high: int | None = None
-    sort: str = DEFAULT_SORT
-
-    @property
-    def base(self) -> Slice:
-        """The same slice in the default sort order."""
-        return replace(self, sort=DEFAULT_SORT)
-
-    def __str__(self) -> str:
-        prices = "" if self.low is None and self.high is None else f" {_money(self.low)}..{_money(self.high)}"
-        order = "" if self.sort == DEFAULT_SORT else f" by {self.sort}"
-        return f"{self.cat_id}{prices}{order}"
-
-
-def _money(cents: int | None) -> str:
-    return "" if cents is None else f"{cents / 100:.2f}"
-
-
 @dataclass
 class ExhaustiveCrawl:
-    """The state of one category's exhaustive crawl, without I/O. It takes finished slices and returns the next ones."""
+    """The state of one category's crawl. It takes finished pages, and returns the next ones. It does no I/O."""
 
-    cat_id: str
+    root: Slice
     ceiling: int
-    """A slice with at most this number of reported results is read page by page. A larger one is split."""
-    total: int | None = None
-    """Number of products that the platform reports for the whole category."""
+    """Maximum number of reported results of a slice that is paged through."""
+    max_requests: int | None = None
+    """Maximum number of pages."""
     requests: int = 0
-    done: int = 0
+    """Pages requested."""
+    left_out: int = 0
+    """Pages that were not requested because of ``max_requests``."""
     found: set[str] = field(default_factory=set)
-    oversized: dict[Slice, int] = field(default_factory=dict)
-    """Slices that are too large but cannot be split further, with the number of products that the platform reports."""
-    failed: list[Slice] = field(default_factory=list)
-    _open: set[Slice] = field(default_factory=set)
-    _seen_in: dict[Slice, set[str]] = field(default_factory=dict)
-    _stages: list[str] = field(default_factory=lambda: ["sort", "category"])
-    _subcategories: Sequence[str] = ()
+    open: set[Slice] = field(default_factory=set)
+    """Slices with a requested page."""
+    unfiltered: set[Slice] = field(default_factory=set)
+    """Listings whose price filter has no effect."""
+    nodes: dict[Slice, Node] = field(default_factory=dict)
+    _opened: list[list[Any]] = field(default_factory=list)
+    _reported: bool = False
 
-    def begin(self) -> Slice:
-        """Return the first slice: the whole category, whose first page states the total number of products."""
-        whole = Slice(self.cat_id)
-        self._open.add(whole)
-        return whole
+    # Pages
+
+    def begin(self) -> Step:
+        """Return the first page of the whole category, which contains the total."""
+        self._node(self.root)
+        self.open.add(self.root)
+        self.requests = 1
+        return Step(self.root)
+
+    def take(self, part: Slice, page: PageRead) -> Taken:
+        """Take a page: its new products, and the pages to request next."""
+        node = self._node(part)
+        fresh = []
+        for product in page.products:
+            if product["item_id"] not in self.found:
+                self.found.add(product["item_id"])
+                fresh.append(product)
+        self._count(node, page.number, len({each["item_id"] for each in page.products}), len(fresh))
+        if page.number == 1:
+            self._observe(node, page)
+        elif not page.products:
+            node.truncated = node.seen >= self.ceiling or node.seen < SAME_TOTAL * (node.total or 0)
+        if self._reads_on(node, page):
+            steps = self._allowed([Step(part, page.number + 1)])
+        else:
+            self.open.discard(part)
+            steps = self._allowed([])
+        steps += self._continue(node)
+        note = {
+            **self._note(part, page.number),
+            "total": node.total,
+            "children": node.children if page.number == 1 else [],
+            "ranges": node.ranges if page.number == 1 else [],
+            "outside": node.outside,
+            "truncated": node.truncated,
+            "rows": len({each["item_id"] for each in page.products}),
+            "ids": [each["item_id"] for each in fresh],
+        }
+        return Taken(fresh, steps, note)
+
+    def fail(self, part: Slice, number: int) -> Taken:
+        """Close a slice whose page failed. Stage 3 tries to find its products."""
+        node = self._node(part)
+        node.failed = True
+        self.open.discard(part)
+        return Taken([], self._continue(node), self._note(part, number))
+
+    def release(self, ids: Sequence[str]) -> None:
+        """Forget products of a page whose record was not stored, so that another page may return them."""
+        self.found.difference_update(ids)
+
+    def _node(self, part: Slice) -> Node:
+        return self.nodes.setdefault(part, Node(part))
+
+    @staticmethod
+    def _count(node: Node, number: int, rows: int, fresh: int) -> None:
+        node.pages += 1
+        node.seen += rows
+        node.idle = 0 if fresh else node.idle + 1
+        if number > 1 or node.part.is_sorted:
+            node.gained += fresh
+
+    def _observe(self, node: Node, page: PageRead) -> None:
+        """Store the facts of a slice's first page."""
+        part, node.total = node.part, page.total
+        node.children = subcategories(part.cat_id, page.children)
+        node.outside = is_outside(part, page.products)
+        if page.has_more and not part.is_sorted:
+            count = min(MAX_RANGES, max(2, ceil(page.total / (FILL * self.ceiling))))
+            prices = [each["price"]["current_price"] for each in page.products]
+            known = [price for price in prices if price is not None]
+            node.ranges = price_ranges(part, known, count, page.highest_price)
+
+    def _reads_on(self, node: Node, page: PageRead) -> bool:
+        if not page.has_more:
+            return False
+        if page.number == 1 and self._is_oversized(node) and not node.part.is_sorted:
+            return False
+        return not node.verifying or node.idle < MAX_IDLE_PAGES
+
+    def _is_oversized(self, node: Node) -> bool:
+        return node.truncated or (node.total or 0) > self.ceiling
+
+    # Stages
+
+    def _continue(self, node: Node) -> list[Step]:
+        """Split what a finished page allows to split; with nothing open, begin the next stage."""
+        steps = self._split_ready(node)
+        for stage in (self._uncovered_by_price, self._probes):
+            if not self.open and not self.left_out and self.total is not None:
+                steps += self._allowed(list(stage()))
+        if not self.open and self.left_out and not self._reported:
+            self._reported = True
+            steps.append(Step(self.root))
+        return steps
+
+    def _split_ready(self, node: Node) -> list[Step]:
+        """Split the slice, and its neighbours by price that waited for it, if they do not fit.
+
+        Price ranges wait for each other, because together they show whether the filter has an effect.
+        """
+        parent = self.nodes.get(node.parent) if node.parent else None
+        candidates = [node]
+        if parent and node.part in parent.by_price:
+            candidates = [self.nodes[each] for each in parent.by_price]
+            if self._is_waited_for(parent.by_price) or self._judge(parent):
+                return []
+        return [step for each in candidates for step in self._allowed(list(self._split(each)))]
+
+    def _is_waited_for(self, parts: list[Slice]) -> bool:
+        return any(each in self.open and self.nodes[each].total is None for each in parts)
+
+    def _judge(self, parent: Node, *, log: bool = True) -> bool:
+        """Whether the price filter of a listing has no effect, judged by the first pages of all its ranges."""
+        parts = [each for part in parent.by_price if (each := self.nodes[part]).total is not None]
+        same = [each for each in parts if (each.total or 0) >= SAME_TOTAL * (parent.total or 0)]
+        outside = any(each.outside for each in parts)
+        if not outside and (len(parts) < 2 or len(same) < len(parts)):
+            return False
+        if log and parent.part not in self.unfiltered:
+            reason = "rows lie outside the requested prices" if outside else "each range reports the same total"
+            logger.warning("price_filter_without_effect", slice=str(parent.part), reason=reason)
+        self.unfiltered.add(parent.part)
+        return True
+
+    def _split(self, node: Node) -> Iterator[Step]:
+        """Open the parts of a slice that does not fit. Without parts, it is left to stage 3."""
+        waits = node.part in self.open or node.total is None or node.part.is_sorted
+        if waits or node.parts or not self._is_oversized(node):
+            return
+        for child in node.children:
+            yield self._opened_part(replace(node.part, cat_id=child), node, verifying=node.verifying)
+        if not node.children:
+            yield from self._by_price(node, verifying=node.verifying)
+
+    def _by_price(self, node: Node, *, verifying: bool) -> Iterator[Step]:
+        if len(self.unfiltered) < MAX_UNFILTERED:
+            for each in node.ranges:
+                yield self._opened_part(node.part.within(each), node, verifying=verifying)
+
+    def _uncovered_by_price(self) -> Iterator[Step]:
+        """Stage 2: categories whose sub-categories report fewer products."""
+        for node, gap in self._uncovered():
+            if node.by_category and not node.by_price and gap > MAX_UNCOVERED * (node.total or 0):
+                yield from self._by_price(node, verifying=True)
+
+    def _probes(self) -> Iterator[Step]:
+        """Stage 3: the next sort order of each listing with missing products, until one brought nothing new."""
+        uncovered = self._uncovered()
+        root = self._node(self.root)
+        if not uncovered and self._is_oversized(root) and len(self.found) < (root.total or 0):
+            uncovered = [(root, (root.total or 0) - len(self.found))]
+        for node, _ in sorted(uncovered, key=lambda each: -each[1] / (each[0].total or 1)):
+            if node.probes and not self.nodes[node.probes[-1]].gained:
+                continue
+            if node.pages == 1 and not node.failed:
+                yield self._opened_part(node.part, node, verifying=True)  # its own pages from the second
+                continue
+            orders = [replace(node.part, sort=sort) for sort in PROBE_ORDERS]
+            untried = [each for each in orders if each not in self.nodes]
+            if untried:
+                yield self._opened_part(untried[0], node, verifying=True)
+
+    def _uncovered(self) -> list[tuple[Node, int]]:
+        """Return the listings whose parts report fewer products than they do, with the difference."""
+        gaps = [(node, self._gap(node)) for node in list(self.nodes.values()) if not node.part.is_sorted]
+        return [(node, gap) for node, gap in gaps if gap > 0]
+
+    def _gap(self, node: Node) -> int:
+        total = node.total or 0
+        if node.failed or node.part in self.unfiltered:
+            return max(total - node.seen, 1)
+        if node.total is None or not self._is_oversized(node) or node.parent in self.unfiltered:
+            return 0
+        if not node.parts:
+            return max(total - node.seen, 1)
+        return total - max(self._reported_by(node.by_category), self._reported_by(node.by_price))
+
+    def _reported_by(self, parts: list[Slice]) -> int:
+        return sum(self.nodes[each].total or 0 for each in parts)
+
+    def _opened_part(self, part: Slice, parent: Node, *, verifying: bool) -> Step:
+        """Add a part of a listing, or the listing itself from its second page."""
+        self._add(part, parent, verifying=verifying)
+        self._opened.append([part.as_list(), parent.part.as_list(), verifying])
+        self.open.add(part)
+        return Step(part, 2 if part == parent.part else 1)
+
+    def _add(self, part: Slice, parent: Node, *, verifying: bool) -> None:
+        node = self._node(part)
+        node.verifying = node.verifying or verifying
+        if part == parent.part or part.is_sorted:
+            parent.probes.append(part)
+        else:
+            parent.parts.append(part)
+        if part != parent.part:
+            node.parent = parent.part
+
+    def _allowed(self, steps: list[Step]) -> list[Step]:
+        """Return as many of the steps as ``max_requests`` allows, and close the slices of the others."""
+        room = len(steps) if self.max_requests is None else max(0, self.max_requests - self.requests)
+        for step in steps[room:]:
+            self.open.discard(step.part)
+        self.left_out += len(steps[room:])
+        self.requests += len(steps[:room])
+        return steps[:room]
+
+    # Restoring
+
+    def _note(self, part: Slice, number: int) -> dict[str, Any]:
+        opened, self._opened = self._opened, []
+        return {"slice": part.as_list(), "page": number, "opened": opened, "left_out": self.left_out}
+
+    def restore(self, note: dict[str, Any], *, stored: bool) -> None:
+        """Add the page of an earlier start to the state. ``stored``: whether its products are stored."""
+        node = self._node(Slice(*note["slice"]))
+        self.requests += 1
+        self.left_out = max(self.left_out, note["left_out"])
+        if "total" in note:
+            ids = note["ids"] if stored else []
+            self.found.update(ids)
+            self._count(node, note["page"], note["rows"], len(ids))
+            node.truncated, node.outside = note["truncated"], note["outside"]
+            if note["page"] == 1:
+                node.total, node.children = note["total"], note["children"]
+                node.ranges = [(low, high) for low, high in note["ranges"]]
+        else:
+            node.failed = True
+        for part, parent, verifying in note["opened"]:
+            self._add(Slice(*part), self._node(Slice(*parent)), verifying=verifying)
+
+    def resume(self, pending: Sequence[Step]) -> None:
+        """Continue after all pages of earlier starts are restored, with the pages that these did not finish."""
+        self._reported = Step(self.root) in pending
+        self.open = {step.part for step in pending if step != Step(self.root)}
+        self.requests += len(pending) - self._reported
+        for node in list(self.nodes.values()):
+            if node.by_price and not self._is_waited_for(node.by_price):
+                self._judge(node, log=False)
+
+    def is_report(self, step: Step) -> bool:
+        """Whether a follow-up is the report of an incomplete crawl: the whole category is requested only once."""
+        return step == Step(self.root)
+
+    # Progress
 
     @property
-    def complete(self) -> bool:
-        """Whether as many products have been found as the platform reports."""
-        return self.total is not None and len(self.found) >= self.total
+    def total(self) -> int | None:
+        """Number of products that the platform reports for the whole category: an estimate."""
+        return self._node(self.root).total
 
     @property
     def finished(self) -> bool:
         """Whether no slices are in progress."""
-        return not self._open
+        return not self.open
 
-    def take(self, part: Slice, products: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Record a page's products, and return those that no earlier page had, each once."""
-        self.requests += 1
-        if part.base in self.oversized:
-            self._seen_in.setdefault(part.base, set()).update(p["item_id"] for p in products)
-        fresh = []
-        for product in products:
-            if product["item_id"] not in self.found:
-                self.found.add(product["item_id"])
-                fresh.append(product)
-        return fresh
-
-    def fits(self, part: Slice, total: int) -> bool:
-        """Whether to read the slice page by page, given the total number of products that its first page states."""
-        if self.total is None:
-            self.total = total
-        return total <= self.ceiling or part.base in self.oversized
-
-    def split(
-        self,
-        part: Slice,
-        total: int,
-        prices: Sequence[float],
-        bounds: tuple[float, float] | None,
-        children: Sequence[str],
-    ) -> list[Slice]:
-        """Split a slice that does not fit, and close it. ``prices`` are the prices on its first page."""
-        if part == Slice(self.cat_id):
-            self._subcategories = children
-        unfiltered = part.low is None and part.high is None and part != Slice(self.cat_id)
-        if unfiltered or (part.low is not None and part.low == part.high):
-            parts = [replace(part, cat_id=child) for child in children if child != part.cat_id]
-            if not parts:
-                self.oversized[part.base] = total
-                parts = [replace(part, sort=sort) for sort in SORTS[1:]]
-        else:
-            parts = _halves(part, prices, bounds)
-        return self._replace(part, parts)
-
-    def close(self, part: Slice) -> list[Slice]:
-        """Close a slice that was read to its end. The last slice of a stage returns the slices of the next one."""
-        return self._replace(part, [])
-
-    def fail(self, part: Slice) -> list[Slice]:
-        """Close a slice whose page failed."""
-        self.failed.append(part)
-        return self._replace(part, [])
-
-    def missing(self) -> dict[Slice, int]:
-        """Return the slices that were too large to be read completely, with the number of products not found."""
-        whole = Slice(self.cat_id)
-        missing = {
-            part: total - len(self.found if part == whole else self._seen_in.get(part, ()))
-            for part, total in self.oversized.items()
-        }
-        return {part: count for part, count in missing.items() if count > 0}
-
-    def _replace(self, part: Slice, parts: list[Slice]) -> list[Slice]:
-        if part not in self._open:
-            return []
-        self._open.remove(part)
-        self.done += 1
-        self._open.update(parts)
-        while not self._open and self._stages and self.total is not None and not self.complete:
-            parts = self._stage(self._stages.pop(0))
-            self._open.update(parts)
-        self.log_progress()
-        return parts
-
-    def _stage(self, name: str) -> list[Slice]:
-        whole = Slice(self.cat_id)
-        if name == "sort":
-            self.oversized[whole] = self.total or 0
-            return [replace(whole, sort=sort) for sort in SORTS]
-        return [Slice(child) for child in self._subcategories]
+    @property
+    def progress(self) -> str:
+        """The number of products found, as text."""
+        return f"{len(self.found):,} of about {self.total or 0:,} products"
 
     def __str__(self) -> str:
-        found = f"{len(self.found):,} of {self.total or 0:,} products"
-        parts = ", ".join(str(part) for part in sorted(self._open, key=str)[:MAX_SLICES_SHOWN])
-        return f"category {self.cat_id}: {found}, {self.done:,} slices done, {len(self._open):,} open: {parts}"
-
-    def log_progress(self) -> None:
-        """Log the progress."""
-        logger.info(
-            "exhaustive_progress",
-            category=self.cat_id,
-            slices_done=self.done,
-            slices_open=len(self._open),
-            products_found=len(self.found),
-            reported_total=self.total,
-            requests=self.requests,
-        )
+        parts = ", ".join(str(part) for part in sorted(self.open, key=str)[:MAX_SLICES_SHOWN])
+        return f"category {self.root}: {self.progress}, {self.requests:,} requests, {len(self.open):,} open: {parts}"
 
     def log_end(self) -> None:
         """Log the result."""
+        nodes = self.nodes.values()
+        by_price = [node for node in nodes if node.by_price and node.part not in self.unfiltered]
         logger.info(
             "exhaustive_done",
-            category=self.cat_id,
-            products_found=len(self.found),
-            reported_total=self.total,
+            category=str(self.root),
+            result=self.progress,
             requests=self.requests,
-            slices=self.done,
-            over_the_ceiling={str(part): f"{count} missing" for part, count in self.missing().items()},
-            failed=[str(part) for part in self.failed],
+            slices=len(self.nodes),
+            unreachable_by_price=sum(max(0, (n.total or 0) - self._reported_by(n.by_price)) for n in by_price),
+            found_by_sort_order=sum(node.gained for node in nodes if node.part.is_sorted or node.probes),
+            filter_without_effect=[str(part) for part in sorted(self.unfiltered, key=str)],
+            failed=[str(node.part) for node in nodes if node.failed],
+            pages_left_out=self.left_out,
         )
-
-
-def _halves(part: Slice, prices: Sequence[float], bounds: tuple[float, float] | None) -> list[Slice]:
-    """Split a slice in two, at the median of the prices, else in the middle. Each half is smaller than the slice."""
-    low, high = part.low or 0, part.high
-    seen = sorted(
-        cents for cents in (round(price * 100) for price in prices) if low <= cents and (high is None or cents <= high)
-    )
-    if seen:
-        middle = median_low(seen)
-    elif high is not None:
-        middle = (low + high) // 2
-    else:
-        middle = max(2 * low, round(bounds[1] * 100) if bounds else 100)
-    if high is not None:
-        middle = min(middle, high - 1)
-    return [replace(part, low=low, high=middle), replace(part, low=middle + 1, high=high)]

@@ -119,7 +119,7 @@ def next_data(shop: Shop, view: View) -> dict[str, Any]:
 
 
 def _facets(shop: Shop, view: View) -> list[dict[str, Any]]:
-    children = [shop.categories[c] for c in view.category.children] if view.category else []
+    children = [shop.category(c) for c in view.category.children] if view.category else []
     values = [_facet_value(shop, child) for child in children]
     return [
         _facet("sort", "Sort by", [{"id": sort, "name": sort, "type": "sort"} for sort in ("best_match", "price_low")]),

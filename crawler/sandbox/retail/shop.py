@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-# Specification, section 8: these numbers were measured on one real category.
+from crawler.sandbox.retail.trees import TREES, Tree
+
+# Specification, section 8: measured on one category.
 ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
 """Number of rows on each page of a listing that has more products than the platform serves."""
 CAPPED_MAX_PAGE = 25
@@ -119,6 +122,8 @@ class Shop:
         self.categories: dict[str, Category] = {}
         self.products: list[Product] = []
         self._build()
+        self._shown: dict[str, list[Product]] = {}
+        """Products of the categories of ``TREES``, made when they are requested."""
 
     def _build(self) -> None:
         rng = random.Random(self.seed)  # noqa: S311  # invented data, not a secret
@@ -131,6 +136,36 @@ class Shop:
                 self.products.append(self._product(rng, leaf, nouns, ONE_PRICE if same else None))
         for fault_id, fault in self.faults.items():
             self.categories[fault_id] = Category(fault_id, fault, ())
+
+    def category(self, cat_id: str) -> Category:
+        """A category of the shop, or of one of the trees.
+
+        Raises:
+            KeyError: the category is unknown.
+        """
+        if cat_id in self.categories:
+            return self.categories[cat_id]
+        children = TREES[cat_id.partition("_")[0]].children(cat_id)
+        return Category(cat_id, f"Tree {cat_id}", children)
+
+    def _tree(self, cat_id: str | None) -> Tree | None:
+        return TREES.get((cat_id or "").partition("_")[0])
+
+    def _of_tree(self, cat_id: str, tree: Tree) -> list[Product]:
+        """The products of a category of a tree: those of its department, or a part of those of its parent."""
+        if cat_id not in self._shown:
+            above = cat_id.rpartition("_")[0]
+            if above:
+                found = [p for p in self._of_tree(above, tree) if f"{p.category}_".startswith(f"{cat_id}_")]
+            else:
+                rng = random.Random(f"{self.seed}{cat_id}")  # noqa: S311  # invented data, not a secret
+                leaves = tree.leaves(cat_id)
+                found = [
+                    self._product(rng, leaves[n % len(leaves)], ["Thing"], number=int(cat_id) * 100_000 + n, tree=tree)
+                    for n in range(tree.size)
+                ]
+            self._shown[cat_id] = found
+        return self._shown[cat_id]
 
     def _grow(self, department: str, name: str, groups: list[str]) -> list[str]:
         leaves: list[str] = []
@@ -146,9 +181,18 @@ class Shop:
         self.categories[department] = Category(department, name, tuple(group_ids))
         return leaves
 
-    def _product(self, rng: random.Random, leaf: str, nouns: list[str], cents: int | None) -> Product:
-        number = len(self.products)
-        priced = cents is not None or rng.random() >= UNPRICED_SHARE
+    def _product(  # noqa: PLR0913  # the kinds of products
+        self,
+        rng: random.Random,
+        leaf: str,
+        nouns: list[str],
+        cents: int | None = None,
+        *,
+        number: int | None = None,
+        tree: Tree | None = None,
+    ) -> Product:
+        number = len(self.products) if number is None else number
+        priced = cents is not None or rng.random() >= (tree.unpriced if tree else UNPRICED_SHARE)
         price = (cents or round(100 * rng.lognormvariate(3.2, 0.9)) + 49) if priced else None
         ranged = price is not None and price != ONE_PRICE and rng.random() < 0.15
         condition, preowned = rng.choice(_CONDITIONS)
@@ -182,25 +226,36 @@ class Shop:
         )
 
     @cached_property
-    def _keys(self) -> dict[str, dict[int, Any]]:
-        """Return the sort keys by product for each sort order. Sorted by price, products without a price come last."""
-        late = 10**12
+    def _shuffled(self) -> dict[str, dict[int, float]]:
+        """The orders that no property of a product decides: a number for each product."""
 
-        def shuffled(name: str) -> dict[int, Any]:
+        def shuffled(name: str) -> dict[int, float]:
             rng = random.Random(f"{self.seed}{name}")  # noqa: S311  # invented data, not a secret
             return {p.number: rng.random() for p in self.products}
 
+        return {"best_match": shuffled("match"), "best_seller": shuffled("seller")}
+
+    def _key(self, sort: str, p: Product) -> Any:
+        """The sort key of a product. The orders all differ; products without a price come last by price.
+
+        Raises:
+            KeyError: the sort order is unknown.
+        """
+        late = 10**12
+        if sort in self._shuffled:
+            known = self._shuffled[sort].get(p.number)
+            return hash_order(f"{self.seed}{sort}{p.number}") if known is None else known
         return {
-            "best_match": shuffled("match"),
-            "best_seller": shuffled("seller"),
-            "price_low": {p.number: (late if p.cents is None else p.cents, p.number) for p in self.products},
-            "price_high": {p.number: (late if p.cents is None else -p.cents, p.number) for p in self.products},
-            "rating_high": {p.number: (-(p.stars or 0), p.number) for p in self.products},
-            "new": {p.number: -p.number for p in self.products},
-        }
+            "price_low": (late if p.cents is None else p.cents, p.number),
+            "price_high": (late if p.cents is None else -p.cents, p.number),
+            "rating_high": (-(p.stars or 0), p.number),
+            "new": -p.number,
+        }[sort]
 
     def matching(self, cat_id: str | None, query: str | None) -> list[Product]:
-        """Return the products in a category, or those that a search finds."""
+        """The products of a category, or of a search."""
+        if cat_id is not None and (tree := self._tree(cat_id)):
+            return list(self._of_tree(cat_id, tree))
         if cat_id is not None:
             return [p for p in self.products if p.category == cat_id or p.category.startswith(cat_id + "_")]
         words = (query or "").lower().split()
@@ -226,16 +281,16 @@ class Shop:
         page, sort = int(params.get("page") or 1), str(params.get("sort") or "best_match")
         if page < 1:
             raise ValueError(page)
-        category = self.categories[cat_id] if cat_id is not None else None
+        category = self.category(cat_id) if cat_id is not None else None
+        tree = self._tree(cat_id)
         shown_id = "3944" if cat_id in self.faults else cat_id
         found = self.matching(shown_id, None if query in self.fault_names else query)
         low, high = params.get("min_price"), params.get("max_price")
-        if low is not None or high is not None:
+        if (low is not None or high is not None) and (tree is None or tree.filters_prices):
             lowest = round(float(low or 0) * 100)
             highest = round(float(high) * 100) if high is not None else 10**12
             found = [p for p in found if p.cents is not None and lowest <= p.cents <= highest]
-        keys = self._keys[sort]
-        found.sort(key=lambda p: keys[p.number])
+        found.sort(key=lambda p: self._key(sort, p))
         start = 0
         chunks: list[list[Product]] = []
         while start < len(found) and len(chunks) < len(ROWS):
@@ -244,7 +299,8 @@ class Shop:
             start += len(chunk)
         max_page = CAPPED_MAX_PAGE if start < len(found) else max(len(chunks), 1)
         rows = self._rows(chunks[page - 1], ROWS[page - 1]) if page <= len(chunks) else ()
-        return View(category, query, page, sort, len(found), max_page, rows)
+        total = len(found) if tree is None else round(len(found) * tree.reported)
+        return View(category, query, page, sort, total, max_page, rows)
 
     def _rows(self, products: list[Product], size: int) -> tuple[Row, ...]:
         """Choose the rows of a page. Some are sponsored, and a full page repeats some products as advertisements."""
@@ -257,4 +313,9 @@ class Shop:
         """Return the categories above a category, the broadest first."""
         ids = category.id.split("_")
         above = ["_".join(ids[:n]) for n in range(1, len(ids))]
-        return [self.categories[cat_id] for cat_id in above if cat_id in self.categories]
+        return [self.category(cat_id) for cat_id in above if cat_id in self.categories or self._tree(cat_id)]
+
+
+def hash_order(name: str) -> float:
+    """A number from 0 to 1 that is the same on every machine."""
+    return zlib.crc32(name.encode()) / 2**32

@@ -1,16 +1,24 @@
-"""The exhaustive crawl of a simulated listing with a ceiling: no I/O, many kinds of category."""
+"""The exhaustive crawl of a model of the shop, with the platform's page and ceiling rules. No I/O."""
 
 from __future__ import annotations
 
+import json
 import random
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from crawler.platforms.retail.exhaustive import ExhaustiveCrawl, Slice
+from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
+from crawler.platforms.retail.slices import PageRead, Slice, Step, is_outside, price_ranges, subcategories
 
-ROWS, SERVED = 48, 490
+SERVED = (46, 43, 44, 46, 45, 46, 44, 43, 46, 32, 8)
+"""Distinct products of each page of a listing. No listing has more pages."""
+MAX_PAGE = 25
+CEILING = 400
 
 
 @dataclass(frozen=True)
@@ -20,105 +28,340 @@ class Product:
     cents: int | None
 
 
+@dataclass
 class Shop:
-    """A listing service with the platform's ceiling: it serves the first 490 rows of a slice."""
+    """A listing service with the platform's ceiling."""
 
-    def __init__(self, products: list[Product], *, has_children: bool = True) -> None:
-        self.products = products
-        self.has_children = has_children
+    products: list[Product]
+    reported: Callable[[Slice], float] = lambda _: 1.0
+    """The factor of the reported total."""
+    filters: bool = True
+    whole_dollars: bool = False
+    """Whether the price filter ignores cents."""
+    hidden: frozenset[str] = frozenset()
+    """Categories that no department filter offers."""
+    requests: int = 0
+    fail: frozenset[int] = frozenset()
+    """Numbers of the requests that fail."""
+    _listings: dict[Slice, list[Product]] = field(default_factory=dict)
+    _children: dict[str, list[str]] = field(default_factory=dict)
 
     def matches(self, part: Slice) -> list[Product]:
-        def fits(product: Product) -> bool:
-            inside = product.category == part.cat_id or product.category.startswith(part.cat_id + "_")
-            if part.low is None and part.high is None:
-                return inside
-            priced = product.cents is not None and product.cents >= (part.low or 0)
-            return inside and priced and (part.high is None or (product.cents or 0) <= part.high)
-
-        found = [product for product in self.products if fits(product)]
-        random.Random(part.sort).shuffle(found)  # noqa: S311  # another order for each sort, the same in each run
+        if part in self._listings:
+            return self._listings[part]
+        low, high = part.low, part.high
+        if self.whole_dollars:
+            low, high = low and low // 100 * 100, high and high // 100 * 100
+        above = self.products if not part.cat_id.count("_") else self.matches(Slice(part.cat_id.rpartition("_")[0]))
+        found = [p for p in above if p.category == part.cat_id or p.category.startswith(part.cat_id + "_")]
+        if self.filters and (low is not None or high is not None):
+            found = [p for p in found if p.cents is not None and (low or 0) <= p.cents <= (high or 10**9)]
+        random.Random(f"{part.sort}").shuffle(found)  # noqa: S311  # another order for each sort, the same in each run
+        if part.sort in {"price_low", "price_high"}:
+            sign = 1 if part.sort == "price_low" else -1
+            found.sort(key=lambda p: 10**9 if p.cents is None else sign * p.cents)
+        self._listings[part] = found
         return found
 
     def children(self, cat_id: str) -> list[str]:
-        if not self.has_children:
-            return []
-        depth = cat_id.count("_") + 2
-        return sorted(
-            {"_".join(p.category.split("_")[:depth]) for p in self.products if p.category.startswith(cat_id + "_")}
+        if cat_id not in self._children:
+            depth = cat_id.count("_") + 2
+            paths = {p.category for p in self.matches(Slice(cat_id)) if p.category != cat_id}
+            below = {"_".join(path.split("_")[:depth]) for path in paths}
+            self._children[cat_id] = ["1", "2_7", *sorted(below - self.hidden)]
+        return self._children[cat_id]
+
+    def page(self, part: Slice, number: int) -> PageRead | None:
+        self.requests += 1
+        if self.requests in self.fail:
+            return None
+        found = self.matches(part)
+        start = sum(SERVED[: number - 1])
+        rows = found[start : start + SERVED[number - 1]] if number <= len(SERVED) else []
+        max_page = MAX_PAGE
+        if len(found) <= sum(SERVED):
+            max_page = next(n for n in range(12) if sum(SERVED[:n]) >= len(found)) or 1
+        return PageRead(
+            number,
+            round(len(found) * self.reported(part)),
+            bool(rows) and number < max_page,
+            [row(product) for product in rows],
+            self.children(part.cat_id),
+            250.0,
         )
 
 
-def run(shop: Shop, cat_id: str, *, fail: frozenset[int] = frozenset()) -> tuple[ExhaustiveCrawl, list[dict[str, Any]]]:
-    """Crawl the shop exhaustively. The requests numbered in ``fail`` fail."""
-    crawl = ExhaustiveCrawl(cat_id, ceiling=400)
-    waiting: list[tuple[Slice, int]] = [(crawl.begin(), 0)]
-    out: list[dict[str, Any]] = []
-    for number in range(2_000):
-        if not waiting:
-            return crawl, out
-        part, page = waiting.pop(0)
-        if number in fail:
-            waiting += [(following, 0) for following in crawl.fail(part)]
-            continue
-        matches = shop.matches(part)
-        rows = matches[:SERVED][page * ROWS : (page + 1) * ROWS]
-        out += crawl.take(part, [{"item_id": product.item_id} for product in rows])
-        if page or crawl.fits(part, len(matches)):
-            if len(rows) == ROWS and not crawl.complete:
-                waiting.append((part, page + 1))
-            else:
-                waiting += [(following, 0) for following in crawl.close(part)]
+def row(product: Product) -> dict[str, Any]:
+    price = None if product.cents is None else product.cents / 100
+    return {
+        "item_id": product.item_id,
+        "is_sponsored": False,
+        "price": {"current_price": price, "min_price": price},
+    }
+
+
+@dataclass
+class Run:
+    """The crawl of a shop, as a journal would see it."""
+
+    shop: Shop
+    max_requests: int | None = None
+    ids: list[str] = field(default_factory=list)
+    stored: list[dict[str, Any]] = field(default_factory=list)
+    pending: list[Step] = field(default_factory=list)
+    reports: int = 0
+
+    def __post_init__(self) -> None:
+        self.crawl = self.new()
+        self.pending = [self.crawl.begin()]
+
+    def new(self) -> ExhaustiveCrawl:
+        return ExhaustiveCrawl(Slice("1"), CEILING, self.max_requests)
+
+    def restart(self) -> None:
+        """Continue from the notes of the stored pages only, as after ``kill -9``."""
+        if self.stored:
+            self.crawl = self.new()
+            for note in self.stored:
+                self.crawl.restore(json.loads(json.dumps(note)), stored=True)
+            self.crawl.resume(self.pending)
         else:
-            prices = [product.cents / 100 for product in rows if product.cents is not None]
-            following = crawl.split(part, len(matches), prices, None, shop.children(part.cat_id))
-            waiting += [(part, 0) for part in following]
-    pytest.fail("the crawl did not end")
+            self.__post_init__()
+
+    def until(self, pages: int, *, lost: int = 0, seed: int = 0) -> Run:
+        """Take pages in any order, as concurrent downloads end. The last ``lost`` ones are taken, but not stored."""
+        rng = random.Random(seed)  # noqa: S311  # a seed, not a secret
+        started = []
+        while self.pending and pages:
+            pages -= 1
+            step = self.pending.pop(rng.randrange(min(4, len(self.pending))))
+            if self.stored and self.crawl.is_report(step):
+                self.reports += 1
+                continue
+            read = self.shop.page(*step)
+            taken = self.crawl.fail(*step) if read is None else self.crawl.take(step.part, read)
+            if pages < lost:
+                started.append(step)
+                continue
+            self.stored.append(taken.note)
+            self.ids += [each["item_id"] for each in taken.fresh]
+            self.pending = taken.steps + self.pending
+        self.pending += started
+        return self
 
 
-def category(*, size: int, same_price: int = 0, unpriced: int = 0, leaves: int = 20) -> list[Product]:
+def crawled(shop: Shop, **options: Any) -> Run:
+    run = Run(shop, **options).until(5_000)
+    assert not run.pending, "the crawl did not end"
+    assert run.crawl.finished
+    assert len(run.ids) == len(set(run.ids)), "each product once"
+    return run
+
+
+@cache
+def category(  # noqa: PLR0913  # the properties of a category, by name
+    size: int, *, leaves: int = 24, groups: int = 4, same: int = 0, unpriced: float = 0, own: int = 0
+) -> tuple[Product, ...]:
+    """Products in a tree of groups and leaves; ``own`` are in the category itself, ``same`` have one price."""
     rng = random.Random(size)  # noqa: S311  # a seed, not a secret
-    prices = (
-        [None] * unpriced + [1999] * same_price + [rng.randint(99, 50_000) for _ in range(size - same_price - unpriced)]
+    found = []
+    for number in range(size):
+        price = 1999 if number < same else round(100 * rng.lognormvariate(3.2, 0.9)) + 49
+        leaf = number % leaves
+        place = "1" if number >= size - own else f"1_{leaf % groups}_{leaf}"
+        found.append(Product(str(number), place, None if rng.random() < unpriced else price))
+    return tuple(found)
+
+
+def shop(products: tuple[Product, ...], **options: Any) -> Shop:
+    return Shop(list(products), **options)
+
+
+# What it must show
+
+
+def test_re_5_categories_come_first() -> None:
+    run = crawled(shop(category(6_446, same=700, unpriced=0.04)))
+    assert len(run.ids) == 6_446
+    assert run.shop.requests <= 160
+
+
+@pytest.mark.parametrize("factor", [1.03, 0.97])
+def test_re_4_the_total_is_an_estimate(factor: float) -> None:
+    exact = crawled(shop(category(6_446, same=700, unpriced=0.04))).shop.requests
+    run = crawled(shop(category(6_446, same=700, unpriced=0.04), reported=lambda _: factor))
+    assert len(run.ids) == 6_446
+    assert run.shop.requests <= 1.15 * exact
+
+
+def test_re_4_the_total_of_each_listing_may_vary() -> None:
+    exact = crawled(shop(category(6_446, same=700, unpriced=0.04))).shop.requests
+    run = crawled(
+        shop(category(6_446, same=700, unpriced=0.04), reported=lambda part: random.Random(str(part)).uniform(0.99, 1))  # noqa: S311
     )
-    return [Product(str(n), f"1_{n % 4}_{n % leaves}", cents) for n, cents in enumerate(prices)]
+    assert len(run.ids) == 6_446
+    assert run.shop.requests <= 1.15 * exact
+
+
+def test_re_4_a_filter_of_whole_dollars_loses_nothing() -> None:
+    run = crawled(shop(category(20_000), whole_dollars=True))
+    assert len(run.ids) == 20_000
+
+
+@pytest.mark.parametrize(("leaves", "groups", "unpriced", "most"), [(24, 4, 0.0, 600), (60, 10, 0.04, 570)])
+def test_large_categories_are_complete(leaves: int, groups: int, unpriced: float, most: int) -> None:
+    run = crawled(shop(category(20_000, leaves=leaves, groups=groups, unpriced=unpriced)))
+    assert len(run.ids) == 20_000
+    assert run.shop.requests <= most
+
+
+def test_products_without_a_price_are_tried_by_sort_order() -> None:
+    products = category(20_000, unpriced=0.04)
+    priced = {product.item_id for product in products if product.cents is not None}
+    with capture_logs() as logs:
+        run = crawled(shop(products), max_requests=1_000)
+        run.crawl.log_end()
+    assert len(priced & set(run.ids)) >= 0.99 * len(priced)
+    assert run.shop.requests <= 1_000
+    (end,) = [each for each in logs if each["event"] == "exhaustive_done"]
+    assert 0.8 * (20_000 - len(priced)) < end["unreachable_by_price"] <= 20_000 - len(priced)
+    assert 0 < end["found_by_sort_order"] <= len(set(run.ids) - priced)
+
+
+@pytest.mark.parametrize("leaves", [1, 4])
+def test_re_1_a_price_filter_without_effect_ends(leaves: int) -> None:
+    with capture_logs() as logs:
+        run = crawled(shop(category(3_000, leaves=leaves, groups=leaves), filters=False))
+    warnings = [each for each in logs if each["event"] == "price_filter_without_effect"]
+    assert warnings
+    assert {each["reason"] for each in warnings} <= {
+        "rows lie outside the requested prices",
+        "each range reports the same total",
+    }
+    assert run.shop.requests < 400
+
+
+def test_re_1_a_filter_without_effect_is_recognised_by_totals_alone() -> None:
+    with capture_logs() as logs:
+        run = crawled(shop(category(3_000, leaves=1, groups=1, unpriced=1.0), filters=False))
+    assert [each["reason"] for each in logs] == ["each range reports the same total"]
+    assert run.shop.requests < 100
+
+
+def test_one_price_is_not_a_filter_without_effect() -> None:
+    run = crawled(shop(category(900, leaves=1, groups=1, same=900)))
+    assert not run.crawl.unfiltered
+    assert len(run.ids) > sum(SERVED), "a single price is read in several sort orders"
+
+
+@pytest.mark.parametrize("price", [1500, 1999])
+def test_a_price_that_many_share_is_isolated(price: int) -> None:
+    products = [Product(str(n), "1", price if n < 380 else 100 + 7 * n) for n in range(1_200)]
+    assert len(crawled(Shop(products)).ids) == 1_200
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_re_7_killed_and_resumed_it_is_as_complete(seed: int) -> None:
+    run = Run(shop(category(6_446, same=700, own=600)))
+    for number in range(5):
+        run.until(random.Random(seed * 10 + number).randint(1, 60), lost=3, seed=seed).restart()  # noqa: S311
+    run.until(5_000, seed=seed)
+    assert not run.pending
+    assert len(run.ids) == len(set(run.ids)) == 6_446
+
+
+def test_re_7_a_resumed_crawl_recognises_a_filter_without_effect() -> None:
+    run = Run(shop(category(3_000, leaves=4, groups=4), filters=False))
+    for number in range(10):
+        run.until(12, lost=2, seed=number).restart()
+    run.until(5_000)
+    assert not run.pending
+    assert run.shop.requests < 450
+
+
+@pytest.mark.parametrize("most", [1, 2, 10, 50, 148])
+def test_max_requests_ends_the_crawl_with_one_report(most: int) -> None:
+    run = crawled(shop(category(6_446, unpriced=0.04)), max_requests=most)
+    assert run.shop.requests == most
+    assert run.reports == 1
+    assert run.crawl.progress == f"{len(run.ids):,} of about 6,446 products"
+
+
+def test_max_requests_counts_the_pages_of_earlier_starts() -> None:
+    run = Run(shop(category(6_446)), max_requests=60)
+    for _ in range(4):
+        run.until(20, lost=2).restart()
+    run.until(5_000)
+    assert 60 < run.shop.requests <= 60 + 4 * 2, "only pages that were lost are requested twice"
+    assert run.reports == 1
+
+
+def test_a_crawl_within_max_requests_has_no_report() -> None:
+    assert crawled(shop(category(300)), max_requests=100).reports == 0
+
+
+# Further kinds of category
 
 
 @pytest.mark.parametrize(
     ("products", "least"),
     [
-        pytest.param(category(size=0), 0, id="empty"),
-        pytest.param(category(size=300), 300, id="fits at once"),
-        pytest.param(category(size=3_000), 3_000, id="by price"),
-        pytest.param(category(size=6_446, same_price=700), 6_446, id="one price that many share"),
-        pytest.param(category(size=6_446, same_price=700, unpriced=258), 6_446, id="unpriced"),
-        pytest.param(category(size=2_000, unpriced=2_000), 2_000, id="no prices at all"),
+        pytest.param(category(0), 0, id="empty"),
+        pytest.param(category(300), 300, id="fits at once"),
+        pytest.param(category(3_000, leaves=1, groups=1), 3_000, id="by price"),
+        pytest.param(category(6_446, same=700), 6_446, id="one price that many share"),
+        pytest.param(category(2_000, unpriced=1.0), 2_000, id="no prices at all"),
+        pytest.param(category(6_446, own=1_500), 6_446, id="products outside of all sub-categories"),
     ],
 )
-def test_finds_every_product_once(products: list[Product], least: int) -> None:
-    crawl, out = run(Shop(products), "1")
-    ids = [row["item_id"] for row in out]
-    assert len(ids) == len(set(ids))
-    assert len(ids) >= least
-    assert crawl.finished
-    assert crawl.missing() == {}
+def test_finds_every_product_once(products: tuple[Product, ...], least: int) -> None:
+    assert len(crawled(shop(products)).ids) == least
 
 
-def test_missing_names_slices_over_the_ceiling() -> None:
-    crawl, out = run(Shop(category(size=9_000, same_price=9_000), has_children=False), "1")
-    assert len(out) < 9_000
-    assert Slice("1", 1999, 1999) in crawl.missing()
+def test_sub_categories_that_are_not_offered_are_found_by_price() -> None:
+    run = crawled(shop(category(6_446), hidden=frozenset({"1_2"})))
+    assert len(run.ids) >= 0.99 * 6_446
 
 
-def test_a_failed_slice_is_listed_and_the_crawl_continues() -> None:
-    crawl, out = run(Shop(category(size=3_000)), "1", fail=frozenset({5}))
-    assert len(crawl.failed) == 1
-    assert len(out) == 3_000, "the later stages find the products of the failed slice"
+def test_a_listing_that_ends_early_is_split() -> None:
+    products = [*category(900, leaves=1, groups=1)]
+    run = crawled(Shop(products, reported=lambda part: 0.4 if part == Slice("1") else 1.0))
+    assert len(run.ids) == 900, "390 reported, 443 served, 900 products"
+
+
+def test_a_root_with_prices_stays_within_them() -> None:
+    products = category(6_446)
+    run = Run(shop(products))
+    run.crawl = ExhaustiveCrawl(Slice("1", 1_000, 4_000), CEILING)
+    run.pending = [run.crawl.begin()]
+    run.until(5_000)
+    assert set(run.ids) == {p.item_id for p in products if p.cents is not None and 1_000 <= p.cents <= 4_000}
+
+
+@pytest.mark.parametrize("request_number", [2, 5, 9, 40, 140])
+def test_a_failed_slice_is_listed_and_the_crawl_continues(request_number: int) -> None:
+    run = crawled(shop(category(6_446), fail=frozenset({request_number})))
+    assert [node.failed for node in run.crawl.nodes.values()].count(True) == 1
+    assert len(run.ids) >= 0.99 * 6_446, "stage 3 finds the products of the failed slice"
 
 
 def test_a_failed_first_page_ends_the_crawl() -> None:
-    crawl, out = run(Shop(category(size=3_000)), "1", fail=frozenset({0}))
-    assert crawl.finished
-    assert out == []
+    run = crawled(shop(category(3_000), fail=frozenset({1})))
+    assert run.ids == []
+    assert run.shop.requests == 1
+
+
+def test_products_of_a_lost_record_are_returned_by_another_page() -> None:
+    crawl = ExhaustiveCrawl(Slice("1"), CEILING)
+    crawl.begin()
+    page = shop(category(30)).page(Slice("1"), 1)
+    assert page is not None
+    taken = crawl.take(Slice("1"), page)
+    crawl.release(taken.note["ids"])
+    assert crawl.take(Slice("1"), page).fresh == taken.fresh
+
+
+# Slices
 
 
 @pytest.mark.parametrize(
@@ -131,3 +374,40 @@ def test_a_failed_first_page_ends_the_crawl() -> None:
 )
 def test_slices_are_readable_in_logs(part: Slice, text: str) -> None:
     assert str(part) == text
+
+
+def test_re_5_a_sub_category_lies_below_its_category() -> None:
+    assert subcategories("1_2", ["1_2", "1", "1_3", "1_21", "3_1_2_9", "1_2_9", "1_2_9_4", "1_2_8"]) == [
+        "1_2_8",
+        "1_2_9",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "prices", "ranges"),
+    [
+        (Slice("1"), [5.0, 9.99, 10.5, 12.0], [(0, 1100), (1100, None)]),
+        (Slice("1"), [19.99] * 9, [(0, 2000), (2000, None)]),
+        (Slice("1", 1900, 2000), [19.99] * 9, [(1900, 1998), (1999, 1999), (2000, 2000)]),
+        (Slice("1", 1999, 1999), [19.99] * 9, []),
+        (Slice("1", 0, 5000), [], [(0, 2500), (2500, 5000)]),
+        (Slice("1"), [], [(0, 25000), (25000, None)]),
+    ],
+)
+def test_price_ranges(part: Slice, prices: list[float], ranges: list[tuple[int, int | None]]) -> None:
+    assert price_ranges(part, prices, 2, 250.0) == ranges
+
+
+def test_without_any_price_there_are_no_ranges() -> None:
+    assert price_ranges(Slice("1"), [], 2, None) == []
+
+
+def test_rows_outside_the_prices_are_recognised() -> None:
+    part = Slice("1", 1000, 2000)
+    inside = [row(Product(str(n), "1", 1500)) for n in range(8)]
+    edge = [row(Product("8", "1", 2050)), row(Product("9", "1", None))]
+    wrong = [row(Product(str(n), "1", 9000)) for n in range(10, 15)]
+    ads = [{**each, "is_sponsored": True} for each in wrong]
+    assert not is_outside(part, inside + edge + ads)
+    assert is_outside(part, inside + wrong)
+    assert not is_outside(Slice("1"), inside + wrong)
