@@ -39,34 +39,34 @@ def collapsed(value: str) -> str:
 
 
 def line(node: Node, css: str = "") -> str:
-    """The text of the first element, on one line; "" without an element."""
+    """Return the text of the first element that matches, on one line; "" if no element matches."""
     found = node.css(css)[:1] if css else node
     return collapsed("".join(found.xpath(_TEXTS).getall()))
 
 
 def lines(node: Node) -> str:
-    """The text of an element whose line breaks are ``<br>``. Other line breaks are only source formatting."""
+    """Return the text of an element. Only ``<br>`` counts as a line break; other breaks are source formatting."""
     pieces = node.xpath(f"{_TEXTS} | .//br").getall()
     return _trimmed("".join(piece if _BREAK.match(piece) else re.sub(r"\s+", " ", piece) for piece in pieces))
 
 
 def paragraphs(node: Node) -> str:
-    """The text of an element that is displayed with the line breaks of its source."""
+    """Return the text of an element with all line breaks in its source, because the page displays them."""
     return _trimmed("".join(node.xpath(f"{_TEXTS} | .//br").getall()))
 
 
 def _trimmed(value: str) -> str:
-    """Text with trimmed lines. Some breaks are escaped by the platform, and occur as literal ``<br>``."""
+    """Trim each line of a text. A literal ``<br>`` counts as a line break: the platform escapes some of these tags."""
     return "\n".join(map(collapsed, _BREAK.sub("\n", value).split("\n"))).strip("\n")
 
 
 def plain(value: object) -> str:
-    """Text of the linked data, which contains markup."""
+    """Return a text from the linked data without the HTML line breaks and character references that it contains."""
     return html.unescape(_trimmed(text(value)))
 
 
 def clean_url(value: object) -> str:
-    """An absolute URL without the platform's tracking. A redirect is replaced by its destination.
+    """Return an absolute URL without the platform's tracking parameter. A redirect is replaced by its destination.
 
     >>> clean_url("https://www.linkedin.com/redir/redirect?url=https%3A%2F%2Fa.example%2F%3Fx%3D1&urlhash=y&trk=z")
     'https://a.example/?x=1'
@@ -82,17 +82,17 @@ def clean_url(value: object) -> str:
 
 
 def clean_url_of(value: str) -> str:
-    """A URL that is already absolute, "" for any other."""
+    """Return a URL that is already absolute, "" for any other value."""
     return absolute_url("", value)
 
 
 def link(node: Node, css: str) -> str:
-    """The clean URL of the first link, "" without a link."""
+    """Return the clean URL of the first link that matches, "" without a link."""
     return clean_url(node.css(css).attrib.get("href"))
 
 
 def picture(value: object) -> str | None:
-    """The URL of a picture, with its signed query. None for the platform's own pictures and anything else.
+    """Return the URL of a picture with its signed query. Return None for the platform's own pictures and other values.
 
     >>> picture("https://static.licdn.com/aero-v1/sc/h/ghost") is None
     True
@@ -111,7 +111,7 @@ def image(node: Node, css: str = "img") -> str | None:
 
 
 def last_segment(url: str, *kinds: str) -> str:
-    """The decoded segment after one of these kinds in a URL's path: ``/company/<segment>``; "" if absent.
+    """Return the decoded path segment after one of ``kinds``, such as ``/company/<segment>``; "" if absent.
 
     >>> last_segment("https://se.linkedin.com/in/j%C3%B6rg/sv", "in")
     'jörg'
@@ -124,7 +124,7 @@ def last_segment(url: str, *kinds: str) -> str:
 
 
 class DateRange:
-    """A ``.date-range``: its own text, its two ends, and its duration."""
+    """A ``.date-range`` element of the page: its text, its dates, and its duration."""
 
     def __init__(self, node: Node) -> None:
         found = node.css(".date-range")[:1]
@@ -139,7 +139,7 @@ class DateRange:
 
     @property
     def end(self) -> str:
-        """The second date; the page's word for today after one date and a dash; otherwise ""."""
+        """The second date. If the page has a word such as "Present" instead, that word. Otherwise ""."""
         if len(self.times) > 1:
             return self.times[1]
         _, dash, after = self.text.partition("-") if self.times else ("", "", "")
@@ -147,14 +147,14 @@ class DateRange:
 
 
 class Card:
-    """An entry of most lists of the page: a title, a line below it, dates, a text, and the people who took part."""
+    """A row in most of the page's lists: a title, a line below it, dates, a text, and the people who took part."""
 
     def __init__(self, node: Selector) -> None:
         self.node = node
 
     @cached_property
     def title(self) -> str:
-        """The heading."""
+        """The text of the heading."""
         return line(self.node, "h3")
 
     @property
@@ -164,7 +164,7 @@ class Card:
 
     @cached_property
     def subtitle(self) -> str:
-        """The line below it, without dates."""
+        """The line below the heading, without dates; "" if the card has none."""
         found = self.node.css("h4")[:1].xpath(
             f"{_TEXTS}[not(ancestor::time) and not(ancestor::*[contains(@class, 'date-range')])]"
         )
@@ -183,18 +183,18 @@ class Card:
 
     @property
     def date(self) -> str:
-        """The first date."""
+        """The first date, as the page shows it."""
         return line(self.node, "time")
 
     @property
     def description(self) -> str:
-        """The text; the full version if the page contains both a cut and a full one."""
+        """The description; the full version if the page contains both a cut and a full one."""
         whole = self.node.css(".show-more-less-text__text--more")[:1]
         return lines(whole or self.node.css(".show-more-less-text__text--less, .show-more-less-text")[:1])
 
     @cached_property
     def paragraphs(self) -> list[str]:
-        """The paragraphs that are neither dates nor the text."""
+        """The paragraphs that are neither dates nor the description."""
         return [text for text in (line(each) for each in self.node.xpath(_OWN_PARAGRAPHS)) if text]
 
     @property
@@ -208,13 +208,13 @@ class Card:
 
 
 def cards(page: Selector, section: str) -> list[Card]:
-    """The cards of a section that have a title. Cards contain lists of people: only the outer rows are cards."""
+    """Return the cards with a title in a section. Cards contain lists of people, so only the outer rows are cards."""
     found = page.css(f'section[data-section="{section}"]').xpath(".//li[not(ancestor::li)]")
     return [card for card in map(Card, found) if card.title]
 
 
 def person_card(node: Selector) -> dict[str, Any]:
-    """The fields of a small card about another member; ``line`` is the text under the name."""
+    """Return the fields in a small card about another member. ``line`` is the text under the name."""
     details = [line(each) for each in node.css(".base-aside-card__metadata > div")]
     return {
         "name": line(node, ".base-aside-card__title, h3"),

@@ -33,11 +33,9 @@ from crawler.reading.values import count, text
 NAME = f"h1.{blocks.HEADING}"
 CANONICAL = 'link[rel="canonical"]'
 
+# Excludes the counts in any language, and the link to data that only members see.
 NOT_COUNT_OR_LINK = ":not(.not-first-middot):not(:has(a))"
-"""Excludes the counts, in any language, and the link to data that only members see."""
-COUNT_WORDS = ("follower", "connection")
-"""Words that show that a text beside the location is a count."""
-
+COUNT_WORDS = ("follower", "connection")  # a text beside the location with one of these words is a count
 _ELLIPSIS = ("…", "...")
 
 Row = dict[str, Any]
@@ -47,8 +45,7 @@ Row = dict[str, Any]
 class ProfilePage(PlatformPage):
     """A member's profile page. ``page_params`` has ``slug``: the requested name.
 
-    Most data is read from the page's sections. Not every page has linked data; if it does, the country is read from it,
-    and the lists that the page's sections lack.
+    Most data is read from the page's sections. The country, and lists that have no section, are read from linked data.
     """
 
     source: ClassVar[str] = "profile"
@@ -58,7 +55,7 @@ class ProfilePage(PlatformPage):
         return any(mark in body for mark in (*blocks.PROFILE_MARKS, *blocks.NOT_FOUND_MARKS)) or blocks.is_block(body)
 
     def validate_input(self) -> None:
-        """Check that this is a member's profile.
+        """Raise an error unless the response is a member's profile.
 
         Raises:
             UpstreamBlocked: the response has status 999, or is a login wall, a challenge or the home page for guests.
@@ -281,7 +278,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _lists(self) -> dict[str, list[Any]]:
-        """All lists in the profile, by field name."""
+        """All lists in the profile, by field name. Linked data replaces only lists that the page does not have."""
         page, person = self._page, self._person
         linked: dict[str, list[Any]] = {
             "articles": sections.linked_articles(self._typed("Article")),
@@ -307,7 +304,6 @@ class ProfilePage(PlatformPage):
             "skills": sections.skills(page),
             "volunteer_experience": sections.volunteer_experience(page),
         }
-        # Linked data replaces a list that the page does not have, not a list that cannot be read.
         absent = {name for name in linked if not shown[name] and not page.css(sections.ROW_SELECTORS[name])}
         return shown | {name: linked[name] for name in absent}
 
@@ -320,7 +316,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _name(self) -> str:
-        # The heading is in a button, whose text ``line`` would skip.
+        # The heading is inside a button, and ``line`` skips the text in buttons.
         return collapsed("".join(self._page.css(NAME)[:1].xpath(".//text()").getall())) or plain(
             self._person.get("name")
         )
@@ -343,7 +339,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _about(self) -> tuple[str, bool]:
-        """The text about the member, and whether it is cut. A text from the page's description always counts as cut."""
+        """The text about the member, and whether it is cut. A text from the page's meta description counts as cut."""
         found = self._page.css('section[data-section="summary"] .core-section-container__content p')
         about = "\n".join(filter(None, map(lines, found)))
         if about:
@@ -380,7 +376,7 @@ class ProfilePage(PlatformPage):
         raise missing_error("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
-        """Raise an error if the page names several members. One other name is valid: members change their names."""
+        """Raise an error if the page's URLs name several members. A single name may differ from the requested one."""
         urls = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
         names = {last_segment(clean_url(url), "in").casefold() for url in urls} - {""}
         if len(names) > 1:
@@ -391,7 +387,7 @@ class ProfilePage(PlatformPage):
             )
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise an error if no row in a list can be read, or if all sections on the page are unknown."""
+        """Raise an error if the page has a list of which no row can be read, or if all its sections are unknown."""
         unrecognised = [
             css for name, css in sections.ROW_SELECTORS.items() if not self._lists[name] and self._page.css(css)
         ]

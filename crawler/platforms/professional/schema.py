@@ -54,7 +54,7 @@ def slug_of_url(url: str) -> str:
     'jane-doe'
 
     Raises:
-        ValueError: the URL has another host, or is not a profile's.
+        ValueError: the URL has another host, or is not the URL of a profile.
     """
     host, path = split_link(url if _SCHEME.match(url) else f"https://{url}", _EXPECTED)
     profile = PROFILE_PATH.fullmatch(path)
@@ -77,7 +77,7 @@ class ProfileParams(Params):
     """Which member's profile to scrape, by its URL."""
 
     url: str = Field(max_length=2_000)
-    """URL of a member's public profile, of the site or of one of its country editions; the scheme is optional.
+    """URL of a member's public profile, on the main site or on one of its country editions; the scheme is optional.
     Only the name after ``/in/`` is used."""
 
     @field_validator("url")
@@ -93,10 +93,10 @@ class ProfileParams(Params):
 
 
 class DataAvailability(Model):
-    """The fields that the platform showed and withheld, computed from the fields found."""
+    """Which fields the platform showed and withheld, computed from the fields that were found."""
 
     about_truncated: bool
-    """The same as ``about_truncated`` of the profile."""
+    """The same as the profile's ``about_truncated``."""
     authenticated: bool
     """Always false: pages are read as a visitor without an account."""
     education_found: int
@@ -131,15 +131,15 @@ class Profile(Model):
     articles: list[Article]
     """Articles, in page order."""
     awards: list[Award]
-    """Honours."""
+    """Honours that the member received."""
     certifications: list[Certification]
     """Licences and certificates."""
     courses: list[Course]
-    """Courses taken, not courses taught."""
+    """Courses that the member took, not courses that the member taught."""
     languages: list[Language]
     """Languages."""
     organizations: list[Organization]
-    """Memberships."""
+    """Memberships in organizations."""
     projects: list[Project]
     """Projects."""
     publications: list[Publication]
@@ -147,7 +147,7 @@ class Profile(Model):
     recommendations: list[Recommendation]
     """Recommendations that the page shows."""
     same_name: list[SameName]
-    """Other members of the same name."""
+    """Other members with the same name."""
     services: list[str]
     """Always empty: the public page does not show services."""
     skills: list[str]
@@ -159,7 +159,7 @@ class Profile(Model):
     connections: str
     """The platform's text about the number of connections, such as "500+ connections"; "" if not shown."""
     contact_info: dict[str, str]
-    """Always empty: the platform shows it to members only."""
+    """Always empty: the platform shows contact details to members only."""
     country: str
     """ISO 3166 code from the linked data, the profile's country edition, or the country at the end of the location;
     "" if unknown."""
@@ -168,7 +168,7 @@ class Profile(Model):
     current_school: Affiliation
     """The school in the section at the top of the profile."""
     data_availability: DataAvailability
-    """The fields that the platform showed and withheld."""
+    """Which fields the platform showed and withheld."""
     education: list[Education]
     """Schools, in page order. A masked row counts as a school only if it shows years."""
     experience: list[Experience]
@@ -180,8 +180,8 @@ class Profile(Model):
     full_name: str = Field(alias="fullName", min_length=1)
     """The displayed name. Never empty."""
     followers: str
-    """The platform's text ("41M followers"); the exact number and the word "followers" if only the linked data has it;
-    "" if unknown."""
+    """The platform's text ("41M followers"). If only the linked data has the number, the exact number and the word
+    "followers". "" if unknown."""
     headline: str
     """The line under the name, "" if absent (masked)."""
     location: str
@@ -191,7 +191,8 @@ class Profile(Model):
     profile_photo: str
     """URL of the photo, "" if absent."""
     profile_url: str = Field(min_length=1)
-    """Canonical URL of the profile. Its name differs from the requested one if the member changed it. Never empty."""
+    """Canonical URL of the profile. The name in it differs from the requested name if the member changed it.
+    Never empty."""
     public_identifier: str = Field(min_length=1)
     """The name at the end of ``profile_url``, decoded. Never empty."""
     success: bool
@@ -199,4 +200,4 @@ class Profile(Model):
     total_experiences: int
     """Number of rows in ``experience``."""
     websites: list[Website]
-    """Websites in the profile's head."""
+    """Websites in the section at the top of the profile."""

@@ -1,4 +1,4 @@
-"""Professional network: the rows of a profile's lists, and the company and school in its head (specification 2.6)."""
+"""Professional network: models for the rows in a profile's lists, and for its top section (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Activity(Model):
     action: str
     """The platform's line about who did what, such as "Liked by Jane Doe" or "Jane Doe shared this"."""
     author: str
-    """The post's author (tabs layout), or the member who acted (list layout)."""
+    """In the tabs layout, the post's author; in the list layout, the member who acted."""
     author_url: str
     """URL of the page of the member in ``author``; "" if the page has no link."""
     image: str | None
@@ -21,27 +21,27 @@ class Activity(Model):
     link: str
     """URL of the post."""
     text: str
-    """The text: complete in the tabs layout, cut with "…" in the list layout."""
+    """The post's text: complete in the tabs layout, cut with "…" in the list layout."""
 
 
 class Article(Model):
     """An article that the member published."""
 
     image: str
-    """URL of its cover, "" if absent."""
+    """URL of the article's cover, "" if absent."""
     link: str
     """URL of the article."""
     title: str
-    """Its title."""
+    """The article's title."""
 
 
 class Award(Model):
     """An honour."""
 
     title: str
-    """Its name."""
+    """The honour's name."""
     issuer: str
-    """The organization that gave it, "" if not shown."""
+    """The organization that gave the honour, "" if not shown."""
     date: str
     """Date as text ("Jun 2019"), "" if not shown."""
     description: str
@@ -52,31 +52,31 @@ class Certification(Model):
     """A licence or a certificate."""
 
     name: str
-    """Its name."""
+    """Name of the licence or certificate."""
     issuer: str
     """The issuing organization, "" if not shown."""
     issued: str
     """Date as text ("Aug 2022"), "" if not shown."""
     credential_url: str
-    """URL that verifies it, "" if absent."""
+    """URL at which the certificate can be verified, "" if absent."""
     url: str
-    """URL that its name links to, "" without a link."""
+    """URL that the name links to, "" without a link."""
 
 
 class Course(Model):
     """A course that the member took."""
 
     name: str
-    """Its name."""
+    """The course's name."""
     number: str
-    """Its number, "" if not shown."""
+    """The course's number, "" if not shown."""
 
 
 class Language(Model):
     """A language that the member speaks."""
 
     name: str
-    """The language."""
+    """Name of the language."""
     proficiency: str
     """Proficiency as text, "" if not shown."""
 
@@ -87,7 +87,7 @@ class Organization(Model):
     name: str
     """The organization's name."""
     position: str
-    """The member's role in it, "" if not shown."""
+    """The member's role in the organization, "" if not shown."""
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
@@ -95,12 +95,12 @@ class Organization(Model):
 
 
 class Project(Model):
-    """A project."""
+    """A project of the member."""
 
     title: str
-    """Its name."""
+    """The project's name."""
     url: str
-    """URL of its own page, "" if absent."""
+    """URL of the project's own page, "" if absent."""
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
@@ -113,7 +113,7 @@ class Publication(Model):
     """A publication outside the platform."""
 
     title: str
-    """Its title."""
+    """The publication's title."""
     publisher: str
     """The publisher, "" if not shown."""
     date: str
@@ -127,7 +127,7 @@ class Publication(Model):
 
 
 class Recommendation(Model):
-    """A recommendation of the member. The page shows only some of them."""
+    """A text by another person who recommends the member. The page shows only some of these texts."""
 
     name: str
     """The name of the person who recommends."""
@@ -138,7 +138,7 @@ class Recommendation(Model):
 
 
 class SameName(Model):
-    """Another member of the same name."""
+    """Another member with the same name."""
 
     name: str
     """The name."""
@@ -162,7 +162,7 @@ class VolunteerExperience(Model):
     organization_url: str
     """URL of the organization's page, "" if absent."""
     cause: str
-    """The cause as text, "" if not shown."""
+    """The good cause that the work serves, as text; "" if not shown."""
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
@@ -170,14 +170,14 @@ class VolunteerExperience(Model):
 
 
 class Affiliation(Model):
-    """A company or a school in the profile's head."""
+    """A company or a school in the section at the top of the profile."""
 
     logo: str | None
-    """URL of its logo, null if absent or a placeholder."""
+    """URL of the logo, null if absent or a placeholder."""
     name: str
-    """Its name, "" if not shown."""
+    """Name of the company or school, "" if not shown."""
     url: str
-    """URL of its page, "" if absent."""
+    """URL of the company's or school's page, "" if absent."""
 
 
 class Education(Model):
@@ -194,9 +194,9 @@ class Education(Model):
     grade: str
     """The grade, "" if not shown."""
     end_date: int | None
-    """Last year, null if not shown."""
+    """The last year at the school, null if not shown."""
     start_date: int | None
-    """First year, null if not shown."""
+    """The first year at the school, null if not shown."""
     masked: bool
     """Whether the platform replaced the name or degree by asterisks. Masked fields are empty here."""
     school_image: str | None
@@ -230,19 +230,19 @@ class Experience(Model):
     employment_type: str
     """Always "": not shown to visitors without an account."""
     end_date: str
-    """Last month or year ("Jun 2020"), "Present", or "" if not shown."""
+    """Last month or year in the position ("Jun 2020"), "Present", or "" if not shown."""
     job_title: str
-    """The title, "" if masked."""
+    """The job title, "" if masked."""
     location: str
     """Location as text, "" if not shown."""
     start_date: str
-    """First month or year ("Jul 2020"), "" if not shown."""
+    """First month or year in the position ("Jul 2020"), "" if not shown."""
     masked: bool
     """Whether the platform replaced the title or company by asterisks. Masked fields are empty here."""
 
 
 class RelatedProfile(Model):
-    """Another member in the list "people also viewed"."""
+    """Another member from the list "people also viewed"."""
 
     followers: str
     """The platform's text ("17K followers"), "" if not shown."""
@@ -264,4 +264,4 @@ class Website(Model):
     label: str
     """The platform's label ("Blog", "Company Website")."""
     url: str
-    """Its own URL, not the platform's redirect."""
+    """The website's own URL, not the platform's redirect."""

@@ -1,4 +1,4 @@
-"""The lists of a profile page except positions and schools: one function per list, one dict per row (spec. 2.6)."""
+"""Reads a profile page's lists except positions and schools: one function per list, one dict per row (spec. 2.6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ACTION = re.compile(r" (?:shared|reposted|liked|reacted on|commented on) this$"
 _QUOTES = "“”\"' \n"
 _CUT = "…"
 
-# Broad selectors for the rows of each list. If one matches but no row of the list can be read, the page has failed.
+# Broad selectors for each list's rows. If one matches, but no row can be read, ``ProfilePage`` raises an error.
 ROW_SELECTORS = {
     "activity": 'section[data-section="posts"] li a[href*="/posts/"]',
     "articles": 'section[data-section="articles"] li',
@@ -47,14 +47,14 @@ ROW_SELECTORS = {
 }
 
 
-# The parts of a page's description after the text about the member.
+# Matches the parts that follow the text about the member in the page's meta description.
 _DESCRIPTION_END = re.compile(
     r"(?:^| · )(?:(?:Experience|Education|Location): |[^·]{0,40}\b(?:connections?|followers?) on |View ).*$", re.DOTALL
 )
 
 
 def described(description: str, headline: str) -> str:
-    """Return the text about the member from a page's description. It is between the headline and the other parts.
+    """Return the text about the member, which is between the headline and other parts in the page's meta description.
 
     >>> described("CEO · I write. · Experience: A · 8 connections on LinkedIn. View Jo’s profile on LinkedIn.", "CEO")
     'I write.'
@@ -66,7 +66,7 @@ def described(description: str, headline: str) -> str:
 
 
 def activity(page: Selector, linked: Rows) -> Rows:
-    """Return the activity cards in either layout, in page order. Comments in tabs are skipped: they lack an author."""
+    """Return the activity from either layout, in page order. Comments in the tabs layout are skipped: no author."""
     whole = {clean_url(node.get("url")): plain(node.get("text")) for node in linked}
     rows = []
     for node in page.css('section[data-section="posts"] li'):
@@ -94,7 +94,7 @@ def _list_card(node: Selector) -> dict[str, Any]:
 
 
 def _tab_card(node: Selector) -> dict[str, Any]:
-    # A card has two to five such links: to the author, to the post (twice in a reaction), to the shared content.
+    # A card has two to five links of this class: to the author, to the post (twice in a reaction), to shared content.
     links = [
         (collapsed("".join(each.css("span ::text, span::text").getall())), each)
         for each in node.css("a.base-card__full-link")
@@ -124,7 +124,7 @@ def _uncut(shown: str, whole: str) -> str:
 
 
 def articles(page: Selector) -> Rows:
-    """The articles."""
+    """Return the articles from the page's section."""
     rows = [
         {
             "image": image(node, ".base-main-card__media img") or "",
@@ -137,7 +137,7 @@ def articles(page: Selector) -> Rows:
 
 
 def linked_articles(nodes: Rows) -> Rows:
-    """The articles in the linked data."""
+    """Return the articles from the linked data."""
     rows = [
         {
             "image": picture(dig(node, "image", "url")) or "",
@@ -150,14 +150,14 @@ def linked_articles(nodes: Rows) -> Rows:
 
 
 def skills(page: Selector) -> list[str]:
-    """The skills' names."""
+    """Return the names of the skills."""
     return [
         name for name in (line(node) for node in page.css('section[data-section="skills"] li.skills__item')) if name
     ]
 
 
 def recommendations(page: Selector) -> Rows:
-    """Recommendations by others, without the quotation marks."""
+    """Return what others wrote to recommend the member, without the quotation marks around each text."""
     rows = [
         {
             "name": line(node, "h3"),
@@ -181,7 +181,7 @@ def people_also_viewed(page: Selector) -> Rows:
 
 
 def same_name(page: Selector) -> Rows:
-    """Return other members with the same name, recognised by a mark in their links."""
+    """Return other members with the same name. Their cards are found by a tracking mark in the links."""
     rows = []
     mark = "descendant::a[contains(@href, 'public_profile_samename')]"
     for node in page.xpath(f"//li[{mark}][not(descendant::li[{mark}])]"):
@@ -194,7 +194,7 @@ def same_name(page: Selector) -> Rows:
 
 
 def websites(page: Selector) -> Rows:
-    """Return the websites in the profile's head. A single website is a link there; several are a list in a dialog."""
+    """Return the websites from the top section. A single website is a link there; several are a list in a dialog."""
     section = page.css('[data-section="websites"]')
     several = section.css(".websites-list__row")
     if several:
@@ -205,11 +205,11 @@ def websites(page: Selector) -> Rows:
     return [row for row in rows if row["url"]]
 
 
-# Cards
+# Lists whose rows are cards
 
 
 def awards(page: Selector) -> Rows:
-    """Honours."""
+    """Return the honours from the page's section."""
     return [
         {"title": card.title, "issuer": card.subtitle, "date": card.date, "description": card.description}
         for card in cards(page, "honors-and-awards")
@@ -217,7 +217,7 @@ def awards(page: Selector) -> Rows:
 
 
 def linked_awards(person: dict[str, Any]) -> Rows:
-    """The honours in the linked data: only their titles."""
+    """Return the honours from the linked data, which has only their titles."""
     return [
         {"title": plain(title), "issuer": "", "date": "", "description": ""}
         for title in _list(person.get("awards"))
@@ -226,7 +226,7 @@ def linked_awards(person: dict[str, Any]) -> Rows:
 
 
 def certifications(page: Selector) -> Rows:
-    """Licences and certificates."""
+    """Return the licences and certificates."""
     return [
         {
             "name": card.title,
@@ -242,17 +242,17 @@ def certifications(page: Selector) -> Rows:
 
 
 def courses(page: Selector) -> Rows:
-    """Courses taken. Courses taught are in another section."""
+    """Return the courses that the member took. Courses that the member taught are in another section."""
     return [{"name": card.title, "number": card.subtitle} for card in cards(page, "courses")]
 
 
 def languages(page: Selector) -> Rows:
-    """Languages."""
+    """Return the languages from the page's section."""
     return [{"name": card.title, "proficiency": card.subtitle} for card in cards(page, "languages")]
 
 
 def linked_languages(person: dict[str, Any]) -> Rows:
-    """The languages in the linked data: only their names."""
+    """Return the languages from the linked data, which has only their names."""
     return [
         {"name": plain(dig(node, "name")), "proficiency": ""}
         for node in _list(person.get("knowsLanguage"))
@@ -261,7 +261,7 @@ def linked_languages(person: dict[str, Any]) -> Rows:
 
 
 def organizations(page: Selector) -> Rows:
-    """Memberships."""
+    """Return the memberships in organizations."""
     return [
         {
             "name": card.title,
@@ -274,7 +274,7 @@ def organizations(page: Selector) -> Rows:
 
 
 def projects(page: Selector) -> Rows:
-    """Projects."""
+    """Return the projects."""
     return [
         {
             "title": card.title,
@@ -288,7 +288,7 @@ def projects(page: Selector) -> Rows:
 
 
 def publications(page: Selector) -> Rows:
-    """Publications."""
+    """Return the publications."""
     return [
         {
             "title": card.title,
@@ -303,7 +303,7 @@ def publications(page: Selector) -> Rows:
 
 
 def volunteer_experience(page: Selector) -> Rows:
-    """Unpaid work."""
+    """Return the positions of unpaid work."""
     return [
         {
             "role": card.title,

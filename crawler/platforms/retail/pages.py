@@ -26,10 +26,10 @@ DATA_SCRIPT = "__NEXT_DATA__"
 CHALLENGE_MARKS = ("px-captcha", "Robot or human", "blockScript")
 CHALLENGE_REDIRECT = re.compile(rb'"redirectUrl"\s*:\s*"/blocked')
 
-# Keys of data saved without its page: a data block, the body of an in-page call, a list of rows.
+# Keys in data that was saved without its page: a data block, the response to an API call, or a list of rows.
 SAVED_MARKS = ('"searchResult"', '"initialData"', '"usItemId"')
 
-# Paths of the listing: in the rendered page, in an in-page call, in a saved part of either.
+# Paths to the listing in the page's data, in the response to the page's API call, and in a saved part of either.
 LISTING_PATHS = (
     ("props", "pageProps", "initialData", "searchResult"),
     ("data", "search", "searchResult"),
@@ -167,7 +167,7 @@ class ListingPage(PlatformPage):
 
     @property
     def price_bounds(self) -> tuple[float, float] | None:
-        """The ends of the page's price filter in dollars (the upper one may be open), None without a price filter."""
+        """The ends of the page's price filter in dollars, None without the filter. The upper end may be open-ended."""
         low, high = number(self._filter("price").get("min")), number(self._filter("price").get("max"))
         return None if low is None or high is None else (low, high)
 
@@ -209,14 +209,17 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def seo(self) -> Any:
-        """Title, heading and canonical URL of a category, which are beside or one level below the listing."""
+        """A category's title, heading and canonical URL. They are in the page's data or one level below."""
         beside = self._initial.values() if isinstance(self._initial, dict) else ()
         found = (dig(each, "seoBrowseMetaData") for each in (self._initial, *beside))
         return next((each for each in found if each), None)
 
     @cached_property
     def _grids(self) -> list[tuple[int, dict[str, Any]]]:
-        """The listing's own stacks of rows, with their indexes. Carousels between them repeat or advertise products."""
+        """The stacks of the listing's own rows, with their indexes.
+
+        Carousels between them are left out, because they repeat or advertise products.
+        """
         stacks = self.listing.get("itemStacks")
         return [
             (index, stack)
@@ -228,7 +231,7 @@ class ListingPage(PlatformPage):
     def _rows(self) -> list[tuple[Path, dict[str, Any], bool]]:
         """Every row of the grids, with its path below ``itemStacks``, and whether it is a product.
 
-        In in-page calls the key of the rows is ``itemsV2``.
+        In the response to the page's API call, the key of the rows is ``itemsV2``.
         """
         return [
             ([index, key, number], row, _is_product(row))
@@ -243,7 +246,7 @@ class ListingPage(PlatformPage):
         return [product(row) for _, row, is_product in self._rows if is_product]
 
     def _element(self, name: bytes) -> str:
-        """The text of an element that a page has once. Uses a search, because parsing is far more expensive."""
+        """Return the text of an element that the page has once. A regular expression is far faster than parsing."""
         found = re.search(rb"<%b\b[^>]*>([^<]*)</%b>" % (name, name), self.response.body)
         return html.unescape(found.group(1).decode(errors="replace")).strip() if found else ""
 
@@ -282,7 +285,7 @@ class ListingPage(PlatformPage):
         """Raise an error if a param in the response differs from the request, so that no other category is returned."""
         for name in ("cat_id", "query", "page", "sort"):
             requested, echoed = self.page_params.get(name), self.echo.get(name)
-            # A search for a department's name redirects to its category, which does not echo the words.
+            # A search for a department's name redirects to a category page, whose data does not contain the query.
             if requested is not None and echoed not in (None, "") and _comparable(requested) != _comparable(echoed):
                 path: Path = [*LISTING_PATHS[0], "paginationV2", "pageProperties", name]
                 message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
@@ -332,21 +335,22 @@ class SearchPage(ListingPage):
 
 
 def _is_grid(stack: dict[str, Any]) -> bool:
+    # The stack's type is not checked, because it varies.
     layout = stack.get("layoutEnum") or dig(stack, "meta", "layoutEnum")
-    return layout in (None, "GRID") and dig(stack, "meta", "subType") != "SECONDARY_STACK"  # the type varies
+    return layout in (None, "GRID") and dig(stack, "meta", "subType") != "SECONDARY_STACK"
 
 
 def _is_product(row: dict[str, Any]) -> bool:
-    """Whether a row is a product and not one of many kinds of placeholders. Reduced data omits the kind."""
+    """Return whether a row is a product, not a placeholder. Reduced samples do not have ``__typename``."""
     return row.get("__typename") in (None, PRODUCT) and bool(text(row.get("usItemId")) and text(row.get("name")))
 
 
 def _comparable(value: object) -> str:
-    """A param in a form to compare with its echo: 2 equals "2", and "Red  Shoes" equals "red shoes"."""
+    """Normalize a param for comparison with the response: 2 equals "2", and "Red  Shoes" equals "red shoes"."""
     return " ".join(str(value).split()).casefold()
 
 
 def _id_in(url: object) -> str:
-    """The category id at the end of a URL, "" if it does not end in one."""
+    """Return the category id at the end of a URL, "" if the URL does not end in a category id."""
     last = text(url).partition("?")[0].rstrip("/").rpartition("/")[2]
     return last if re.fullmatch(CATEGORY_ID, last) else ""

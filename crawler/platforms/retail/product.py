@@ -46,7 +46,10 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rating(row: dict[str, Any]) -> dict[str, Any]:
-    """Average and number of reviews. A 0 without an average is a placeholder, as both are in ``row["rating"]``."""
+    """Return the average and the number of reviews. Without an average, 0 reviews is a placeholder for null.
+
+    ``row["rating"]`` is not read: both of its values are placeholders.
+    """
     average, reviews = number(row.get("averageRating")), count(row.get("numberOfReviews"))
     if average is None or not 0 < average <= HIGHEST_RATING:
         return {"average": None, "review_count": reviews or None}
@@ -63,7 +66,7 @@ def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
-    """Texts of flags, then of tags. An icon continues its text, which is incomplete, so its key is used instead."""
+    """Return the texts of the flags, then of the tags. The text of an icon tag is incomplete: its key is used."""
     tags = [
         text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
     ]
@@ -85,7 +88,7 @@ def _image(row: dict[str, Any]) -> str:
 
 
 def _variant_count(row: dict[str, Any]) -> int | None:
-    """Number of listed variants, None if the row has variants but does not list them."""
+    """Return the number of variants, None if the row has variants but does not list them."""
     stated = count(row.get("variantCount"))
     if stated is not None:
         return stated
@@ -106,7 +109,7 @@ def _price(row: dict[str, Any]) -> dict[str, Any]:
     minimum = current if low is None else low
     assert minimum is not None
     price = {
-        "currency": currency or "USD",  # the flat layout lacks it, and the shop sells in dollars only
+        "currency": currency or "USD",  # the flat layout has no currency; the shop sells in dollars only
         "current_price": current,
         "is_price_range": (high is not None and high > minimum) or current is None or minimum < current,
         "min_price": minimum,
@@ -115,11 +118,11 @@ def _price(row: dict[str, Any]) -> dict[str, Any]:
 
 
 _Found = tuple[float | None, float | None, float | None, str]
-"""Current, lowest, highest price, currency."""
+"""The current price, the lowest price, the highest price, and the currency."""
 
 
 def _lines(info: Any) -> _Found | None:
-    """The layout since July 2026: a list of typed lines. All older fields are "" or 0."""
+    """Read the layout since July 2026: a list of typed lines. In it, the fields of the older layouts are "" or 0."""
     values: dict[tuple[str, str], float | None] = {}
     for line in dicts(dig(info, "priceDetails", "priceLines")):
         for each in dicts(line.get("values")):
@@ -133,7 +136,7 @@ def _lines(info: Any) -> _Found | None:
 
 
 def _nested(row: dict[str, Any], info: Any) -> _Found | None:
-    """The layout of in-page calls: objects with a number and its text."""
+    """Read the layout in responses to the page's API calls: objects with a number and its text."""
     current = amount(dig(info, "currentPrice", "price"))
     low, high = amount(dig(info, "priceRange", "minPrice")), amount(dig(info, "priceRange", "maxPrice"))
     if current is None and low is None:
@@ -142,7 +145,7 @@ def _nested(row: dict[str, Any], info: Any) -> _Found | None:
 
 
 def _flat(info: Any) -> _Found | None:
-    """The layout until mid-2026: texts. ``itemPrice`` is the struck-through price, ``row["price"]`` may be cut."""
+    """Read the layout until mid-2026: texts. ``itemPrice`` is the struck-through price; ``row["price"]`` may be cut."""
     current = amount(dig(info, "linePrice")) or amount(dig(info, "linePriceDisplay"))
     ends = amounts(dig(info, "priceRangeString") if isinstance(dig(info, "priceRangeString"), str) else "")
     if current is None and not ends:

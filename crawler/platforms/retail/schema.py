@@ -13,25 +13,25 @@ from crawler.platforms.retail import PLATFORM
 
 CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"
 HOSTS = frozenset({f"www.{PLATFORM.domain}", PLATFORM.domain})
-# Names before the id are ignored, unless a server could resolve them to another path: dots, slashes, backslashes.
+# A name before the id, which is ignored. Dot segments, slashes and backslashes could lead to another path.
 _NAME = r"(?!\.{1,2}/)(?:[^/\\%]|%(?!2[eEfF]|5[cC]|00)[0-9a-fA-F]{2})+/"
 CATEGORY_PATH = re.compile(rf"/(?:browse/(?:{_NAME})*|cp/(?:{_NAME})?)(?P<id>{CATEGORY_ID[1:-1]})/?")
 
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
-"""The platform's names of the sort orders, its default first."""
+"""The platform's names for its sort orders, the default first."""
 DEFAULT_SORT: Sort = SORTS[0]
 Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
 
 def category_of_url(url: str) -> str:
-    """The category id of a category page's URL: its last path segment. The rest of the URL is discarded.
+    """Return the category id in a category page's URL, which is the last path segment. The rest is discarded.
 
     >>> category_of_url("https://www.walmart.com/browse/food/condiments/976759_976783?povid=x")
     '976759_976783'
 
     Raises:
-        ValueError: any other host or kind of page.
+        ValueError: the URL has another host, or is not the URL of a category page.
     """
     expected = f"expected a category page of {' or '.join(sorted(HOSTS))}: /browse/<names>/<id> or /cp/<name>/<id>"
     host, path = split_link(url, expected)
@@ -42,10 +42,10 @@ def category_of_url(url: str) -> str:
 
 
 class _ListingParams(Params):
-    """The params of both scrapers."""
+    """The params that the category scraper and the search scraper have in common."""
 
     page: int = Field(default=1, ge=1, le=10_000)
-    """Page of the listing, from 1. A page past the end is empty, not an error."""
+    """Number of the page, from 1. A page after the last one has no products; it is not an error."""
     sort: Sort = DEFAULT_SORT
     """Sort order of the products."""
     min_price: Amount = None
@@ -61,7 +61,7 @@ class _ListingParams(Params):
 
 
 class CategoryParams(_ListingParams):
-    """A category, by exactly one of its id and the URL of its page."""
+    """Which category to scrape, given either by its id or by the URL of its page."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["cat_id"]}, {"required": ["url"]}]})
 
@@ -89,7 +89,7 @@ class CategoryParams(_ListingParams):
 
 
 class SearchParams(_ListingParams):
-    """A search by words."""
+    """Which words to search for."""
 
     query: str = Field(min_length=1, max_length=200, pattern=r"\S")
     """Words to search for."""
@@ -101,9 +101,9 @@ class Breadcrumb(Model):
     id: str
     """Category id, "" if absent."""
     name: str
-    """Name of the level."""
+    """Name of the category at this level."""
     url: str
-    """Absolute URL of its page."""
+    """Absolute URL of the level's page."""
 
 
 class Availability(Model):
@@ -125,7 +125,7 @@ class Price(Model):
     current_price: float | None
     """The current price, null if the page does not show one (the offer is gone)."""
     is_price_range: bool
-    """Whether prices of variants differ: a higher maximum, options from a lower price, or only a lowest price."""
+    """Whether the page shows a range of prices, options below the current price, or only a lowest price."""
     min_price: float | None
     """The lowest price of a range, else the current price; null without a price."""
     max_price: float = Field(default=0.0)
@@ -136,7 +136,7 @@ class Rating(Model):
     """The buyers' rating."""
 
     average: float | None
-    """1 to 5; null for an unrated product, for which the platform has 0."""
+    """Average rating, up to 5. Null for an unrated product, for which the platform has 0."""
     review_count: int | None
     """Number of reviews, null if absent."""
 
@@ -151,7 +151,7 @@ class Seller(Model):
 
 
 class Product(Model):
-    """A row of the listing. Sponsored repeats of a product are separate rows."""
+    """A row in the listing. If a product is repeated as an advertisement, the repetition is a separate row."""
 
     entity: ClassVar[Entity] = Entity(
         "products",
@@ -162,9 +162,10 @@ class Product(Model):
 
     availability: Availability
     badges: list[str] = Field(default_factory=list)
-    """Texts of the row's flags and tags; the key of a tag that is an icon. Optional: absent if empty."""
+    """Texts of the row's flags and tags; for a tag that is an icon, its key. Optional: absent if empty."""
     category_path: str
-    """Ids of the levels, the broadest first, joined by "/"; joined by "_" they are a category id. "" if absent."""
+    """Ids of the category's levels, the broadest first, joined by "/". Joined by "_" they are a category id.
+    "" if absent."""
     condition: int | None
     """The platform's code: 1 new, 4 and 5 restored, 11 pre-owned; null if absent."""
     flag: str = ""
@@ -178,7 +179,7 @@ class Product(Model):
     is_sponsored: bool
     """Whether the row is an advertisement."""
     item_id: str = Field(min_length=1)
-    """The item's number in the shop's URLs. Text: it may have leading zeros. Never empty."""
+    """The item's number in the shop's URLs, as text because it may have leading zeros. Never empty."""
     name: str = Field(min_length=1)
     """The product's name. Never empty."""
     offer_id: str
@@ -214,13 +215,13 @@ class Listing(Model):
     heading: str
     """The page's heading."""
     max_page: int | None
-    """The last page according to the platform, which serves fewer (specification, section 8)."""
+    """Number of pages that the platform states. It serves fewer pages (specification, section 8)."""
     page: int = Field(ge=1)
     """Number of this page."""
     products: list[Product]
     """The rows of the page, in page order. Empty past the end."""
     returned: int
-    """Number of rows."""
+    """Number of rows in ``products``."""
     sort: str
     """The sort order according to the platform."""
     title: str
@@ -228,7 +229,7 @@ class Listing(Model):
     total_results: int | None
     """Number of products that the platform reports, null if absent."""
     url: str
-    """The listing's own URL, with the bare id."""
+    """The listing's own URL, with the bare category id."""
 
 
 class SearchListing(Listing):

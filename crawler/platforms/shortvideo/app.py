@@ -1,4 +1,4 @@
-"""Short-video: photo posts in the format of the app's API. No request fetches them; saved responses are read."""
+"""Short-video: reads photo posts in the format of the app's API, from saved responses. No request fetches them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ STATISTICS = (
 
 
 def is_photo(item: dict[str, Any]) -> bool:
-    """Whether an item is a photo post with pictures. A missing list of pictures counts, and is an error later."""
+    """Return whether an item is a photo post that does not have an explicitly empty list of pictures.
+
+    If the list is missing, the result is true, and ``photo_post`` raises an error for the item.
+    """
     post = item.get("image_post_info")
     has_photo_type = count(item.get("aweme_type")) == PHOTO_POST or item.get("content_type") == "multi_photo"
     return (has_photo_type or bool(post)) and not is_empty(post)
@@ -43,7 +46,7 @@ def _id(item: dict[str, Any]) -> str:
 
 
 def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The contract's item. ``path`` is the item's path in the response, for errors.
+    """Convert an item to the record's format. ``path`` is the item's path in the response, for error details.
 
     Raises:
         ExtractionFailed: a part that every photo post has is missing.
@@ -57,7 +60,7 @@ def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
     return {
         "anchors": anchors if isinstance(anchors, list) else None,
         "author": author,
-        # Not ``author_user_id``: this number is too large for JavaScript, and arrives rounded.
+        # The response's own ``author_user_id`` is a number that is too large for JavaScript, and arrives rounded.
         "author_user_id": author["uid"],
         "aweme_id": post_id,
         "aweme_type": PHOTO_POST if kind is None else kind,
@@ -142,7 +145,7 @@ def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
         slides = [slide(dig(each, "display_image"), dig(each, "owner_watermark_image")) for each in images]
         images_path: Path = [*path, "image_post_info", "images"]
     else:
-        slides = [slide(url) for url in nonempty_strings(item.get("images"))]  # flattened: the URLs only
+        slides = [slide(url) for url in nonempty_strings(item.get("images"))]  # flattened samples have only the URLs
         images_path = [*path, "image_post_info" if item.get("images") is None else "images"]
     if not any(each["display_image"]["url_list"] for each in slides):
         raise missing_part(images_path)
@@ -156,7 +159,7 @@ def _pictures(item: dict[str, Any], path: Path) -> dict[str, Any]:
 def _music(value: object) -> dict[str, Any]:
     music = value if isinstance(value, dict) else {}
     number = music.get("id")
-    # As a number the id is too large for JavaScript, and arrives rounded.
+    # A numeric id is not used: it is too large for JavaScript, and arrives rounded.
     sound_id = text(music.get("id_str")) or text(music.get("mid")) or (number if isinstance(number, str) else "")
     return {
         "album": text(music.get("album")) or None,
@@ -200,5 +203,5 @@ def _video(value: object, cover: dict[str, Any]) -> dict[str, Any]:
         "watermark_data_size": None,
         "height": count(video.get("height")) or None,
         "width": count(video.get("width")) or None,
-        "duration": (count(video.get("duration")) or 0) // 1000,  # the app counts milliseconds
+        "duration": (count(video.get("duration")) or 0) // 1000,  # the app states milliseconds
     }

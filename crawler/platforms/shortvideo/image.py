@@ -1,4 +1,4 @@
-"""Short-video: pictures and sounds in their three formats, and helpers of both item formats."""
+"""Short-video: reads pictures and sounds in three formats, and has helpers for both item formats."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from crawler.reading.values import count, text
 
 ORIGIN = PLATFORM.origin
 PHOTO_POST = 150
-"""The app's number for the type of a photo post."""
+"""The app's type number for a photo post."""
 MAX_UNIX_SECONDS = 253_402_300_799
-"""The last second of the year 9999, the end of Python's calendar."""
+"""The last second that Python's ``datetime`` can represent, at the end of the year 9999."""
 
 Path = list[str | int]
 
 
 def image(value: object) -> dict[str, Any]:
-    """The contract's image object from a URL, from the app's object, or from the web's.
+    """Build the record's image object from a URL, or from an image object of the app's API or the web API.
 
     >>> image("https://cdn.example/a.jpeg")["url_list"]
     ['https://cdn.example/a.jpeg']
@@ -42,7 +42,7 @@ def image(value: object) -> dict[str, Any]:
         )
     urls = nonempty_strings(value.get("url_list"))
     found = _image(urls, value.get("width"), value.get("height"))
-    uri = text(value.get("uri"))  # for pictures this is a storage key
+    uri = text(value.get("uri"))  # for pictures, this is a storage key, not a URL
     return {**found, "uri": uri if uri.startswith("http") else found["uri"], "url_prefix": _prefix(value)}
 
 
@@ -61,7 +61,7 @@ def _prefix(value: dict[str, Any]) -> str | None:
 
 
 def is_empty(post: object) -> bool:
-    """Whether a post's picture object has an explicitly empty list of images. A missing list is an error instead.
+    """Return whether a post's picture object has an empty or null list of images. A missing list does not count.
 
     >>> [is_empty(post) for post in ({"images": []}, {"images": None}, {"images": [{}]}, {"pictures": [{}]}, None)]
     [True, True, False, False, False]
@@ -79,20 +79,20 @@ def is_video(item: dict[str, Any]) -> bool:
 
 
 def slide(display: object, watermarked: object = None) -> dict[str, Any]:
-    """A picture as shown, and with its owner's watermark."""
+    """Build a picture of a post: the image as shown, and the image with its owner's watermark."""
     return {"display_image": image(display), "owner_watermark_image": image(watermarked)}
 
 
 def missing_part(path: Path) -> ExtractionFailed:
-    """The error for a missing mandatory part of a photo post."""
+    """Create the error for a photo post that lacks a mandatory part."""
     return missing_error("A photo post lacks a mandatory part.", path, reason="missing_part")
 
 
 def required(value: str, path: Path) -> str:
-    """A text that must not be empty.
+    """Return a text that must not be empty.
 
     Raises:
-        ExtractionFailed: it is empty.
+        ExtractionFailed: the text is empty.
     """
     if not value:
         raise missing_part(path)
@@ -100,7 +100,7 @@ def required(value: str, path: Path) -> str:
 
 
 def created(value: object, path: Path) -> tuple[int, str]:
-    """A post's creation time: Unix seconds, and the same as text.
+    """Return a post's creation time as Unix seconds and as ISO 8601 text.
 
     >>> created("1747676981", [])
     (1747676981, '2025-05-19T17:49:41.000Z')
@@ -108,7 +108,7 @@ def created(value: object, path: Path) -> tuple[int, str]:
     1747676981
 
     Raises:
-        ExtractionFailed: not a time, or a time after the year 9999.
+        ExtractionFailed: the value is not a time, or is a time after the year 9999.
     """
     seconds = count(value)
     if seconds is None and isinstance(value, str):
@@ -122,5 +122,5 @@ def created(value: object, path: Path) -> tuple[int, str]:
 
 
 def photo_url(handle: str, post_id: str) -> str:
-    """The URL of a photo post's page."""
+    """Build the URL of a photo post's page."""
     return f"{ORIGIN}/@{handle}/photo/{post_id}"

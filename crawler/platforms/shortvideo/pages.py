@@ -1,4 +1,4 @@
-"""Short-video: responses of the search API in both formats, and the page that calls it."""
+"""Short-video: page objects for the search API's responses in both formats, and for the page that calls the API."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from crawler.reading.values import count, text
 LOGIN_REQUIRED_STATUS = 2483
 """Status code in responses to API calls that require an account."""
 BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
-"""Values of ``search_nil_type`` with an empty list that is a block, not a result."""
+"""Values of ``search_nil_type`` which show that an empty list is a block, not a result."""
 
-# Keys of entries of a mixed list that are not posts. One of them is enough.
+# In a list of mixed entries, an entry with at least one of these keys is not a post.
 CARD_KEYS = ("user_list", "challenge_list", "common", "user_info", "live_info", "card_title")
 
 APP_MARKS = ('"aweme_', '"search_item_list"', '"image_post_info"', '"multi_photo"')
@@ -71,14 +71,15 @@ class ResultsPage(PlatformPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        # An empty body is a block of this API. The search page would have HTML.
+        # An empty body means that the search API blocked the request. The search page would have HTML.
         return body.lstrip()[:1] in {"{", "[", ""}
 
     def validate_input(self) -> None:
         """Raise an error unless the response is a list of results, which may be empty.
 
         Raises:
-            UpstreamBlocked: the body is empty or a CAPTCHA, or the list is empty with a bot check or an error status.
+            UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the response has a bot check or an error
+                status instead of rows.
             TargetRestricted: the search requires an account.
             UpstreamError: not JSON; also as in ``raise_for_failures``.
             ExtractionFailed: no list, or an empty one, without the end of the results; or no photo post, but rows with
@@ -140,7 +141,7 @@ class ResultsPage(PlatformPage):
 
     @cached_property
     def _list(self) -> tuple[Path, list[Any] | None]:
-        """The path of the rows, and the rows; None without a list."""
+        """The path of the list of rows, and the list. Without a list: an empty path and None."""
         if isinstance(self._payload, list):
             return [], self._payload
         for path in self.list_paths:
@@ -184,7 +185,7 @@ class ResultsPage(PlatformPage):
         raise UpstreamError("The search response is not JSON.", reason="not_json")
 
     def _raise_for_blocks(self) -> None:
-        """Raise for an empty or missing list that is not a result."""
+        """Raise an error if an empty or missing list is not a valid result."""
         status = count(self.envelope.get("status_code", self.envelope.get("statusCode")))
         if dig(self._payload, "type") == "verify" or dig(self._payload, "data", "type") == "verify":
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
@@ -240,7 +241,7 @@ class ResultsPage(PlatformPage):
 
 @attrs.define(slots=False)
 class AppResultsPage(ResultsPage):
-    """A list of the app's API: the same posts with other keys."""
+    """A list of results from the app's API, which has the same posts under other keys."""
 
     source: ClassVar[str] = "app results"
     list_paths: ClassVar[tuple[tuple[str, ...], ...]] = (
@@ -256,7 +257,7 @@ class AppResultsPage(ResultsPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        keys = body.replace('\\"', "")  # strings may contain JSON of the platform with the app's keys
+        keys = body.replace('\\"', "")  # strings may contain escaped JSON with the app's keys
         return super().recognise(body) and any(mark in keys for mark in APP_MARKS)
 
     is_photo = staticmethod(shortvideo_app.is_photo)
@@ -273,7 +274,7 @@ class AppResultsPage(ResultsPage):
 
 @attrs.define(slots=False)
 class SearchPage(PlatformPage):
-    """The search page in the browser. It fetches the results; without any, it shows the reason."""
+    """The search page in the browser. The page fetches the results. If it gets none, its HTML shows the reason."""
 
     source: ClassVar[str] = "search page"
     received: dict[str, Any] | None = attrs.field(default=None, init=False)

@@ -1,4 +1,4 @@
-"""Short-video: the models of the photo search's params and record (specification 2.3)."""
+"""Short-video: the models for the photo search's params and record (specification 2.3)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class PhotoSearchParams(Params):
     keywords: str = Field(min_length=1, max_length=200, pattern=r"\S")
     """The search text, as a visitor would type it. It is sent unchanged."""
     cursor: str = Field(default="0", pattern=r"^[0-9]{1,6}$")
-    """The position to continue from: the ``cursor`` of the previous record, "0" to start. It counts delivered rows."""
+    """The ``cursor`` of the previous record, "0" to start. It is the number of rows that were delivered so far."""
     count: int = Field(default=MAX_ROWS, ge=1, le=MAX_ROWS)
-    """The maximum number of rows. A record may have fewer rows although more follow: see ``has_more``."""
+    """The maximum number of rows. A record may have fewer rows even if more follow: see ``has_more``."""
 
 
 class Image(Model):
     """A picture or a sound, with its URLs."""
 
     height: int | None
-    """Height in pixels as the platform states it, which may differ from the files'; null if missing."""
+    """Height in pixels as stated by the platform; null if missing. The files may have another height."""
     uri: str
     """The first URL in ``url_list``, or "" if it is empty."""
     url_list: list[str]
@@ -35,7 +35,7 @@ class Image(Model):
     url_prefix: str | None
     """Null in all observed responses."""
     width: int | None
-    """Width in pixels, stated as ``height`` is."""
+    """Width in pixels as stated by the platform; null if missing. The files may have another width."""
 
 
 class Author(Model):
@@ -49,7 +49,7 @@ class Author(Model):
     language: str | None
     """Language code of the account; null if not exposed."""
     nickname: str
-    """Display name, as written."""
+    """Display name, unchanged."""
     region: str
     """Country code of the account (not of the post), "" if not exposed."""
     sec_uid: str | None
@@ -72,15 +72,15 @@ class CommerceInfo(Model):
     adv_promotable: bool | None
     """Whether the post can be promoted."""
     auction_ad_invited: bool | None
-    """Whether the author was invited to advertise with it."""
+    """Whether the author was invited to advertise with the post."""
     branded_content_type: int | None
-    """0: not branded content."""
+    """The platform's code; 0 means not branded content."""
     is_diversion_ad: int | None
-    """0 or 1."""
+    """The platform's flag, 0 or 1."""
     organic_log_extra: str | None
     """JSON text for the platform's logs."""
     with_comment_filter_words: bool | None
-    """Whether words are filtered from its comments."""
+    """Whether words are filtered from the post's comments."""
 
 
 class Slide(Model):
@@ -113,30 +113,30 @@ class Music(Model):
     album: str | None
     """Null if the sound does not belong to an album."""
     author: str
-    """Its author, "" if unknown."""
+    """The sound's author, "" if unknown."""
     cover_large: Image
     cover_medium: Image
     cover_thumb: Image
     duration: int | None
-    """Seconds."""
+    """Length in seconds."""
     id: str
     """The sound's id."""
     id_str: str
     """The same as ``id``."""
     mid: str
-    """The same as ``id``: the platform has three keys for it."""
+    """The same as ``id``: the platform has three keys for this id."""
     is_original: bool | None
-    """As in the app's API; null in web responses."""
+    """The value in the app's API; null in web responses."""
     is_original_sound: bool | None
-    """Whether it is a user's sound, not a licensed track."""
+    """Whether the sound is a user's own, not a licensed track."""
     owner_nickname: str
-    """Display name of its owner, "" if it has none or it is not exposed."""
+    """Display name of the sound's owner, "" if it has no owner or the owner is not exposed."""
     play_url: Image
-    """The sound itself."""
+    """URLs of the sound itself."""
     title: str
-    """In the language of the post's author."""
+    """The sound's title, in the language of the post's author."""
     user_count: int | None
-    """Number of posts that use it, as filled in by the platform; null if not exposed."""
+    """Number of posts that use the sound, as stated by the platform; null if not exposed."""
 
 
 class Statistics(Model):
@@ -145,7 +145,7 @@ class Statistics(Model):
     aweme_id: str
     """The post's id."""
     collect_count: int | None
-    """Number of times it was saved as a favourite."""
+    """Number of times the post was saved as a favourite."""
     comment_count: int | None
     """Number of comments."""
     digg_count: int | None
@@ -153,11 +153,11 @@ class Statistics(Model):
     download_count: int | None
     """Number of downloads."""
     forward_count: int | None
-    """Number of times it was forwarded within the platform."""
+    """Number of times the post was forwarded within the platform."""
     lose_comment_count: int | None
-    """Lost comments, by the platform's count."""
+    """Number of comments that the platform counts as lost."""
     lose_count: int | None
-    """Lost likes or views, by the platform's count."""
+    """Number of likes or views that the platform counts as lost."""
     play_count: int | None
     """Number of views."""
     repost_count: int | None
@@ -165,11 +165,11 @@ class Statistics(Model):
     share_count: int | None
     """Number of shares to other places."""
     chatapp_share_count: int | None
-    """Shares to the messenger that the platform counts separately."""
+    """Number of shares to a messenger whose shares the platform counts separately."""
 
 
 class Video(Model):
-    """A stub of a video: a photo post has covers and a sound only."""
+    """The post's video object, which is mostly empty: a photo post has only covers and a sound."""
 
     cover: Image
     dynamic_cover: Image
@@ -179,41 +179,41 @@ class Video(Model):
     play_addr: Image
     """The sound, or a rendered slide show if the platform made one."""
     data_size: int | None
-    """Bytes; null for a photo post."""
+    """Size in bytes; null for a photo post."""
     watermark_data_size: int | None
-    """Bytes; null for a photo post."""
+    """Size in bytes of the file with a watermark; null for a photo post."""
     height: int | None
-    """Pixels; null for a photo post, whose value in the response is 0."""
+    """Height in pixels; null for a photo post, for which the response has 0."""
     width: int | None
-    """Width in pixels, stated as ``height`` is."""
+    """Width in pixels; null for a photo post, for which the response has 0."""
     duration: int
-    """Seconds; 0 for a photo post."""
+    """Length in seconds; 0 for a photo post."""
 
 
 class PhotoPost(Model):
-    """A photo post of the search's results."""
+    """A photo post from the search results."""
 
     anchors: list[Any] | None
-    """Links of the post to effects, templates or shops, unchanged; null if the response has none."""
+    """Links from the post to effects, templates or shops, unchanged; null if the response has none."""
     author: Author
     author_user_id: str
     """The same as ``author.uid``."""
     aweme_id: str = Field(min_length=1)
     """The post's id. Never empty."""
     aweme_type: int
-    """150: a photo post."""
+    """The platform's type number; 150 means a photo post."""
     commerce_info: CommerceInfo
     create_time: int = Field(ge=1)
-    """Unix seconds."""
+    """Time of creation in Unix seconds."""
     create_time_utc: str
-    """The same as text: ISO 8601 in UTC, with milliseconds (always .000)."""
+    """``create_time`` as text: ISO 8601 in UTC, with milliseconds (always .000)."""
     desc: str
     """The caption, unchanged, without the title of the pictures; "" without a caption."""
     desc_language: str | None
     """Language code, "un" if the platform could not detect it; null if not exposed."""
     image_post_info: ImagePost
     is_ad: bool | None
-    """Whether it is an advertisement."""
+    """Whether the post is an advertisement."""
     is_eligible_for_commission: bool | None
     """Null in web responses."""
     is_nff_or_nr: bool | None
@@ -221,14 +221,14 @@ class PhotoPost(Model):
     is_paid_partnership: bool | None
     """Null if the response does not have it."""
     is_top: int | None
-    """Whether it is pinned: 0 or 1. Always 0 in a search."""
+    """Whether the post is pinned: 0 or 1. Always 0 in a search."""
     item_comment_settings: int | None
-    """Permission to comment: 0 is everyone. Null if not exposed."""
+    """Who may comment: 0 means everyone. Null if not exposed."""
     media_id: str | None
     """Null in all observed responses."""
     music: Music
     region: str
-    """Country code of the place of posting, "" if not exposed (web search)."""
+    """Code of the country in which the post was made, "" if not exposed (web search)."""
     shop_product_url: str | None
     """URL of the advertised product; null if the response has none."""
     statistics: Statistics
@@ -238,13 +238,13 @@ class PhotoPost(Model):
 
 
 class PhotoSearch(Model):
-    """One page of photo posts in the search's results."""
+    """One page of photo posts from the search results."""
 
     cursor: str = Field(pattern=r"^[0-9]+$")
     """The ``cursor`` param of the next page: the number of rows delivered so far."""
     has_more: bool
     """Whether more rows follow. Where only visitors with an account see them, the next page is TARGET_RESTRICTED."""
     keywords: str
-    """The search text as sent, not as corrected by the platform."""
+    """The search text as it was sent, without the platform's corrections."""
     search_item_list: list[PhotoPost]
     """Photo posts only, each once, in the platform's order. Empty after the end."""

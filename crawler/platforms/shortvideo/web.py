@@ -1,4 +1,4 @@
-"""Short-video: photo posts in the format of the web API."""
+"""Short-video: reads photo posts in the format of the web API."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ COMMERCE = (
 
 
 def is_photo(item: dict[str, Any]) -> bool:
-    """Whether an item is a photo post with pictures. A missing list of pictures counts, and is an error later."""
+    """Return whether an item is a photo post that does not have an explicitly empty list of pictures.
+
+    If the list is missing, the result is true, and ``photo_post`` raises an error for the item.
+    """
     post = item.get("imagePost")
     return bool(post) and not is_empty(post)
 
@@ -45,7 +48,7 @@ def is_known_non_photo(item: dict[str, Any]) -> bool:
 
 
 def is_hidden(item: dict[str, Any]) -> bool:
-    """Whether an item is left out of the results: it is private, or a live stream."""
+    """Return whether an item is left out of the record because it is private or a live stream."""
     return (
         bool(item.get("liveRoomInfo"))
         or item.get("privateItem") is True
@@ -54,7 +57,7 @@ def is_hidden(item: dict[str, Any]) -> bool:
 
 
 def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The contract's item. ``path`` is the item's path in the response, for errors.
+    """Convert an item to the record's format. ``path`` is the item's path in the response, for error details.
 
     Raises:
         ExtractionFailed: a part that every photo post has is missing.
@@ -95,7 +98,7 @@ def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
 
 def _author(item: dict[str, Any], path: Path) -> dict[str, Any]:
     found = item.get("author")
-    if isinstance(found, str):  # older page states: only the handle here, the other fields in the item
+    if isinstance(found, str):  # older page states have only the handle here; the item has the rest
         names = {"id": "authorId", "secUid": "authorSecId", "nickname": "nickname", "avatarThumb": "avatarThumb"}
         found = {"uniqueId": found} | {key: item.get(flat) for key, flat in names.items()}
     author = found if isinstance(found, dict) else {}
@@ -161,7 +164,7 @@ def _music(value: object) -> dict[str, Any]:
 
 
 def _statistics(item: dict[str, Any], post_id: str) -> dict[str, Any]:
-    """The figures of a post. One block has the exact ones as strings, another the rounded ones."""
+    """Return a post's figures. ``statsV2`` has exact figures as strings; ``stats`` has rounded figures."""
     figures: dict[str, Any] = {"aweme_id": post_id}
     for name in STATISTICS:
         exact = count(dig(item, "statsV2", f"{name}Count"))

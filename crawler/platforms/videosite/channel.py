@@ -63,15 +63,15 @@ class ChannelReader:
 
     @property
     def request(self) -> Request:
-        """The scheduled request, for a tab on the channel's page."""
+        """The request that the spider schedules for the target: a tab on the channel's page."""
         return upstream.channel_request(self.origin, self.address, self.tab)
 
     async def record(self, first: First) -> Item:
         """Build the record from the channel's page and from the responses that complete it.
 
         Raises:
-            ScrapeError: the channel's page and the fallbacks failed. The error is the page's, unless a
-                fallback's is more precise.
+            ScrapeError: the channel's page and the fallbacks failed. The raised error is the page's, unless a
+                fallback raised a more precise one.
         """
         return await self._record(await self._channel(first))
 
@@ -108,7 +108,7 @@ class ChannelReader:
         raise not_found
 
     async def _redirected(self, page: Item) -> Item:
-        """Return the channel's page to which a page redirects. In some regions a channel has another id."""
+        """Follow a page's redirects and return the channel's page. In some regions a channel has another id."""
         for _ in range(MAX_REDIRECTS):
             if not page["moved_to"]:
                 return page
@@ -158,7 +158,7 @@ class ChannelReader:
     # The record
 
     async def _record(self, page: Item) -> Item:
-        """Build the channel's record: the channel and a page of its items, completed by smaller responses."""
+        """Build the record: the channel and one page of its items, completed with the data of smaller responses."""
         self.client_version = page["client_version"]
         channel = page["profile"]["profile_id"]
         tabs = self._tabs(page)
@@ -178,7 +178,7 @@ class ChannelReader:
         return record(profile, posts, enrichments, cursor=following)
 
     def _tabs(self, page: Item) -> list[str]:
-        """Return the tabs that are still to be read. The first one is read now."""
+        """Return the tabs that are still to be read. This target reads the first of them."""
         if self.continuation:
             return list(self.continuation.tabs)
         if self.params.type != "all":
@@ -261,7 +261,7 @@ class ChannelReader:
     # Enrichment: fields that lists do not have
 
     async def _enrichments(self, channel: str, tab: str, posts: list[Item]) -> list[Item]:
-        """Return items with more fields, from the feed and from single videos.
+        """Return items that have more fields than the list's, from the feed and from the metadata of single videos.
 
         At most VIDEOSITE_ENRICH_MAX requests are sent, in at most half of the target's remaining time.
         """

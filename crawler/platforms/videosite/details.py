@@ -1,4 +1,4 @@
-"""Video site: the smaller responses that complete a record: about panel, feed, video metadata, resolved address."""
+"""Video site: page objects for the smaller responses that complete a record, and for resolved addresses."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class AboutPage(VideositePage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        """The fields of the channel that the panel has: for a panel that was saved without its page."""
+        """The channel's fields that the panel has, for a panel that was saved without the channel's page."""
         handle = handle_in(text(self._panel.get("canonicalChannelUrl")))
         return {**blank(self.channel, handle=handle), "biography": node_text(self._panel.get("description"))}
 
@@ -83,7 +83,7 @@ class AboutPage(VideositePage):
 
 @attrs.define(slots=False)
 class FeedPage(VideositePage):
-    """A feed with the newest 15 items and exact figures. ``page_params`` has ``channel``, and maybe ``tab``."""
+    """An Atom feed with the newest 15 items and exact figures. ``page_params`` has ``channel``, and maybe ``tab``."""
 
     source: ClassVar[str] = "feed"
 
@@ -95,7 +95,8 @@ class FeedPage(VideositePage):
         """Raise an error unless the response is the channel's feed.
 
         Raises:
-            UpstreamError: also for status 404, because existing channels with live streams temporarily have no feed.
+            UpstreamError: the request failed. Status 404 counts as a failure, because existing channels with live
+                streams temporarily have no feed.
             ExtractionFailed: the response is not a feed, or is another channel's feed.
         """
         if self.response.status in {404, 410}:
@@ -113,7 +114,7 @@ class FeedPage(VideositePage):
     def channel(self) -> str:
         ids = [self._one("yt:channelId"), self._one("a:author/a:uri").rpartition("/")[2]]
         ids += [text(each.text) for each in self._all("a:entry/yt:channelId")]
-        # The feed's own id lacks the "UC" of all channel ids.
+        # The channel id at the top of the feed lacks the prefix "UC", which all channel ids have.
         prefixed = (each if each.startswith("UC") else f"UC{each}" for each in ids)
         return next((each for each in prefixed if re.fullmatch(CHANNEL_ID, each)), "")
 
@@ -123,7 +124,7 @@ class FeedPage(VideositePage):
 
     @field
     def created(self) -> dict[str, Any]:
-        """Both fields of the channel's creation date; {} for the feed of a playlist, which has its own date."""
+        """Both fields of the channel's creation date; {} for a playlist's feed, which has the playlist's date."""
         moment = unix_time(self._one("a:published"))
         is_channels = "playlist_id=" not in self._one("a:link[@rel='self']/@href")
         return creation(datetime.fromtimestamp(moment, UTC)) if moment and is_channels else {}
@@ -161,7 +162,7 @@ class FeedPage(VideositePage):
         return [] if self._feed is None else self._feed.findall(path, _NAMESPACES)
 
     def _one(self, path: str, node: Any = None) -> str:
-        """The text or attribute of the first element at a path below a node, by default the feed."""
+        """Return the text or attribute of the first element at a path below a node, by default below the feed."""
         element_path, _, name = path.partition("/@")
         parent = self._feed if node is None else node
         found = None if parent is None else parent.find(element_path, _NAMESPACES)
@@ -180,11 +181,11 @@ class VideoPage(VideositePage):
         return player or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
 
     def validate_input(self) -> None:
-        """Raise an error unless the response has the video's metadata. Videos that cannot be played may have it.
+        """Raise an error unless the response has the video's metadata. Even a video that cannot be played may have it.
 
         Raises:
             UpstreamBlocked: the response is a bot check.
-            UpstreamRateLimited: too many requests.
+            UpstreamRateLimited: the status is 429, or the platform asks to try again later.
             ExtractionFailed: the response has no metadata, or another video's metadata.
         """
         super().validate_input()
@@ -220,8 +221,8 @@ class VideoPage(VideositePage):
                 like_count=count(micro.get("likeCount")),
                 published_date=first(*map(unix_time, dates)),
                 thumbnail_image=text(dig(micro, "thumbnail", "thumbnails", -1, "url")),
-                video_duration_seconds=count(micro.get("lengthSeconds")) or None,  # 0 while it is live
-                view_count=None if upcoming else count(micro.get("viewCount")),  # 0 before the start
+                video_duration_seconds=count(micro.get("lengthSeconds")) or None,  # 0 while the stream is live
+                view_count=None if upcoming else count(micro.get("viewCount")),  # 0 before the stream starts
             )
         ]
 
@@ -233,7 +234,7 @@ class VideoPage(VideositePage):
 
     @cached_property
     def _block(self) -> bytes | None:
-        """The JSON text of the player's data. A video's page contains it beside the page's own data."""
+        """The JSON text of the player's data. A video's page has it in addition to the page's own data."""
         player = assigned_block(self._body, PLAYER)
         return super()._block if player is None else player
 
@@ -249,7 +250,7 @@ class VideoPage(VideositePage):
 
 @attrs.define(slots=False)
 class CommentsPage(VideositePage):
-    """The content around a video, the only source of the number of comments. Read from saved files only."""
+    """The data of the content around a video, which alone has the number of comments. It is only read from files."""
 
     source: ClassVar[str] = "comments"
 
@@ -258,10 +259,10 @@ class CommentsPage(VideositePage):
         return '"twoColumnWatchNextResults"' in body and '"playerMicroformatRenderer"' not in body
 
     def validate_input(self) -> None:
-        """Raise unless this is the content around a video.
+        """Raise an error unless the response has the content around a video.
 
         Raises:
-            ExtractionFailed: no video id.
+            ExtractionFailed: the response has no valid video id.
         """
         super().validate_input()
         if not is_video_id(self._video):
@@ -311,7 +312,7 @@ class CommentsPage(VideositePage):
 
 @attrs.define(slots=False)
 class ResolvePage(VideositePage):
-    """The response that resolves an address to a channel or to another address."""
+    """The API response that resolves an address on the platform to a channel or to another address."""
 
     source: ClassVar[str] = "resolve"
 

@@ -1,4 +1,4 @@
-"""Video site: the items of a channel's lists, in every format that the platform has used."""
+"""Video site: reads the items in a channel's lists, in each JSON format that the platform has used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ID = re.compile(VIDEO_ID)
 _HASHTAG = re.compile(r"(?<![\w&/#])#(\w+)")
 _ACCESSIBLE_VIEWS = re.compile(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", re.IGNORECASE)
 _MENTION = re.compile(r"(?<![\w./@-])@(\w[\w.\-·]{1,28}\w)")
-# A lock-up of another type is a list of videos, which only other tabs contain.
+# A lock-up (``lockupViewModel``) with another content type is a list of videos. Only other tabs contain such rows.
 _VIDEO_KINDS = {"", "LOCKUP_CONTENT_TYPE_VIDEO", "LOCKUP_CONTENT_TYPE_SHORT", "LOCKUP_CONTENT_TYPE_SHORTS"}
 _SECTIONS = {
     "richGridRenderer": "contents",
@@ -29,11 +29,11 @@ _SECTIONS = {
     "sectionListRenderer": "contents",
     "itemSectionRenderer": "contents",
 }
-"""Containers of a tab -> key of their rows. Shelves are left out: their items are others, or duplicates."""
+"""Maps each container in a tab to the key of its rows. Shelves are omitted: they contain duplicates or other items."""
 
 
 def node_text(node: Any) -> str:
-    """The text of a node: a plain string, ``simpleText``, ``content`` or ``runs``.
+    """Return the text of a JSON node: the node is a string, or has ``simpleText``, ``content`` or ``runs``.
 
     >>> [node_text(node) for node in ("a", {"simpleText": "b"}, {"runs": [{"text": "c"}, {"text": "d"}]}, None)]
     ['a', 'b', 'cd', '']
@@ -45,7 +45,7 @@ def node_text(node: Any) -> str:
 
 
 def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
-    """An item with its known fields; the rest is null or empty. ``record()`` adds the author."""
+    """Build an item from its known fields. All other fields are null or empty. ``record()`` adds the author."""
     title = known.get("caption", "")
     picture = known.pop("thumbnail_image", "")
     texts = f"{title}\n{known.pop('description', '')}"
@@ -82,12 +82,12 @@ def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
 
 
 def is_video_id(value: object) -> bool:
-    """Whether a value is an item's id."""
+    """Return whether a value is a valid item id."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def rows_of(content: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield every row of a tab's list with its path, in the platform's order; nothing for a tab without a list."""
+    """Yield each row in a tab's list with its path, in the platform's order. Yield nothing if the tab has no list."""
     waiting: list[tuple[Path, Any]] = [((), content)]
     while waiting:
         path, each = waiting.pop(0)
@@ -106,7 +106,10 @@ def rows_of(content: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def read_row(row: dict[str, Any], tab: str) -> tuple[dict[str, Any] | None, Path | None]:
-    """A row's item, or the path in it where the id is missing; both None for a row of another kind."""
+    """Return the item in a row, and None.
+
+    If the item has no valid id, return None and the path of the id. If the row is not an item, return two Nones.
+    """
     content = dig(row, "richItemRenderer", "content")
     path: Path = ("richItemRenderer", "content") if isinstance(content, dict) else ()
     holder = content if isinstance(content, dict) else row
@@ -121,7 +124,7 @@ def read_row(row: dict[str, Any], tab: str) -> tuple[dict[str, Any] | None, Path
 
 
 def token_of(row: dict[str, Any]) -> str:
-    """The token of a row that leads to the next page, "" for any other row."""
+    """Return the token for the next page if the row has one, else ""."""
     found = (dig(row, *path, "continuationCommand", "token") for path in _TOKENS)
     return next((token for token in found if isinstance(token, str) and token), "")
 
@@ -135,7 +138,7 @@ _TOKENS: tuple[Path, ...] = (
 
 
 def _kind(tab: str, url: object, *styles: object, streamed: bool = False) -> str:
-    """The content type by link or tab. ``streamed``: the item's own label, for a list whose tab is unknown."""
+    """Return the content type from an item's link, styles and tab. If the tab is unknown, ``streamed`` means live."""
     if text(url).startswith("/shorts/") or "SHORTS" in styles or tab == "shorts":
         return "short"
     return "live" if tab == "streams" or (not tab and streamed) else "video"
@@ -146,7 +149,7 @@ def _url_in(endpoint: Any) -> Any:
 
 
 def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
-    """The format of video and live tabs since 2026. The parts of its rows differ in their texts only."""
+    """Read the format of video and live tabs since 2026. Only the text shows what a part of a metadata row means."""
     about = dig(shape, "metadata", "lockupMetadataViewModel")
     rows = dicts(dig(about, "metadata", "contentMetadataViewModel", "metadataRows"))
     parts = [node_text(part.get("text")) for row in reversed(rows) for part in dicts(row.get("metadataParts"))]
@@ -164,7 +167,7 @@ def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
 
 
 def _badges(overlays: Any) -> Iterator[str]:
-    """Yield the texts on an item's picture, which are in overlays of different names."""
+    """Yield the texts of the badges on an item's picture. The badges are in overlays with different names."""
     for overlay in dicts(overlays):
         lists = (each for shape in overlay.values() if isinstance(shape, dict) for each in shape.values())
         for badge in (badge for each in lists for badge in dicts(each)):
@@ -172,7 +175,7 @@ def _badges(overlays: Any) -> Iterator[str]:
 
 
 def _video(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
-    """The older formats, of grids, rich grids and playlists."""
+    """Read the older formats, which grids, rich grids and playlists use."""
     overlays = [each.get("thumbnailOverlayTimeStatusRenderer") for each in dicts(shape.get("thumbnailOverlays"))]
     lengths = [shape.get("lengthText"), *(dig(each, "text") for each in overlays)]
     info = node_text(shape.get("videoInfo")).split("•")
@@ -189,7 +192,7 @@ def _video(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
 
 
 def _short(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
-    """The format of shorts since 2024. In playlists only the end of the text for screen readers has the views."""
+    """Read the format of shorts since 2024. In playlists, only the end of the screen reader text has the views."""
     accessible = _ACCESSIBLE_VIEWS.findall(text(shape.get("accessibilityText")))
     views = [node_text(dig(shape, "overlayMetadata", "secondaryText")), *accessible[-1:]]
     return post(
@@ -207,7 +210,7 @@ def _source(shape: dict[str, Any]) -> Any:
 
 
 def _reel(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
-    """The format of shorts before 2024."""
+    """Read the format of shorts before 2024."""
     return post(
         video,
         kind="short",
@@ -218,7 +221,7 @@ def _reel(video: str, shape: dict[str, Any], _tab: str) -> dict[str, Any]:
 
 
 def _first(values: Any) -> Any:
-    """The first value that is not None."""
+    """Return the first value that is not None."""
     return next((value for value in values if value is not None), None)
 
 
@@ -230,4 +233,4 @@ _READERS: dict[str, tuple[Path, Callable[[str, dict[str, Any], str], dict[str, A
     "shortsLockupViewModel": (("onTap", "innertubeCommand", "reelWatchEndpoint", "videoId"), _short),
     "reelItemRenderer": (("videoId",), _reel),
 }
-"""Format -> path of its id, and its reader. Older formats still appear on topic and event channels."""
+"""Maps each format to the path of its id and to its reader. Topic and event channels still use older formats."""

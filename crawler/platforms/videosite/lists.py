@@ -24,7 +24,7 @@ _APPENDING_ACTIONS = ("appendContinuationItemsAction", "reloadContinuationItemsC
 
 @attrs.define(slots=False)
 class ContinuationPage(ListPage):
-    """A continuation page of a list. ``page_params``: ``tab`` and ``channel``, which the response may lack."""
+    """A continuation page of a list. ``page_params`` has ``tab`` and ``channel``: the response may lack them."""
 
     source: ClassVar[str] = "continuation"
 
@@ -43,7 +43,7 @@ class ContinuationPage(ListPage):
 
         Raises:
             InvalidRequest: the platform no longer accepts the token.
-            UpstreamError: also for status 404, which occurs sporadically for these requests.
+            UpstreamError: the request failed. Status 404 counts as a failure, because it occurs sporadically here.
             ExtractionFailed: the response has no list, is for another channel, or has an item without a valid id.
         """
         if self.response.status in {404, 410}:
@@ -60,7 +60,7 @@ class ContinuationPage(ListPage):
 
     @property
     def _is_empty_list(self) -> bool:
-        """Whether this is a list response without rows, which may end a list. An unknown action is not such an end."""
+        """Whether this is a valid list response without rows: with no action, or with an action that adds rows."""
         actions = dig(self.data, "onResponseReceivedActions") or dig(self.data, "onResponseReceivedEndpoints")
         items = [item for name in _APPENDING_ACTIONS for item in find_all(actions, name)]
         return bool(dig(self.data, "responseContext")) and (not actions or bool(items))
@@ -80,7 +80,7 @@ class ContinuationPage(ListPage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        """The id of the channel only: for a list that was saved without its first page."""
+        """A channel with only its id, for a continuation page that was saved without the list's first page."""
         return blank(self.channel)
 
     @cached_property
@@ -101,7 +101,7 @@ class ContinuationPage(ListPage):
 
 @attrs.define(slots=False)
 class PlaylistPage(ContinuationPage):
-    """The playlist with all items in a tab. A channel without tabs has no other list."""
+    """The playlist that has all items of one tab. A channel whose page has no tabs has no other list."""
 
     source: ClassVar[str] = "playlist"
 
@@ -139,6 +139,6 @@ class PlaylistPage(ContinuationPage):
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The rows of the only tab, or those of a continuation page."""
+        """The rows in the playlist page's only tab, or in a continuation page of the playlist."""
         prefix: Path = (*CONTENTS, 0, "tabRenderer", "content")
         return [((*prefix, *path), row) for path, row in rows_of(dig(self.data, *prefix))] or super().rows

@@ -37,12 +37,12 @@ ALERTS = (
     (re.compile(r"removed|deleted|closed", re.IGNORECASE), TargetNotFound, "removed"),
     (re.compile(r"error|try again|something went wrong", re.IGNORECASE), UpstreamError, "reported_error"),
 )
-"""Error class and reason by the text of an error alert. Any other text means that the channel is unavailable."""
+"""Patterns for error alerts, each with error class and reason. Any other alert: the channel is unavailable."""
 
 
 @attrs.define(slots=False)
 class ChannelPage(ListPage):
-    """A tab of a channel. ``page_params``: ``tab``, and the ``handle`` or the ``channel`` that must be the page's."""
+    """A tab on a channel's page. ``page_params`` has the requested ``tab``, and ``handle`` or ``channel``."""
 
     source: ClassVar[str] = "channel"
 
@@ -53,7 +53,7 @@ class ChannelPage(ListPage):
             return True
         if DATA_MARK.search(body) or CHANNEL_MARK.search(body):
             return True
-        # A response without a type of its own is read as a channel's page, whose errors look like this.
+        # Any other JSON response that starts with one of these keys is read as a channel's page: errors look like this.
         is_response = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
         return is_response and not ContinuationPage.recognise(body)
 
@@ -89,7 +89,7 @@ class ChannelPage(ListPage):
 
     @field
     def about_token(self) -> str:
-        # Search the header only: shelves contain the panels of other channels.
+        # Search only the page header: shelves contain the panels of other channels.
         for panel in find_all(dig(self.data, "header"), "showEngagementPanelEndpoint"):
             for item in find_all(panel, "continuationItemRenderer"):
                 token = token_of({"continuationItemRenderer": item})
@@ -99,7 +99,7 @@ class ChannelPage(ListPage):
 
     @field
     def links(self) -> list[str]:
-        """The channel's links in the page's linked data: the same as in the about panel."""
+        """The channel's links from the page's linked data. They are the same as in the about panel."""
         return list(dict.fromkeys(nonempty_strings(dig(self._person, "sameAs"))))
 
     @field
@@ -171,7 +171,7 @@ class ChannelPage(ListPage):
 
     def _raise_for_alerts(self) -> None:
         if dig(self.data, "contents"):
-            return  # the alert is a notice above the content
+            return  # if the page has content, an alert is only a notice above it
         alerts = (each.get("alertRenderer") for each in dicts(dig(self.data, "alerts")))
         message = next((node_text(dig(each, "text")) for each in alerts if dig(each, "type") == "ERROR"), None)
         if message is None:
@@ -228,5 +228,5 @@ def _tab_name(tab: dict[str, Any]) -> str:
 
 
 def _comparable(name: str, *, fold: bool) -> str:
-    """A name normalized for comparison; ``fold`` for handles, which ignore case and have two forms of accents."""
+    """Normalize a name for comparison. ``fold`` is for handles: they ignore case, and accents have two encodings."""
     return unicodedata.normalize("NFC", name).casefold() if fold else name

@@ -1,4 +1,4 @@
-"""Video site: the channel itself, from all kinds of headers, and its about panel in both layouts."""
+"""Video site: reads the channel itself from all kinds of page headers, and both layouts of its about panel."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from crawler.reading.values import MONTHS, absolute_url, count, flag, stated_cou
 
 SUBSCRIBERS, VIDEOS = "subscribers?", "videos?"
 BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
-"""Icons after a name that stand for "verified" and "artist". Their texts are translated, their number varies."""
+"""Icons after a channel's name for "verified" and "artist". Their labels are translated, and their number varies."""
 BADGE_STYLES = {"BADGE_STYLE_TYPE_VERIFIED", "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
 
 
 def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, Any]:
-    """A channel with at most an id, a handle and a name; all other fields are empty."""
+    """Build a channel with at most an id, a handle and a name. All other fields are empty."""
     return {
         "account_creation_date": None,
         "account_creation_date_text": "",
@@ -46,7 +46,7 @@ def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, A
 
 
 def profile_of(data: Any, person: Any) -> dict[str, Any]:
-    """The channel from a page's data and its linked data (``person``)."""
+    """Build the channel from a page's data and from the page's linked data (``person``)."""
     metadata = dig(data, "metadata", "channelMetadataRenderer")
     microformat = dig(data, "microformat", "microformatDataRenderer")
     header = _header(data)
@@ -80,7 +80,7 @@ def profile_of(data: Any, person: Any) -> dict[str, Any]:
 
 
 def channel_id(data: Any, person: Any = None) -> str:
-    """The id of a response's channel, "" if the response has none."""
+    """Return the id of the channel that a response belongs to, "" if the response has no such id."""
     candidates = [
         dig(data, "metadata", "channelMetadataRenderer", "externalId"),
         dig(data, "header", "c4TabbedHeaderRenderer", "channelId"),
@@ -93,14 +93,14 @@ def channel_id(data: Any, person: Any = None) -> str:
 
 
 def browse_id(data: Any) -> str:
-    """The requested id that a response contains: a channel, or a playlist after "VL"."""
+    """Return the requested id, which the response repeats: a channel's id, or "VL" followed by a playlist's id."""
     tracked = dicts(dig(data, "responseContext", "serviceTrackingParams"))
     params = (param for each in tracked for param in dicts(each.get("params")))
     return next((text(param.get("value")) for param in params if param.get("key") == "browse_id"), "")
 
 
 def handle_in(url: str) -> str:
-    """The handle in a URL or in a text like "@name", without "@"; "" without a handle.
+    """Return the handle in a URL or in a text like "@name", without "@"; "" without a handle.
 
     >>> handle_in("http://www.youtube.com/@a.b"), handle_in("@a"), handle_in("http://www.youtube.com/channel/UC1")
     ('a.b', 'a', '')
@@ -111,17 +111,17 @@ def handle_in(url: str) -> str:
 
 
 def link_of(handle: str, channel: str) -> str:
-    """The channel's URL, with its handle if it has one."""
+    """Return the channel's URL: with the handle if the channel has one, else with the id."""
     return f"{ORIGIN}/@{quote(handle)}" if handle else f"{ORIGIN}/channel/{channel}" if channel else ""
 
 
 def first(*values: Any) -> Any:
-    """The first value that is not None."""
+    """Return the first value that is not None."""
     return next((value for value in values if value is not None), None)
 
 
 def _header(data: Any) -> dict[str, Any]:
-    """The fields of the header, of any kind."""
+    """Return the channel's fields from the page header, which may be of any known kind."""
     header = dig(data, "header")
     page = dig(header, "pageHeaderRenderer", "content", "pageHeaderViewModel")
     tabbed = dig(header, "c4TabbedHeaderRenderer")
@@ -139,7 +139,7 @@ def _page_header(page: dict[str, Any]) -> dict[str, Any]:
     handles = [part for row in parts for part in row if part.startswith("@")]
     videos = [part for row in parts for part in row if re.search(r"\bvideos?\b", part, re.IGNORECASE)]
     named = [part for row in parts for part in row if stated_count(part, SUBSCRIBERS) is not None]
-    # If it is not labelled in English, the number of subscribers is the other part of the row with the videos.
+    # If the number of subscribers has no English label, it is the other part in the row with the number of videos.
     candidates = [row for row in parts if handles[:1] != row[:1] and set(row) & set(videos)]
     subscribers = named or [part for row in candidates for part in row if part not in videos]
     icons = [text(dig(each, "imageName")) for each in find_all(dig(title, "attachmentRuns"), "clientResource")]
@@ -170,7 +170,7 @@ def _tabbed_header(tabbed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _other_header(header: Any, data: Any) -> dict[str, Any]:
-    """The header of generated channels (games, sports), and the fields of the age gate."""
+    """Return the fields from the page header of a generated channel (games, sports), or from the age gate."""
     game = dig(header, "interactiveTabbedHeaderRenderer")
     topics = (
         dig(each, "topicChannelDetailsRenderer") for each in dicts(dig(header, "carouselHeaderRenderer", "contents"))
@@ -195,7 +195,7 @@ def _other_header(header: Any, data: Any) -> dict[str, Any]:
 
 
 def age_gate(data: Any) -> dict[str, Any] | None:
-    """The age gate that replaces an age-restricted channel, None without a gate."""
+    """Return the age gate that replaces the content of an age-restricted channel, None without a gate."""
     tabs = dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs")
     contents = dig(tabs, 0, "tabRenderer", "content", "sectionListRenderer", "contents")
     gates = (each.get("channelAgeGateRenderer") for each in dicts(contents))
@@ -203,20 +203,20 @@ def age_gate(data: Any) -> dict[str, Any] | None:
 
 
 def _largest_url(image: Any) -> str:
-    """The URL of an image's largest size, which is the last."""
+    """Return the URL of an image's largest size, which is listed last."""
     return text(dig(image, "thumbnails", -1, "url")) or text(dig(image, "sources", -1, "url"))
 
 
 # The about panel
 
 _OLDER_PANEL = "channelAboutFullMetadataRenderer"
-"""The panel until 2023: the only row of a separate tab."""
+"""Key of the about panel in the layout until 2023. There the panel is the only row in a separate tab."""
 
 
 def panel_of(data: Any) -> dict[str, Any]:
-    """The about panel of a response, in the current layout or the one until 2023; {} without a panel.
+    """Return a response's about panel in the current layout or in the layout until 2023; {} without a panel.
 
-    The current layout is searched in the received actions only: shelves in the contents have other channels' panels.
+    The current layout is not searched for in the page's contents: shelves there have the panels of other channels.
     """
     actions = [dig(data, "onResponseReceivedEndpoints"), dig(data, "onResponseReceivedActions")]
     tabs = dicts(dig(data, "contents", "twoColumnBrowseResultsRenderer", "tabs"))
@@ -229,7 +229,7 @@ def panel_of(data: Any) -> dict[str, Any]:
 
 
 def about_of(panel: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a channel that the panel has; missing ones are left out."""
+    """Return the channel's fields that the about panel has. Missing fields are left out."""
     joined = joined_day(node_text(panel.get("joinedDateText")))
     subscribers = node_text(panel.get("subscriberCountText"))
     about = {
@@ -245,7 +245,7 @@ def about_of(panel: dict[str, Any]) -> dict[str, Any]:
 
 
 def creation(moment: datetime) -> dict[str, Any]:
-    """Both fields of a channel's creation date, from one source: near midnight two sources would disagree."""
+    """Return both fields of a channel's creation date from one time. Two sources could disagree near midnight."""
     return {
         "account_creation_date": int(moment.timestamp()),
         "account_creation_date_text": moment.astimezone(UTC).date().isoformat(),
@@ -253,7 +253,7 @@ def creation(moment: datetime) -> dict[str, Any]:
 
 
 def joined_day(label: str) -> datetime | None:
-    """The day in "Joined Feb 1, 2015" or "Joined 1 Feb 2015", as its first moment in UTC; None in other languages.
+    """Return the start (UTC) of the day in "Joined Feb 1, 2015" or "Joined 1 Feb 2015"; None in other languages.
 
     >>> joined_day("Joined Feb 1, 2015") == joined_day("Joined 1 Feb 2015") == datetime(2015, 2, 1, tzinfo=UTC)
     True
@@ -284,7 +284,7 @@ def _links(panel: dict[str, Any]) -> Iterator[str]:
 
 
 def unwrapped(url: str) -> str:
-    """The target of a link, without the platform's redirect, whose token expires.
+    """Return the URL that a link leads to, without the platform's redirect, because the redirect's token expires.
 
     >>> unwrapped("https://www.youtube.com/redirect?event=x&redir_token=y&q=https%3A%2F%2Fa.example%2Fb%3Fc%3Dd")
     'https://a.example/b?c=d'

@@ -16,11 +16,11 @@ ENRICHED_FIELDS = ("published_date", "like_count", "comment_count", "video_durat
 """Fields that another source fills if the list does not have them."""
 
 MAX_SEEN_TOKENS = 24
-"""Maximum number of used tokens in a cursor. Loops of tokens are short, and the limit keeps the cursor short."""
+"""Maximum number of used tokens that a cursor remembers. A few are enough, because loops of tokens are short."""
 
 
 def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "") -> Item:
-    """Build the contract's record. ``enrichments`` are items from feed and video metadata, the better source first."""
+    """Build the record. ``enrichments`` are items from the feed and from video metadata, the better source first."""
     known: dict[str, list[Item]] = {}
     for each in enrichments:
         known.setdefault(each["content_id"], []).append(each)
@@ -34,12 +34,15 @@ def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor:
 
 
 def with_about(profile: Item, about: Item, created: Item) -> Item:
-    """Add the about panel to the channel. It states only the day of the channel's creation; the feed has the time."""
+    """Add the about panel's fields to the channel.
+
+    The panel has only the day of the channel's creation. ``created`` has the time from the feed, or is empty.
+    """
     return {**profile, **about, **created}
 
 
 def unenriched(posts: list[Item], enrichments: list[Item]) -> list[str]:
-    """Return the ids of the items that no enrichment has."""
+    """Return the ids of the items for which there is no enrichment."""
     known = {each["content_id"] for each in enrichments}
     return [post["content_id"] for post in posts if post["content_id"] not in known]
 
@@ -63,14 +66,16 @@ def _completed(post: Item, enrichments: list[Item]) -> Item:
 
 
 def _is_plausible(exact: int | None, stated: int | None) -> bool:
-    """Whether an exact number fits the rounded number in the list. Some feeds wrongly state 1 for every item."""
+    """Whether an exact number of views fits the list's rounded one. Some feeds wrongly state 1 for every item."""
     return exact is not None and (stated is None or stated <= 2 * exact <= 4 * max(stated, 10))
 
 
 def cursor_after(  # noqa: PLR0913  # the position in a list, by name
     profile: Item, *, username: str, kind: str, tabs: list[str], token: str, seen: list[int]
 ) -> str:
-    """The cursor of the next page: in the first of the ``tabs`` by its token, else the next tab; "" after the last tab.
+    """Return the cursor for the next page, "" after the last tab.
+
+    With a ``token``, the next page is in the first of the ``tabs``. Otherwise it is the start of the second.
 
     ``username`` and ``kind`` are the params ``username`` and ``type``; ``seen`` are the checksums of used tokens.
     """
@@ -96,7 +101,9 @@ def cursor_after(  # noqa: PLR0913  # the position in a list, by name
 
 
 def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
-    """Build the record from saved responses, given by their kind. If a continuation page was saved, the items are its.
+    """Build the record from saved responses; ``parts`` maps each response's kind to its data.
+
+    If a continuation page was saved, the record has the items on that page.
 
     Raises:
         ExtractionFailed: the responses belong to different channels.
@@ -122,7 +129,7 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
 
 
 def _labelled(parts: dict[str, Item], listing: Item) -> list[Item]:
-    """Return the items on a continuation page, with the content type that the first page's tab stands for."""
+    """Return the list's items. If the saved channel page shows the tab of live streams, label its videos as live."""
     is_live = parts.get("channel", {}).get("tab") == TABS["live"]
     relabelled = {"content_type": "live"} if is_live else {}
     return [post | relabelled if post["content_type"] == "video" else post for post in listing["posts"]]
@@ -148,4 +155,4 @@ def _saved_cursor(profile: Item, parts: dict[str, Item], listing: Item, params: 
 
 
 _PROFILES = ("channel", "about", "feed", "video", "comments", "resolve", "continuation", "playlist")
-"""Kinds of responses, in order of how much they state about the channel: the most complete first."""
+"""Kinds of responses, ordered by how much of the channel they contain, the most complete first."""

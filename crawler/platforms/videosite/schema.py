@@ -1,4 +1,4 @@
-"""Video site: the models of its scraper's params and record (specification 2.4)."""
+"""Video site: the models for the scraper's params and record (specification 2.4)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from crawler.platforms.model import Model, Params
 CHANNEL_ID = r"^UC[A-Za-z0-9_-]{22}$"
 VIDEO_ID = r"^[A-Za-z0-9_-]{11}$"
 USERNAME = r"^@?[\w\-·][\w.\-·]{0,99}$"
-"""A handle, a channel id or a legacy name: one path segment in any script, never "." or ".."."""
+"""Matches a handle, a channel id or a legacy name: one URL path segment in any script, but not "." or ".."."""
 
 TABS = {"video": "videos", "short": "shorts", "live": "streams"}
-"""The last URL segment of the tab for each content type, in the order in which ``all`` reads the tabs."""
+"""Maps each content type to the last URL segment of its tab. With the type ``all``, tabs are read in this order."""
 CURSOR_KIND = "videosite-profile-1"
 
 ContentType = Literal["video", "short", "live"]
@@ -56,7 +56,7 @@ class ProfileParams(Params):
     ] = False
     """Whether to add the fields from the about panel: links, location, joining date, total views."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
-    """``pagination.cursor`` of the previous record, for the same channel and type."""
+    """``pagination.cursor`` from the previous record of the same channel and type."""
 
     @field_validator("cursor")
     @classmethod
@@ -94,7 +94,7 @@ def continuation_of(cursor: str) -> Continuation:
 
 
 class Pagination(Model):
-    """The position of the next page."""
+    """Whether there is a next page, and the cursor that leads to it."""
 
     cursor: str
     """Opaque value for the param ``cursor``, to get the next page. "" on the last page."""
@@ -129,7 +129,7 @@ class ContentItem(Model):
     caption: str
     """The title, without the description; "" if the platform shows none."""
     comment_count: int | None
-    """Number of comments, as rounded by the platform. Null if no source has it: lists do not."""
+    """Number of comments, as rounded by the platform. Null if no source has it; lists never have it."""
     content_code: str
     """The same as ``content_id``: the platform has only one id for an item."""
     content_id: str = Field(pattern=VIDEO_ID)
@@ -143,22 +143,22 @@ class ContentItem(Model):
     first_comment: None
     """Always null."""
     hashtags: list[str]
-    """Hashtags in title and description without "#", in their order; the title's only if no source has the rest."""
+    """Hashtags in title and description, without "#", in order. Only the title's if no source has the description."""
     images: list[str]
     """Always empty: posts with images are out of scope."""
     like_count: int | None
-    """Exact number of likes; null if hidden, or if no source has it (lists do not)."""
+    """Exact number of likes. Null if hidden, or if no source has it; lists never have it."""
     media_links: MediaLinks
     mentions: list[str]
     """Handles mentioned in title and description, without "@", in their order."""
     published_date: int | None
-    """Exact time in Unix seconds; for an announced item, its announced start. Null if only "3 weeks ago" is known."""
+    """Time of publication, or an announced item's start, in Unix seconds. Null if only "3 weeks ago" is known."""
     slideshow_status: bool
     """Always false: the platform has no slideshows."""
     subtitles: None
     """Always null."""
     thumbnail_image: str
-    """URL of the preview image, as listed."""
+    """URL of the preview image, as the platform's list has it."""
     transcript: None
     """Always null."""
     video_duration_seconds: int | None
@@ -189,7 +189,7 @@ class Profile(Model):
     display_name: str = Field(min_length=1)
     """Name of the channel. Never empty."""
     external_links: list[str]
-    """The links of the about panel, without the platform's redirect. Empty without ``include_about``."""
+    """The links in the about panel, without the platform's redirect. Empty without ``include_about``."""
     follower_count: int | None
     """Number of subscribers, which the platform rounds to three digits. Null if hidden."""
     is_family_safe: bool | None
