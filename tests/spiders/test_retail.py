@@ -148,7 +148,7 @@ def test_re_7_an_exhaustive_crawl_is_resumed(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("cat_id", "most"),
-    [("4044", 160), ("880001", 600), ("880002", 570), ("880003", 1_000), ("880004", 175), ("880005", 175)],
+    [("4044", 160), ("880001", 600), ("880002", 570), ("880004", 171), ("880005", 171)],
 )
 def test_exhaustive_finds_what_plain_paging_cannot(tmp_path: Path, cat_id: str, most: int) -> None:
     arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true")
@@ -156,10 +156,19 @@ def test_exhaustive_finds_what_plain_paging_cannot(tmp_path: Path, cat_id: str, 
     assert (status, failures) == (0, []), log
     found = set(products_of(out))
     priced, unpriced = Site().products_of(cat_id)
-    assert priced <= found
-    assert unpriced <= found or cat_id == "880003"
+    assert found == priced | unpriced
     (requests,) = re.findall(r"exhaustive_done .* requests=(\d+)", log)
     assert int(requests) <= most
+
+
+@pytest.mark.soak
+def test_products_without_a_price_are_tried_by_sort_order(tmp_path: Path) -> None:
+    arguments = ("-a", "cat_id=880003", "-a", "exhaustive=true", "-a", "max_requests=1000")
+    status, out, failures, log = crawl(tmp_path, *arguments, *PATIENT)
+    assert (status, [failure["code"] for failure in failures]) == (4, ["BLOCKED_BY_POLICY"]), log
+    priced, _ = Site().products_of("880003")
+    assert len(priced & set(products_of(out))) >= 0.99 * len(priced)
+    assert re.search(r"exhaustive_done .* unreachable_by_price=[1-9]", log)
 
 
 @pytest.mark.soak

@@ -262,7 +262,7 @@ def test_a_price_that_many_share_is_isolated(price: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_re_7_killed_and_resumed_it_is_as_complete(seed: int) -> None:
-    run = Run(shop(category(6_446, same=700, own=600)))
+    run = Run(shop(category(6_446, own=600)))
     for number in range(5):
         run.until(random.Random(seed * 10 + number).randint(1, 60), lost=3, seed=seed).restart()  # noqa: S311
     run.until(5_000, seed=seed)
