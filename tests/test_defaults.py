@@ -109,7 +109,7 @@ def test_a_parquet_file_cannot_be_resumed(project: Path) -> None:
     (project / "targets.jsonl").write_text('{"query": "mustard"}\n')
     arguments = ("crawl", "retail", "-a", "targets=targets.jsonl", "-a", "resume=state", "-s", "SANDBOX=1")
     refused = run(project, *arguments, "-O", "out.parquet")
-    assert "nothing can be added to a Parquet file" in refused.stderr
+    assert "nothing can be added to the Parquet file" in refused.stderr
     assert refused.returncode == 1
     for _ in range(2):
         assert run(project, *arguments, "-O", "out-%(time)s.parquet").returncode == 0

@@ -65,12 +65,4 @@ def exploded_rows(record: Record, row_path: RecordPath) -> Iterator[dict[str, An
     provenance = record.provenance()
     joined = {"target_id": provenance.pop("id"), **provenance}
     for position, row in enumerate(row_path.rows(record.data)):
-        yield {
-            "target_id": target["id"],
-            **({"root": target["root"]} if "root" in target else {}),
-            "scraper": target["scraper"],
-            "params": target["params"],
-            "fetched_at": record.fetched_at.isoformat(),
-            "position": position,
-            **row,
-        }
+        yield {**joined, "position": position, **row}

@@ -163,7 +163,7 @@ class Record(dict[str, Any]):
 
         ``fetched_at`` is an ISO 8601 time, ``warnings`` a list of objects, empty for a complete record.
         """
-        warnings = [warning._asdict() for warning in self.warnings]
+        warnings = [{"source": each.source, "code": each.code, "reason": each.reason} for each in self.warnings]
         return {**self.target.as_dict(), "fetched_at": self.fetched_at.isoformat(), "warnings": warnings}
 
     def as_line(self) -> Record:
