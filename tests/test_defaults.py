@@ -86,7 +86,7 @@ def test_seen_entries_are_stored_in_the_project_folder(project: Path) -> None:
             1,
             "no platform is called retial",
         ),
-        (["serve", "--sandbox", "--port", "99999"], 2, "a number up to 65535"),
+        (["serve", "--sandbox", "--port", "99999"], 2, "expected 0 to 65535"),
         (["serve", "--sandbox", "--workers", "0"], 2, "at least 1"),
         (["keys", "create", "acme", "--rate", "600/fortnight"], 2, "invalid rate value"),
     ],
