@@ -95,7 +95,7 @@ class RedisBreaker:
         return None if self._opened is None else time.monotonic() - self._opened
 
     async def enter(self) -> float:
-        """See ``CircuitBreaker``. One process gets the trial."""
+        """See ``CircuitBreaker``. Only one process may send the trial request."""
         if not self.policy.threshold:
             return 0.0
         wait = await self._send("enter")

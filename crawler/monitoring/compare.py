@@ -46,7 +46,7 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class CodeChange:
-    """How many targets ended with an outcome code in the last runs (``before``) and in this run (``now``)."""
+    """Targets with one outcome code: of the previous runs together (``before``), and of this run (``now``)."""
 
     code: str
     before: FieldCount

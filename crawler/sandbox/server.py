@@ -79,7 +79,7 @@ def _fake_request(request: Request) -> FakeRequest:
 
 
 class Sandbox:
-    """Serves all simulated platforms in this process. ``light``: with small pages, for benchmarks of other code."""
+    """Serves all simulated platforms in this process. ``light``: small pages, for benchmarks."""
 
     def __init__(self, seed: int = 1, *, latency: float = 0.0, light: bool = False) -> None:
         self.seed = seed

@@ -227,7 +227,7 @@ class Shop:
 
     @cached_property
     def _shuffled(self) -> dict[str, dict[int, float]]:
-        """The orders that no property of a product decides: a number for each product."""
+        """Return a pseudo-random sort key per product, for sort orders that depend on no property of a product."""
 
         def shuffled(name: str) -> dict[int, float]:
             rng = random.Random(f"{self.seed}{name}")  # noqa: S311  # invented data, not a secret
