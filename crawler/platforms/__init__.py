@@ -33,12 +33,14 @@ def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
     """The ``concurrency``, ``delay`` and ``sources`` of a platform: its defaults, overridden by ``PLATFORM_BUDGETS``.
 
-    ``sources`` are the sources that have a budget of their own, each with its ``concurrency`` and ``delay``.
+    ``sources`` are the sources that have a budget of their own, each with its ``concurrency`` and ``delay``. With
+    ``SANDBOX`` they have none: the simulated platforms do not limit single sources.
     """
     platform = platforms().get(name)
     defaults: dict[str, Any] = {"sources": {}}
     if platform is not None:
-        defaults = {"concurrency": platform.concurrency, "delay": platform.delay, "sources": dict(platform.sources)}
+        sources = {} if settings.getbool("SANDBOX") else dict(platform.sources)
+        defaults = {"concurrency": platform.concurrency, "delay": platform.delay, "sources": sources}
     return defaults | (_configured("PLATFORM_BUDGETS", name, settings) or {})
 
 

@@ -92,7 +92,7 @@ def test_a_platform_without_tokens_gives_records_of_the_other_sources(tmp_path: 
     with sandbox() as origins:
         urllib.request.urlopen(f"{origins['microblog']}/1.1/guest/activate.json?refuse=1").close()  # noqa: S310
         settings = ("-s", "SANDBOX=0", "-s", f"PLATFORM_ORIGINS={json.dumps(origins)}")
-        budgets = json.dumps({"microblog": {"concurrency": 8, "delay": 0}})
+        budgets = json.dumps({"microblog": {"concurrency": 8, "delay": 0, "sources": {}}})
         code, out, failures, log = microblog(
             tmp_path, *settings, "-s", f"PLATFORM_BUDGETS={budgets}", "-a", f"targets={targets}"
         )
@@ -183,7 +183,7 @@ def test_a_public_page_that_cannot_be_downloaded(tmp_path: Path) -> None:
     with sandbox() as origins:
         roles = {"page": "http://127.0.0.1:9", "embed": origins["microblog"], "api": origins["microblog"]}
         settings = ("-s", "SANDBOX=0", "-s", f"PLATFORM_ORIGINS={json.dumps({'microblog': roles})}")
-        budgets = json.dumps({"microblog": {"concurrency": 1, "delay": 0}})
+        budgets = json.dumps({"microblog": {"concurrency": 1, "delay": 0, "sources": {}}})
         code, out, failures, log = microblog(
             tmp_path, *settings, "-s", f"PLATFORM_BUDGETS={budgets}", "-s", "RETRY_TIMES=0", "-a", f"username={handle}"
         )

@@ -84,7 +84,7 @@ def sandbox(changes: str = "") -> Iterator[dict[str, str]]:
 
 def on(origins: dict[str, str]) -> tuple[str, ...]:
     """The settings for a sandbox."""
-    budgets = json.dumps({"microblog": {"concurrency": 8, "delay": 0}})
+    budgets = json.dumps({"microblog": {"concurrency": 8, "delay": 0, "sources": {}}})
     return ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", f"PLATFORM_BUDGETS={budgets}")
 
 
