@@ -144,5 +144,8 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         search.received, search.wall = session.data(), session.wall
         if search.received is None:
             await search.to_item()
-        elif session.skipped:
+            return
+        if session.error is not None:
+            self.warn(request.meta["target"], ResultsPage.source, session.error)
+        if session.skipped:
             self.warn(request.meta["target"], ResultsPage.source, session.skipped[0])
