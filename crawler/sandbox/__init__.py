@@ -1,4 +1,4 @@
-"""Simulated platforms: invented data with the page structure of the real ones, and the expected record of each page.
+"""Simulated platforms: pages with invented data and the real platforms' structure, and each page's expected record.
 
-The records are an independent check: nothing here imports the packages that read pages (platforms, reading, spiders).
+The expected records are made without the code under test: nothing here imports platforms, reading or spiders.
 """

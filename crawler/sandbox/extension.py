@@ -1,4 +1,4 @@
-"""``-s SANDBOX=1``: start the simulated platforms in the crawl's process, and direct the spider's requests to them."""
+"""``-s SANDBOX=1``: start the simulated platforms in the crawl's process, and send the spider's requests there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SandboxExtension:
         return extension
 
     def spider_opened(self, spider: _SpiderWithOrigins) -> None:
-        """Start the simulated platforms, and direct the spider's requests to its own one."""
+        """Start all simulated platforms, and direct the spider's requests to the simulation of its platform."""
         spider.use_origins(self.sandbox.start()[spider.name])
 
     async def spider_closed(self) -> None:

@@ -1,4 +1,4 @@
-"""The faults that every simulated platform has. A request gets a fault if its target has the name of the fault."""
+"""The faults that every simulated platform has. Each site decides which targets select which fault."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
 
 RequestCounts = Counter[str]
-"""The number of requests per target so far. Temporary faults end after the first request."""
+"""The number of times that each request was received. A temporary fault affects only the first time."""
 
 
 SLOW_SECONDS = 0.5
@@ -27,7 +27,7 @@ SLOW_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault and its expected outcome: an error code, or ``OK`` for temporary and harmless faults."""
+    """A fault: the code of the outcome that it must lead to, and its description. Harmless faults have ``OK``."""
 
     code: str
     about: str
@@ -55,11 +55,11 @@ COMMON = {
 }
 
 UNLOCK_SCRIPT = "/__door__.js"
-"""Path of the script that unlocks ``browser-only``. It is served under another host name of this machine."""
+"""Path of the script that ends the fault ``browser-only``. It is served only to requests for the host ``localhost``."""
 
 
 def respond(http_request: Request, site: FakeSite, request: FakeRequest, request_counts: RequestCounts) -> None:
-    """Send the correct response to a request, or the fault that the request's target selects."""
+    """Send the undamaged response to a request, or simulate the fault that the request's target selects."""
     name = site.fault(request)
     if name is not None:
         key = f"{request.method} {request.path} {request.args}"
@@ -82,7 +82,7 @@ def respond(http_request: Request, site: FakeSite, request: FakeRequest, request
 
 
 def respond_after(request: Request, seconds: float, answer: Callable[[], None]) -> None:
-    """Respond to a request after a delay, unless the client has disconnected."""
+    """Call ``answer`` after a delay. If the client disconnects before, cancel the call."""
     call = cast("IReactorTime", _reactor).callLater(seconds, answer)
 
     def disconnected(_: object) -> None:
@@ -93,7 +93,7 @@ def respond_after(request: Request, seconds: float, answer: Callable[[], None]) 
 
 
 def _fault_of_request(name: str, number: int) -> str | None:
-    """Return the fault of a target's n-th request, ``number``, from 1. A temporary fault affects only the first one."""
+    """Return the fault to simulate when a request is received the ``number``-th time. None: the fault is over."""
     if name == "flaky":
         return "unavailable" if number == 1 else None
     once = name.removesuffix("-once")
@@ -119,14 +119,14 @@ _ANSWERS: dict[str, FakeResponse] = {
 
 
 def _locked_page(request: FakeRequest) -> FakeResponse:
-    """Build the page that ``browser-only`` sends until the page's script has set the cookie."""
+    """Build the 403 page for ``browser-only``. Its script sets a cookie in a browser; then the real page is sent."""
     port = request.headers.get("host", "").rpartition(":")[2]
     script = f'<script src="http://localhost:{port}{UNLOCK_SCRIPT}"></script>'
     return 403, {}, f"<html><title>One moment</title><body>One moment{script}</body></html>".encode()
 
 
 def _unlock_script(request: FakeRequest) -> FakeResponse:
-    """Build the script that sets the key as a cookie. It is served under the other host name only."""
+    """Build the script that sets the key as a cookie. Requests for a host other than ``localhost`` get 404."""
     if not request.headers.get("host", "").startswith("localhost"):
         return _ANSWERS["gone"]
     script = (
@@ -138,7 +138,7 @@ def _unlock_script(request: FakeRequest) -> FakeResponse:
 
 @cache
 def _unlock_key() -> int:
-    """Return the key that the script computes for its cookie."""
+    """Return the key that the script for ``browser-only`` computes and sets as a cookie."""
     key = 1
     for number in range(100_000):
         key = ((key ^ number) * 16_777_619) & 0xFFFFFFFF
@@ -160,7 +160,7 @@ def _slow(request: Request, page: FakeResponse, *, seconds: float = SLOW_SECONDS
 
 
 def _hang(request: Request, _page: FakeResponse) -> None:
-    request.notifyFinish().addErrback(lambda _: None)  # the client disconnects eventually
+    request.notifyFinish().addErrback(lambda _: None)  # ignore the error when the client disconnects
 
 
 def _reset(request: Request, _page: FakeResponse) -> None:
@@ -183,4 +183,4 @@ _CONNECTION_FAULTS: dict[str, Callable[[Request, FakeResponse], None]] = {
     "reset": _reset,
     "truncated": _truncate,
 }
-"""Faults that affect the connection itself instead of the content of the response."""
+"""Faults that delay, cut or drop the response, by name. They do not change its content."""

@@ -1,4 +1,4 @@
-"""The interface of a simulated platform: a request, a response, and the site that responds to it."""
+"""The types that all simulated platforms share: a request, a response, and the site that builds the response."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FakeResponse = tuple[int, dict[str, str], bytes]
 """A response: status, headers and body."""
 
 FaultlessResponse = Callable[[], FakeResponse]
-"""A function that renders the correct response to a request. A fault that replaces the response does not call it."""
+"""A function that renders the undamaged response. A fault that replaces the whole response does not call it."""
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class FakeRequest:
 
 
 class FakeSite(Protocol):
-    """A simulated platform. It has pages for browsers and spiders, and expected records for tests."""
+    """A simulated platform. It builds pages for browsers and spiders, and expected records for tests."""
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault that a request's target selects, or None if the response is correct."""
+        """Return the name of the fault that the request's target selects, or None if it selects no fault."""
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the correct response to a request."""
+        """Build the undamaged response to a request."""
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the response of one of the platform's own faults."""
+        """Build the damaged response for a fault, ``name``, that only this platform has."""
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the record that must be extracted for a target."""
+        """Return the record that a crawl must extract for a target with these params."""
 
     def catalogue(self) -> dict[str, Any]:
-        """Return the targets that the sandbox has."""
+        """Return the platform's targets and faults. The sandbox serves them at ``/__world__``."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeSite
 
 PLATFORMS = tuple(sorted(module.name for module in iter_modules(crawler.sandbox.__path__) if module.ispkg))
-"""The names of the simulated platforms. Each is a package in this folder."""
+"""The names of the simulated platforms. Each name is also the name of a package in this folder."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -40,7 +40,7 @@ class _Platform(Resource):
         self.request_counts = RequestCounts()
 
     def render(self, http_request: Request) -> bytes | int:
-        """Respond to requests with any HTTP method, because some platforms use POST."""
+        """Respond to a request with any HTTP method, because some platforms use POST."""
         request = _fake_request(http_request)
         if request.path == "/__truth__":
             return self._json(http_request, lambda: self.site.expected_record(dict(request.args)))
@@ -79,7 +79,10 @@ def _fake_request(request: Request) -> FakeRequest:
 
 
 class Sandbox:
-    """Serves all simulated platforms in this process. ``light``: small pages, for benchmarks."""
+    """Serves all simulated platforms in this process.
+
+    ``light``: serve small pages, so that a benchmark does not measure page generation.
+    """
 
     def __init__(self, seed: int = 1, *, latency: float = 0.0, light: bool = False) -> None:
         self.seed = seed
@@ -88,7 +91,10 @@ class Sandbox:
         self._ports: dict[str, Any] = {}
 
     def start(self, port: int = 0) -> dict[str, str]:
-        """Start listening, and return each platform's origin. ``port`` is the first port; 0 chooses free ports."""
+        """Start listening, and return each platform's origin.
+
+        The platforms get consecutive ports that begin with ``port``. If ``port`` is 0, each gets any free port.
+        """
         reactor = cast("Any", _reactor)
         for number, name in enumerate(PLATFORMS):
             site = import_module(f"crawler.sandbox.{name}.site").Site(self.seed, light=self.light)

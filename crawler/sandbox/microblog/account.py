@@ -7,10 +7,10 @@ import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-# strftime is not used, since its names depend on the locale.
+# strftime is not used, since its month names depend on the locale.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 NEWEST = 1_791_000_000
-"""The time of every account's newest post, in Unix seconds."""
+"""The time at which every account published its newest post, in Unix seconds."""
 ID_EPOCH_MS = 1_288_834_974_657
 
 _SUBJECTS = (
@@ -106,7 +106,7 @@ class Post:
     """Pairs of a link's short and expanded URL."""
     media: tuple[Media, ...] = ()
     long: bool = False
-    """Whether the payload has the text truncated, and the whole text separately as a note."""
+    """Whether the payload has a truncated text, and the whole text in a separate note."""
     replies: int = 0
     likes: int = 0
     saves: int = 0
@@ -120,12 +120,12 @@ class Post:
     reply_handle: str = ""
     reply_id: str = ""
     wrapped: bool = False
-    """Whether the payload wraps the post in an object about who may reply."""
+    """Whether the payload wraps the post in an object that limits who may reply."""
     carded: bool = False
 
     @property
     def whole(self) -> str:
-        """Return the whole text with short links, without the link to the post's media."""
+        """Return the text with hashtags and short links, not truncated, and without the link to the post's media."""
         return self.text + "".join(f" #{tag}" for tag in self.tags) + "".join(f" {short}" for short, _ in self.links)
 
     @property
@@ -137,7 +137,7 @@ class Post:
 
     @property
     def served(self) -> str:
-        """Return the text in payloads: escaped, truncated if it is long, with the link to its media at the end."""
+        """Return the text as payloads have it: escaped, truncated if ``long``, and with a link to the media."""
         if self.repost_of:
             return html.escape(f"RT @{self.repost_of.author.handle}: {self.repost_of.whole[:110]}…", quote=False)
         shown = self.whole[:270] if self.long else self.whole
@@ -153,7 +153,7 @@ def date_text(seconds: int) -> str:
 
 
 class Inventor:
-    """Invents users and posts. The same seed produces the same ones."""
+    """Invents users and posts. The same seed produces the same users and posts."""
 
     def __init__(self, seed: str) -> None:
         self.rng = random.Random(seed)  # noqa: S311  # invented data, not a secret
@@ -184,7 +184,7 @@ class Inventor:
         )
 
     def post(self, author: User, time: int) -> Post:
-        """Invent a plain post by an author."""
+        """Invent a post by an author that is neither a repost nor a reply."""
         rng = self.rng
         long = rng.random() < 0.12
         text = f"{rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.choice(_OBJECTS)}"

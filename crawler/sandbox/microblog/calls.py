@@ -1,4 +1,4 @@
-"""The simulated microblog's API: JSON responses, errors, the guest token, and the cursors of further pages."""
+"""The simulated microblog's API: JSON responses, errors, the guest token, and the cursors of a timeline's pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Token:
         """Whether the platform refuses to issue tokens. Tests switch this with ``?refuse=1`` and ``?refuse=0``."""
 
     def activate(self, request: FakeRequest) -> FakeResponse:
-        """Issue a token to a POST request with the client's key."""
+        """Issue a token if the request is a POST with the client's bearer key. Otherwise respond with 403."""
         if "refuse" in request.args:
             self.refusing = request.args["refuse"] == "1"
             return as_json({"refusing": self.refusing})
@@ -61,7 +61,7 @@ def error(code: int, message: str, status: int = 200, **beside: Any) -> FakeResp
 
 
 def cursor_to(number: int) -> str:
-    """Build the platform's opaque cursor for a page."""
+    """Build the opaque cursor that leads to a page of a timeline."""
     return "DAAHCgABHPEX6f6__-sLAAIAAAATM" + b64(f"page {number}").rstrip("=")
 
 

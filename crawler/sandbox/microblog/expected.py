@@ -1,4 +1,4 @@
-"""The records that must be extracted from the simulated microblog, given an account and the sources that respond."""
+"""The records that must be extracted from the simulated microblog. They depend on which sources respond."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ON_FRAGMENTS = {
     "statuses_count",
     "verified_type",
 }
-"""The only author fields that posts in the newest client's format have."""
+"""The only fields that a post's author has in the newest client's format."""
 TEXTS = {
     "created_at",
     "description",
@@ -36,7 +36,7 @@ TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """The data that the platform shows of a target, and the sources that respond."""
+    """The data that the platform shows for a target, and the sources that respond without a fault."""
 
     user: User
     shape: str
@@ -44,7 +44,7 @@ class Exposed:
     newest: list[Post]
     embedded: list[Post]
     served: list[Post]
-    """The posts of this page of the timeline. ``first_served`` has those of the first page."""
+    """The posts on the requested page of the timeline. ``first_served`` has the posts on its first page."""
     first_served: list[Post]
     pinned: Post | None
     number: int
@@ -53,7 +53,7 @@ class Exposed:
 
 
 def record(exposed: Exposed) -> dict[str, Any]:
-    """Build the contract's data object."""
+    """Build the expected record of an account: its profile and its posts."""
     posts = _posts(exposed)
     is_complete = "timeline" not in exposed.sources and len(posts) >= exposed.user.posts
     return {
@@ -125,7 +125,7 @@ def _posts(exposed: Exposed) -> list[dict[str, Any]]:
 
 
 def post_record(post: Post, *, embedded: bool = False) -> dict[str, Any]:
-    """Build a post as the record has it. Posts from embeds lack views and bookmarks."""
+    """Build a post as the record must have it. A post that was read from an embed has no views and bookmarks."""
     inner = post.repost_of
     media = (inner or post).media
     return {

@@ -19,21 +19,21 @@ ALL = (PAGE, EMBED, USER, TIMELINE)
 
 @dataclass(frozen=True)
 class Call:
-    """A request for an account to one of the sources, and the correct response to it."""
+    """A request to one source for an account, and the undamaged response to the request."""
 
     request: FakeRequest
     source: str
     handle: str
     honest: FaultlessResponse
     first_id: bool
-    """Whether the request has the query id of the first request for this account and query."""
+    """Whether the request has the same query id as the first request for this account and query."""
 
 
 Damage = Callable[[Call], FakeResponse]
 
 
 def missing_account(source: str) -> FakeResponse:
-    """Build a source's response for a handle that does not exist."""
+    """Build the response that a source sends for a handle that does not exist."""
     if source in CALLS:
         return as_json({"data": {}})
     about = "The user profile you&#x27;re looking for could not be found."
@@ -67,7 +67,7 @@ def _missing_flag(call: Call) -> FakeResponse:
 
 
 def _honest(call: Call) -> FakeResponse:
-    """Return the correct response. For these faults, the site makes it for another account."""
+    """Return the undamaged response. For ``wrong-profile``, the site has made it for another account."""
     return call.honest()
 
 
@@ -101,7 +101,7 @@ def _cursors_only(call: Call) -> FakeResponse:
 
 
 def _same_cursor(call: Call) -> FakeResponse:
-    """From the second page on, return a page whose next cursor is the requested one."""
+    """From the second page on, replace the cursor for the next page with the cursor that the request contains."""
     sent = orjson.loads(call.request.args["variables"]).get("cursor")
     status, headers, body = call.honest()
     if not sent:
@@ -214,14 +214,14 @@ FAULTS = COMMON | {name: Fault(code, about) for name, (code, about, _) in _OWN.i
 """The microblog's faults by name. ``Site.faults`` has the handles that select them."""
 
 WRONG_PROFILE_FAULTS = frozenset({"wrong-profile"})
-"""Faults for which the correct response for ``OTHER_HANDLE`` is sent instead of the target's own."""
+"""Faults for which the site sends the response for ``OTHER_HANDLE`` instead of the response for the target."""
 OTHER_HANDLE = "iron_meadow"
 
 _COMPLETE_AFTER_RETRY = {
     "errors-beside", "missing-flag", "same-cursor", "stale-cursor", "stale-first-id",
     "token-refused-once", "wrong-profile-once",
 }  # fmt: skip
-"""Faults that do not remove any source from the record, if failed requests are retried."""
+"""Faults that leave the data of all sources in the record, if failed requests are retried."""
 
 
 def applies_to(name: str, source: str) -> bool:
@@ -235,10 +235,10 @@ def failing_sources(name: str) -> set[str]:
 
 
 def ends_early(name: str, number: int) -> bool:
-    """Return whether a fault ends the timeline with this page, although the account has further posts."""
+    """Return whether a fault makes page ``number`` the timeline's last page, although the account has further posts."""
     return name == "only-cursors" or (name == "same-cursor" and number > 1)
 
 
 def damaged(name: str, call: Call) -> FakeResponse:
-    """Build the response of one of the microblog's own faults."""
+    """Build the damaged response for a fault that only the microblog has."""
     return _OWN[name][2][call.source](call)

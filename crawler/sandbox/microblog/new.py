@@ -10,11 +10,11 @@ from crawler.sandbox.microblog.old import variants
 from crawler.sandbox.microblog.user import b64
 
 KEY = "__key"
-"""The key of an object's id. Objects with this key become separate records in the page's store."""
+"""The key that contains an object's record id. Objects with this key become separate records in the page's store."""
 
 
 def user_payload(user: User, *, whole: bool) -> dict[str, Any]:
-    """Build a user: with all fields (``whole``) for the page's owner, else only the fields that a post's author has."""
+    """Build a user. ``whole``: with all fields, for the page's owner; else with only a post author's fields."""
     core: dict[str, Any] = {"__typename": "UserCore", "screen_name": user.handle, "name": user.name}
     verification: dict[str, Any] = {"__typename": "UserVerification", "is_blue_verified": user.blue}
     verification["verified_type"] = user.kind or None
@@ -110,7 +110,7 @@ def post_payload(post: Post, *, depth: int = 0) -> dict[str, Any]:
 
 
 def post_results(post: Post, *, depth: int = 0) -> dict[str, Any]:
-    """Build the object around a post. It exists even for posts that are missing."""
+    """Build the object that contains a post. The platform sends this object even if the post is missing."""
     made: dict[str, Any] = {
         KEY: f"TweetResults:{post.id}",
         "__typename": "TweetResults",
@@ -120,7 +120,7 @@ def post_results(post: Post, *, depth: int = 0) -> dict[str, Any]:
 
 
 def user_results(user: User, *, whole: bool = False) -> dict[str, Any]:
-    """Build the object around a user. It exists even for users that are missing."""
+    """Build the object that contains a user. The platform sends this object even if the user is missing."""
     made_id = b64(f"UserResults:{user.id}")
     return {KEY: made_id, "__typename": "UserResults", "result": user_payload(user, whole=whole), "id": made_id}
 
@@ -213,7 +213,7 @@ def _media(each: Media, text: str) -> dict[str, Any]:
 
 
 def entry(post: Post, *, kind: str = "tweet") -> dict[str, Any]:
-    """Build the timeline's entry for a post."""
+    """Build a post's entry in the timeline."""
     entry_id = f"{kind}-{post.id}"
     shown = {
         "__typename": "TimelineTweet",

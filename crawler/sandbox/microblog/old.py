@@ -126,7 +126,7 @@ def legacy(post: Post, *, sparse: bool) -> dict[str, Any]:
 
 
 def embedded(post: Post, stale: int) -> dict[str, Any]:
-    """Build a post as an embed has it: flat, with its author inside, without views and bookmarks."""
+    """Build a post as an embed has it: not nested, with its author in it, and without views and bookmarks."""
     made = legacy(post, sparse=False)
     for key in ("bookmark_count", "bookmarked", "user_id_str"):
         del made[key]
@@ -198,7 +198,7 @@ def _media(post: Post, each: Media, text: str) -> dict[str, Any]:
 
 
 def variants(each: Media, *, explicit: bool = False) -> list[dict[str, Any]]:
-    """Build a video's list of variants: its files, and a stream without a bitrate."""
+    """Build the list of a video's variants: its files, and a stream that has no bitrate."""
     files: list[dict[str, Any]] = [
         {"bitrate": rate, "content_type": "video/mp4", "url": url} for rate, url in each.files
     ]
@@ -281,7 +281,7 @@ def timeline(shape: str, entries: list[dict[str, Any]], pinned: dict[str, Any] |
 
 
 def entry(post: Post, shape: str, *, pinned: bool = False, promoted: bool = False) -> dict[str, Any]:
-    """Build the timeline's entry for a post."""
+    """Build a post's entry in the timeline."""
     shown: dict[str, Any] = {
         "__typename": "TimelineTweet",
         "itemType": "TimelineTweet",

@@ -1,4 +1,4 @@
-"""The simulated microblog's pages. The server renders them, with their data as JavaScript literals in scripts."""
+"""The simulated microblog's HTML pages. Scripts contain their data: as JavaScript in profiles, as JSON in embeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BARE = re.compile(r"[A-Za-z0-9_$]+", re.ASCII)
 
 
 def records(user: User, posts: list[Post]) -> dict[str, Any]:
-    """Build the page's data as flat records: each object occurs once, and others refer to it."""
+    """Build the page's data as flat records: each object occurs once, and other objects refer to it by its id."""
     store: dict[str, dict[str, Any]] = {"client:root": {"__id": "client:root", "__typename": "__Root"}}
     for name, kind in (("Tweet", "__isTweetResult"), ("TimelineTweet", "__isTimelineTimelineItemContent")):
         store[f"client:__type:{name}"] = {"__id": f"client:__type:{name}", "__typename": "__TypeSchema", kind: True}
@@ -30,7 +30,7 @@ def records(user: User, posts: list[Post]) -> dict[str, Any]:
         ref = _normalise(entry(post), store, "")
         copy_id = f"{timeline}:entries:tweet-{post.id}"
         copy = store[ref["__ref"]] | {"__id": copy_id, "is_unread": False, "conversation_position": None}
-        store[copy_id] = copy  # the copy shares the reference objects, which are then written as slots
+        store[copy_id] = copy  # ``_Literal`` writes the references in the copy as slots
         listed.append(copy_id)
     end = "client:ProfileOriginalsProduct-Timeline:instructions:2"
     store[end] = {"__id": end, "__typename": "TimelineTerminateTimeline", "direction": "TopAndBottom"}
@@ -56,7 +56,7 @@ def records(user: User, posts: list[Post]) -> dict[str, Any]:
 
 
 def _normalise(value: dict[str, Any], store: dict[str, dict[str, Any]], path: str) -> dict[str, str]:
-    """Put an object into the store, and return a reference to it."""
+    """Put an object and the objects in it into the store, and return a reference to the object's record."""
     record_id = str(value.get(KEY) or path)
     below = record_id if record_id.startswith("client:") else f"client:{record_id}"
     made: dict[str, Any] = {"__id": record_id}
@@ -82,7 +82,7 @@ def nested(user: User, posts: list[Post]) -> dict[str, Any]:
 
 
 class _Literal:
-    """Writes values as a stream serialiser does: each object gets a slot, and repetitions refer to the slot."""
+    """Writes values as JavaScript. Each object gets a slot, ``$R[n]``; if it occurs again, only the slot is written."""
 
     def __init__(self) -> None:
         self.slots: dict[int, int] = {}
@@ -119,7 +119,7 @@ def _quoted_text(text: str) -> str:
 
 
 def profile_page(user: User, posts: list[Post], *, flat: bool) -> bytes:
-    """Render a profile's page, with its data as flat records (``flat``) or as nested objects."""
+    """Render a profile's page. ``flat``: its data is flat records; else nested objects."""
     data = {"dehydratedData": {"relayRecords": records(user, posts)}} if flat else {"matches": [nested(user, posts)]}
     script = f'($R=>{_Literal().write(data)})($R["tsr"]);document.currentScript.remove()'
     return _document(user, f'<script class="$tsr">{script}</script>')

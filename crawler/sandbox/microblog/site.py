@@ -27,20 +27,20 @@ PAGE_SIZE = 20
 EMBED_SIZE = 100
 NEWEST_ON_PAGE = 5
 STALE = 3
-"""How many followers fewer embeds show, because they are outdated copies."""
+"""The number by which an embed's follower count is too low, because embeds are outdated copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How an account and its pages differ from the default."""
+    """The properties of an account that decide what its pages and API responses are like."""
 
     posts: int
     shape: str = "C"
     """The format of the API's responses for this account: A, B, C (older generations) or D (the newest client)."""
     flat: bool = True
-    """Whether the data of the account's page is flat records; if not, it is nested objects."""
+    """Whether the data in the account's page is flat records. If not, it is nested objects."""
     popular: bool = False
-    """Whether the account's timeline is sorted by popularity, as often for guests."""
+    """Whether the account's timeline is sorted by popularity, as the platform often does for guests."""
     terminated: bool = False
     """Whether the account's timeline has an instruction that marks its end."""
     protected: bool = False
@@ -102,18 +102,18 @@ class Site:
 
     @cached_property
     def ids(self) -> dict[str, str]:
-        """The handles by the platform's user id."""
+        """The handle of each account, by the platform's user id."""
         return {self._invented(handle)[1].id: handle for handle in (*PLANS, *self.faults)}
 
     def _invented(self, handle: str) -> tuple[Inventor, User]:
-        """Return the user with a handle, and the generator for the user's posts."""
+        """Return the generator for a user's posts, and the user with the given handle."""
         inventor = Inventor(f"{self.seed}/{handle}")
         shown = handle.replace("_l", "_L") if handle == "old_lantern" else handle
         return inventor, inventor.user(shown, protected=handle in PLANS and PLANS[handle].protected)
 
     @lru_cache(maxsize=256)  # noqa: B019  # sites live as long as their process
     def account(self, handle: str) -> Account:
-        """Return the account of a lower-case handle.
+        """Return the account with a handle, which must be in lower case.
 
         Raises:
             KeyError: the account does not exist.
@@ -162,13 +162,13 @@ class Site:
         return ("page", parts[0].lower()) if len(parts) == 1 else ("", "")
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault of the requested target if it affects this source, else None."""
+        """Return the fault of the requested account if the fault affects the requested source, else None."""
         source, handle = self.source_of(request)
         name = self.faults.get(handle)
         return name if name and microblog_faults.applies_to(name, source) else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the correct response to a request."""
+        """Build the undamaged response to a request."""
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
         if request.path == "/1.1/guest/activate.json":
@@ -184,7 +184,7 @@ class Site:
             return microblog_faults.missing_account(source)
 
     def _served(self, source: str, handle: str, request: FakeRequest) -> FakeResponse:
-        """The response of a source for an account.
+        """Build the undamaged response that a source sends for an account.
 
         Raises:
             KeyError: the account does not exist.
@@ -239,7 +239,7 @@ class Site:
         return as_json(microblog_old.timeline(shape, entries, first, end=last))
 
     def _entry(self, account: Account, post: Post) -> dict[str, Any]:
-        """Build the timeline's entry for a post; for a reply, the entry of its conversation."""
+        """Build a post's entry in the timeline. For a reply, this is the entry for the whole conversation."""
         shape = account.plan.shape
         if not post.reply_id:
             return microblog_old.entry(post, shape)
@@ -251,11 +251,11 @@ class Site:
 
     @staticmethod
     def cursor(number: int) -> str:
-        """Return the platform's cursor for a page."""
+        """Return the opaque cursor that leads to a page of a timeline."""
         return cursor_to(number)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the response of one of the microblog's own faults."""
+        """Build the damaged response for a fault that only the microblog has."""
         source, handle = self.source_of(request)
         wrong = name in microblog_faults.WRONG_PROFILE_FAULTS
         other = microblog_faults.OTHER_HANDLE
@@ -269,12 +269,12 @@ class Site:
         return microblog_faults.damaged(name, call)
 
     def _has_first_id(self, handle: str, request: FakeRequest) -> bool:
-        """Return whether a request has the same query id as the first request of this kind for the account."""
+        """Return whether a request has the same query id as the first request for the same query and account."""
         *_, query_id, call = "", *request.path.strip("/").split("/")
         return self.first_query_ids.setdefault(f"{handle} {call}", query_id) == query_id
 
     def catalogue(self) -> dict[str, Any]:
-        """Return the targets that the sandbox has."""
+        """Return the microblog's accounts, and the handles that select its faults."""
         return {
             "accounts": {h: {"posts": len(self.account(h).posts), "shape": PLANS[h].shape} for h in PLANS},
             "faults": {handle: {"name": name, "code": FAULTS[name].code} for handle, name in self.faults.items()},
@@ -283,7 +283,9 @@ class Site:
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the exact record for a page (from 1) of a target. ``nextCursor`` is "": the spider makes it.
+        """Return the exact record for a page of an account; pages are counted from 1.
+
+        ``nextCursor`` is "" here, because the spider makes its value.
 
         Raises:
             KeyError: the account does not exist.

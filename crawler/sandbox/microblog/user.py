@@ -93,7 +93,7 @@ def user_payload(user: User, shape: str) -> dict[str, Any]:
 
 
 def oldest_user(user: User, *, stale: int = 0) -> dict[str, Any]:
-    """Build a user in the oldest format, which embeds still have, with ``stale`` followers fewer than the user has."""
+    """Build a user in the oldest format, which embeds still have. ``stale`` is subtracted from the follower count."""
     optional = {"profile_banner_url": user.banner, "url": user.link, "verified_type": user.kind}
     return {
         "created_at": date_text(user.created),

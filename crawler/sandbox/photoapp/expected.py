@@ -1,4 +1,4 @@
-"""The records that must be extracted from the simulated photo app, for each format of its payloads."""
+"""The records that must be extracted from the simulated photo app. They depend on the format of the payload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPES = {PHOTO: "XDTGraphImage", VIDEO: "XDTGraphVideo", CAROUSEL: "XDTGraphSid
 
 
 def record(post: Post, form: str, timeline: Sequence[Post]) -> dict[str, Any]:
-    """Build the record for a format: ``page`` (the logged-out page), ``item``, ``graph`` or ``embed``."""
+    """Build a post's record for a payload format: ``page`` (the logged-out page), ``item``, ``graph`` or ``embed``."""
     current, older = form in {"page", "item"}, form == "graph"
     height, width = (post.height, post.width) if current else shown_size(post)
     licensed = post.sound is not None and not post.sound.original

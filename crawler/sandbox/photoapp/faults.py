@@ -74,11 +74,11 @@ FAULTS = (
 """The app's faults by name. ``Site.faults`` has the shortcodes and tokens that select them."""
 
 NEWER = ("reels-forbidden",)
-"""Faults that follow the others, which are sorted, so that the shortcodes of the others stay."""
+"""Faults that were added later. They are numbered after all others, so that existing faults keep their shortcodes."""
 
 
 def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> FakeResponse:
-    """Build the response of one of the app's own faults. ``wrong`` renders the page of another post."""
+    """Build the damaged response for a fault that only this app has. ``wrong`` renders the page of another post."""
     if name in _ANSWERS:
         return _ANSWERS[name]
     if name in _WRONG_POST:
@@ -91,7 +91,7 @@ def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> F
 
 
 def other_page(path: str, *, light: bool) -> FakeResponse:
-    """Respond to other paths: the login and challenge pages, the home page, and the error page for all others."""
+    """Respond to paths without a post: the login, challenge and home pages. All other paths get the error page."""
     if path == "/robots.txt":
         return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"
     if path == "/" or path.startswith("/accounts/login"):
@@ -181,10 +181,10 @@ _WRONG_POST: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-# Posts with changed data
+# Pages whose post has changed data
 
 _Damage = Callable[[dict[str, Any]], None]
-"""A function that changes the result of a query in place."""
+"""A function that damages the result of a query in place."""
 
 
 def _gated(kind: int, title: str) -> _Damage:

@@ -15,7 +15,7 @@ SHOWN_WIDTH = 1080
 
 
 def shown_size(post: Post) -> tuple[int, int]:
-    """Return height and width of the picture as shown, which differ from those of the uploaded picture."""
+    """Return the height and width at which the picture is shown. The uploaded picture has another size."""
     return round(post.height * SHOWN_WIDTH / post.width), SHOWN_WIDTH
 
 

@@ -19,11 +19,11 @@ SIZES = (
     *("c0.0.1080.1080a_e35_s1080x1080", "c0.0.1080.1080a_e35_s750x750", "c0.0.1080.1080a_e35_s640x640"),
     *("c0.0.1080.1080a_e35_s480x480", "c0.0.1080.1080a_e35_s320x320", "c0.0.1080.1080a_e35_s240x240"),
 )
-"""The sizes in which a picture is offered: uncropped ones first, beginning with the largest."""
+"""The sizes in which a picture is offered: first the uncropped ones, the largest first, then the cropped ones."""
 
 
 def video_url(post: Post) -> str:
-    """Return the URL of the video's file. For some videos, a label in it has the duration in whole seconds."""
+    """Return the URL of the video's file. In some URLs, a label contains the duration in whole seconds."""
     label: dict[str, Any] = {"vencode_tag": "xpv_progressive.CLIPS.C3.720.dash_baseline_1_v1", "asset_id": 1}
     if post.timing in {"manifest", "label"}:
         label["duration_s"] = int(post.duration)
@@ -37,7 +37,7 @@ def typename(post: Post) -> str:
 
 
 def wrapper(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
-    """Build ``xig_polaris_media``: the post, the ruling if the post is withheld, and the comments."""
+    """Build ``xig_polaris_media``: the post, its comments, and null instead of the ruling that withheld posts have."""
     outer = "XDTMediaDict" if post.layout == "dict" else typename(post)
     return {
         "__typename": outer,
@@ -54,7 +54,7 @@ def wrapper(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
 
 
 def media(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
-    """Build ``if_not_gated_logged_out``, the post. Keys that only other kinds of posts have are absent, not null."""
+    """Build ``if_not_gated_logged_out``, the post. A key that this kind of post does not use is absent, not null."""
     kind = typename(post)
     owner = _user(post.owner) | {
         "seo_canonical_url": None,
@@ -128,7 +128,7 @@ def clip(post: Post) -> dict[str, Any]:
 
 
 def item(post: Post) -> dict[str, Any]:
-    """Build the item of the web-info query. It has further keys, many with values for signed-in visitors only."""
+    """Build the post as the web-info query returns it. Many of its keys have values only for signed-in visitors."""
     owner = post.owner
     user = {
         **{key: value for key, value in _user(owner).items() if key != "id"},
@@ -260,7 +260,7 @@ def _images(post: Post) -> dict[str, Any]:
 
 
 def _slides(post: Post) -> list[dict[str, Any]]:
-    """Build the slides of a carousel. They have their own ids, and placeholders for counts."""
+    """Build the slides of a carousel. Each slide has its own id, and placeholders instead of counts."""
     return [
         {
             "__typename": _TYPES[VIDEO if n % 3 == 2 else PHOTO],

@@ -1,4 +1,4 @@
-"""The simulated photo app's pages: they have their data in scripts, and the size of real pages."""
+"""The simulated photo app's pages. Their data is in scripts, and they are as large as real pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS = ("feed", "media", "clip", "pill", "overlay", "player", "caption", "shee
 def document(
     route: str, blocks: Sequence[bytes], *, light: bool, meta: str = "", attributes: str = ' data-content-len="1"'
 ) -> bytes:
-    """Render a page for a route, with link-preview tags, data blocks, and other scripts."""
+    """Render a page with the name of its route, link-preview tags, data blocks, and other scripts."""
     name = orjson.dumps({"canonicalRouteName": f"comet.igweb.{route}"})
     scripts = b"".join(_script(block, attributes) for block in (name, *blocks))
     weight = b"" if light else _styles() + b"".join(_script(each, attributes) for each in _bootstrap())
@@ -40,7 +40,7 @@ def document(
 
 
 def preview(post: Post) -> str:
-    """Render the link-preview tags, which have rounded counts and a cropped picture."""
+    """Render the link-preview tags. They contain rounded counts and a cropped picture."""
     likes = f"{post.likes // 1000}K" if post.likes > 10_000 else str(post.likes)
     owner = post.owner
     words = f"{likes} likes, {post.comment_count} comments - {owner.username} on October 2, 2026: "
@@ -91,7 +91,7 @@ def without_block(page: bytes) -> bytes:
 
 
 def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """Replace the data block of a page that ``document`` rendered."""
+    """Apply ``change`` to the data block of a page that ``document`` rendered, and return the new page."""
     start = page.index(b">", page.rindex(b"<script ")) + 1
     end = page.rindex(b"</script>")
     block = change(page[start:end].replace(b"<\\/", b"</"))
@@ -99,7 +99,7 @@ def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
 
 
 def with_result(page: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """Change the query's result in a page's data block that ``prefetched`` built."""
+    """Return the page after applying ``change`` to the query's result. ``prefetched`` built the page's data block."""
 
     def changed(block: bytes) -> bytes:
         data = orjson.loads(block)
@@ -128,7 +128,7 @@ def _styles() -> bytes:
 
 @cache
 def _bootstrap() -> list[bytes]:
-    """Build the other data scripts of a page: tables of script modules and their files."""
+    """Build the scripts of a page that contain no post data: tables of script modules and their files."""
     rng = random.Random(8)  # noqa: S311  # invented modules, not a secret
     blocks = []
     for _ in range(14):

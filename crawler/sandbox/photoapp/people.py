@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 EPOCH_MS = 1_314_220_021_721
-"""The start of the time stamps in the platform's numeric ids, in milliseconds of Unix time."""
+"""The moment from which the time stamps in numeric ids count, in milliseconds of Unix time."""
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 PHOTO, VIDEO, CAROUSEL = 1, 2, 8
@@ -99,7 +99,7 @@ class Post:
     audio: bool
     duration: float
     timing: str
-    """The place of a video's duration: ``manifest``, ``label`` (in the file's URL), ``embed`` or ``nowhere``."""
+    """Where a video's duration can be read: ``manifest``, ``label`` (in the file's URL), ``embed`` or ``nowhere``."""
     plays: int
     views: int
     slides: int
@@ -121,7 +121,7 @@ class Post:
         return self.kind == VIDEO
 
     def image(self, size: str, host: str = "scontent.cdninstagram.com") -> str:
-        """Return the URL of the picture or the video's cover. It is as long as real URLs, which fill most of a page."""
+        """Return the URL of the picture or the video's cover. It is as long as real ones, which fill most of a page."""
         key = hash_of(self.pk + size)
         return (
             f"https://{host}/v/t51.82787-15/{self.pk[-9:]}_{self.pk[:17]}_n.jpg?stp=dst-jpg_{size}&_nc_cat=1&ccb=7-5"
@@ -186,13 +186,13 @@ class Author:
         self.crowd = crowd(rng)
 
     def moment(self) -> tuple[int, int]:
-        """Invent an id with a time in the last two years, and the time of publication: soon after it, or scheduled."""
+        """Invent an id, which contains a time, and the publication time: near that time, or 21 hours later."""
         milliseconds = self.rng.randrange(1_728_000_000_000, 1_791_000_000_000)
         pk = ((milliseconds - EPOCH_MS) << 23) | self.rng.getrandbits(23)
         return pk, milliseconds // 1000 + self.rng.choice((-1, 3, 196, 479, 75_600))
 
     def post(self, owner: Account, kind: int, *, pk: int | None = None, **fixed: object) -> Post:
-        """Invent a post of a kind. All fields are random except the given ones."""
+        """Invent a post of a kind. ``fixed`` sets some of its fields; the others are random."""
         rng = self.rng
         own, taken_at = self.moment()
         product = {
@@ -234,7 +234,7 @@ class Author:
             "closed": rng.random() < 0.1,
             "layout": rng.choice(("wrapped",) * 6 + ("dict", "item")),
         }
-        return Post(**{**made, **fixed})  # type: ignore[arg-type]  # the names are Post's own
+        return Post(**{**made, **fixed})  # type: ignore[arg-type]  # the keys are names of Post's fields
 
     def _alt(self, owner: Account, kind: int) -> str:
         if self.rng.random() < 0.1:

@@ -27,7 +27,7 @@ __all__ = ["FAULTS", "Site"]
 EXAMPLE = "DaSandbox01"
 """The shortcode of a post that exists for every seed."""
 TIMELINE = 12
-"""The number of the owner's posts that a page lists."""
+"""How many posts of the owner a post's page lists."""
 SINGLE_POST_ACCOUNT = "one.post.only"
 ACCOUNT_WITHOUT_REELS = "reels.forbidden"
 """The owner of the video with the fault ``reels-forbidden``."""
@@ -43,7 +43,7 @@ class Site:
     faults: ClassVar[dict[str, str]] = {
         f"FAULT{n:06d}": name for n, name in enumerate([*sorted(FAULTS.keys() - set(NEWER)), *NEWER], 1)
     }
-    """Faults by the shortcode of the post, or the token of the share link, that they affect."""
+    """The name of each fault, by the post's shortcode or the share link's token that selects it."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         self.seed = seed
@@ -72,7 +72,7 @@ class Site:
                 owner = replace(first, username=ACCOUNT_WITHOUT_REELS)
                 self.posts[code] = replace(self.posts[code], owner=owner)
         self.shares = {f"BA{code[2:]}": code for code in self.listed}
-        """The shortcodes of posts, by the tokens of their share links."""
+        """The shortcode of the post that each share link leads to, by the link's token."""
 
     def timeline(self, account: Account) -> list[Post]:
         """Return an account's newest posts, pinned ones first."""
@@ -87,7 +87,7 @@ class Site:
     # The site
 
     def fault(self, request: FakeRequest) -> str | None:
-        """The fault of a path's post or share link. Faults of other pages do not affect the post's page."""
+        """Return the fault that the path's post or share link selects, if it affects this kind of page."""
         share, post, reels = (form.fullmatch(request.path) for form in (_SHARE, _POST, _REELS))
         if reels and reels["username"] == ACCOUNT_WITHOUT_REELS:
             return "forbidden"
@@ -103,7 +103,7 @@ class Site:
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the correct response: a post, embed page, reels page, share link's redirect, query or error page."""
+        """Build the undamaged response: a post's page, embed page, reels page, redirect, query result or other page."""
         if request.method == "POST":
             return self._query(request)
         post, share, reels = (form.fullmatch(request.path) for form in (_POST, _SHARE, _REELS))
@@ -142,7 +142,7 @@ class Site:
         return photoapp_page.prefetched(photoapp_page.POST_QUERY, self.data(post, "page"))
 
     def data(self, post: Post, form: str) -> dict[str, Any]:
-        """Build a query's data in one of the formats: ``page``, ``item`` or ``graph``."""
+        """Build the data of a query for a post, in the payload format ``page``, ``item`` or ``graph``."""
         if form == "item":
             return {"xdt_api__v1__media__shortcode__web_info": {"items": [photoapp_media.item(post)]}}
         if form == "graph":
@@ -158,7 +158,7 @@ class Site:
         return photoapp_page.document(photoapp_page.REELS_ROUTE, (block,), light=self.light)
 
     def _query(self, request: FakeRequest) -> FakeResponse:
-        """Respond to the queries that scripts of the pages send. Each query has its own path."""
+        """Respond to a query that a page's script sends. The path and the body select the format of the result."""
         query = orjson.loads(request.body)
         form = {"/api/graphql": "page", "/graphql/query": str(query.get("form", "item"))}[request.path]
         post = self.posts.get(query.get("shortcode") or code_of(int(query["media_id"])))
@@ -167,7 +167,7 @@ class Site:
         return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the response of one of the app's own faults. The page is damaged for browsers and other clients."""
+        """Build the damaged response for a fault that only this app has. Browsers and other clients get the same."""
         return photoapp_faults.damaged(name, lambda: self.page(FakeRequest(request.path)), self._other_page)
 
     def _other_page(self) -> FakeResponse:
@@ -177,7 +177,7 @@ class Site:
         return 200, {}, self.document(post, photoapp_page.prefetched(photoapp_page.POST_QUERY, data))
 
     def catalogue(self) -> dict[str, Any]:
-        """Return the targets that the sandbox has."""
+        """Return the photo app's posts and share links, and the shortcodes and tokens that select its faults."""
         return {
             "posts": {code: {"owner": self.posts[code].owner.username} for code in self.listed},
             "shares": self.shares,
@@ -192,9 +192,9 @@ class Site:
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the exact record for a target: ``url``, and ``plays`` for a crawl with play counts.
+        """Return the exact record for the post at ``url``. ``plays``: the crawl also reads play counts.
 
-        ``form`` (page, item, graph or embed) selects the record of one response, without a crawl's further pages.
+        ``form`` (page, item, graph or embed): return the record that one response in this format results in.
 
         Raises:
             KeyError: the URL is missing, or the post does not exist.

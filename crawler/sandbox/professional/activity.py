@@ -1,4 +1,4 @@
-"""The simulated profile pages' articles, and the member's recent activity in both of its layouts."""
+"""The articles and the recent activity in simulated profile pages. Activity has two layouts, list and tabs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
 
 MAX_SHOWN_CHARACTERS = 150
-"""Number of characters after which the list layout shortens a text."""
+"""The number of characters after which the list layout cuts a post's text."""
 REACTIONS = ("LIKE", "PRAISE", "EMPATHY", "APPRECIATION", "INTEREST", "ENTERTAINMENT", "MAYBE")
 
 
@@ -23,7 +23,7 @@ def cut(text: str) -> str:
 
 
 def articles(markup: Markup, member: Member) -> str:
-    """Build the section with the articles. All of them are in the page, which initially shows three."""
+    """Build the section with the articles. All articles are in the HTML, but the page initially shows only three."""
     rows = "".join(f"<li>{_article(markup, row)}</li>" for row in member.rows["articles"])
     return markup.section("articles", f"Articles by {member.first}", rows and show_more(rows, 3))
 
@@ -40,7 +40,7 @@ def _article(markup: Markup, row: Row) -> str:
 
 
 def first(markup: Markup, member: Member) -> str:
-    """Build the first activity section, with the followers: either the tabs, or the first three rows of the list."""
+    """Build the first activity section, with the follower count: the tabs, or the list's first three rows."""
     if member.layout == "tabs":
         return _wrapped(markup, "Activity", _tabs(markup, member))
     return _wrapped(markup, "Activity", _list(markup, member.rows["activity"][:3]))
@@ -111,7 +111,7 @@ def _slide(markup: Markup, row: Row) -> str:
     author, post = _author(markup, row), _post(markup, row)
     if row["action"].endswith("shared this"):
         inner = f'<div class="px-2">{author}</div><div class="{CARD}">{post}</div>'
-    else:  # another member's post in a frame, with a link above it and another one inside
+    else:  # another member's post in a frame, with one link above the post and another link inside it
         inner = (
             f'<div class="px-2"><a class="face-pile" href="#">{markup.picture(None, "face-pile__image")}</a></div>'
             f'<div class="{CARD}">{markup.full_link(row["link"], row["action"])}<div class="profile-activity-card">'

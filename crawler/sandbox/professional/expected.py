@@ -105,7 +105,7 @@ def _in_page_order(member: Member) -> list[Row]:
 
 
 def _activity(member: Member, row: Row) -> Row:
-    """Build an activity row. The list layout shortens texts; only linked data has the member's own posts in full."""
+    """Build an activity row. The list layout shortens texts, but linked data has the member's own posts in full."""
     whole = member.layout == "tabs" or (member.linked and row["action"].startswith("Posted"))
     return row if whole else {**row, "text": cut(row["text"])}
 
@@ -185,7 +185,7 @@ def _masked_study(study: Study) -> Row:
     return {**dict.fromkeys(texts, ""), **shown, "masked": True, "school_image": None}
 
 
-# The fields that the page withholds
+# The fields that the page withholds from visitors without an account
 
 
 def _withheld(member: Member, experience: list[Row], education: list[Row]) -> list[str]:

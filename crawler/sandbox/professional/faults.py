@@ -43,14 +43,14 @@ FAULTS = COMMON | {
     "broken-linked-data": Fault("OK", "linked data that ends in the middle"),
     "deep-linked-data": Fault("OK", "linked data of ten thousand nested lists"),
 }
-"""The faults by name. A request for the profile with that name gets the fault."""
+"""The faults by name. A request for the profile with this name in its URL gets the fault."""
 
 WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data")
 _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
 
 
 def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
-    """Build the response of one of the network's own faults."""
+    """Build the damaged response for a fault that only this network has."""
     if name in _REDIRECTS:
         return 302, {"Location": _REDIRECTS[name].format(back=quote(PUBLIC + path, safe=""))}, b""
     if name in _ANSWERS:
@@ -60,7 +60,7 @@ def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
 
 
 def expected_after_fault(name: str, member: Member) -> Member:
-    """Return the member with only the data that can be read from the page of a harmless fault."""
+    """Return the member without the data that a harmless fault removes from the page."""
     return replace(member, linked=False) if name in WITHOUT_LINKED_DATA else member
 
 
@@ -135,7 +135,7 @@ _ANSWERS: dict[str, Callable[[], FakeResponse]] = {
     "no-profile": lambda: (200, {}, document(page_key("public_profile_v3_desktop", "Profile"), "<main></main>")),
 }
 
-# Profiles with wrong data
+# Profile pages with wrong data
 
 
 def _wrong_member(page: str) -> str:

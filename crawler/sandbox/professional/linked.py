@@ -1,4 +1,4 @@
-"""The linked data of the simulated profile pages. It has a part of the profile, in the schema.org vocabulary."""
+"""The linked data of the simulated profile pages: a part of the profile, in the schema.org vocabulary."""
 
 from __future__ import annotations
 

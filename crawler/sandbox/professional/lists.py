@@ -1,4 +1,4 @@
-"""The lists in simulated profiles, except positions and schools. Rows have the keys of the expected record."""
+"""The lists in simulated profiles, except positions and schools. Their rows have the expected record's keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Lists(Words):
         self._ids = 7_400_000_000_000_000_000
 
     def lists(self, name: str, url: str, traits: Row, *, masked: bool) -> dict[str, list[Row]]:
-        """Invent the other lists of a profile. With the trait ``whole``, no list is empty."""
+        """Invent all lists of a profile except positions and schools. With the trait ``whole``, no list is empty."""
         makers = {**self._cards(), **self._works(), **self._links(name, url, tabs=traits["layout"] == "tabs")}
         clear = {"activity", "people_also_viewed", "projects", "volunteer_experience", "websites", "same_name"}
         sizes = {"activity": (0, 3, 13), "articles": (0, 10), "people_also_viewed": (0, 10, 20), "websites": (0, 1, 3)}
@@ -104,7 +104,7 @@ class Lists(Words):
         }
 
     def activity(self, name: str, url: str, *, tabs: bool) -> Row:
-        """Invent a post and what the member did with it. Only the tabs layout contains the post's author."""
+        """Invent an activity row: a post, and whether the member liked or shared it. The list layout has no author."""
         self._ids += self.random.randint(1, 10**9)
         post = f"{PUBLIC}/posts/{self.random.choice(WORDS)}_{self.random.choice(WORDS)}-activity-{self._ids}-Xq_9"
         own = self.random.random() < 0.5
@@ -129,7 +129,7 @@ class Lists(Words):
         }
 
     def other(self) -> Row:
-        """Invent another member, for the list at the right of the page."""
+        """Invent another member, for the list of other members at the right of the page."""
         name, url = self.somebody()
         return {
             "followers": self.maybe(followers_text(self.random.randint(2, 90_000))),

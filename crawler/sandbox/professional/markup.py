@@ -19,14 +19,14 @@ _LABELS = (
 
 
 class Markup:
-    """Builds HTML. ``rendered``: as a browser saves it, with pictures loaded. ``light``: without the bulk of a page."""
+    """Builds HTML. ``rendered``: as a browser saves it, with pictures loaded. ``light``: a smaller page."""
 
     def __init__(self, *, rendered: bool, light: bool) -> None:
         self.rendered = rendered
         self.light = light
 
     def picture(self, url: str | None, classes: str = "hue-web-entity__image w-6 h-6") -> str:
-        """Build a picture, or its placeholder if pictures are not loaded."""
+        """Build an image element. If pictures are not loaded, the URL is in an attribute and not in ``src``."""
         source = escape(url or GHOST)
         if self.rendered:
             return f'<img class="inline-block relative {classes} lazy-loaded" aria-busy="false" src="{source}" alt>'
@@ -43,7 +43,7 @@ class Markup:
         )
 
     def more_text(self, text: str) -> str:
-        """Build a text. If it is long, a part of it is behind a "show more" button."""
+        """Build a text. A long text is shortened, and the whole text is behind a "Show more" button."""
         if not text:
             return ""
         whole = lines(text)
@@ -57,7 +57,7 @@ class Markup:
         )
 
     def sign_in(self, name: str, slug: str, trk: str, photo: str | None) -> str:
-        """Build the sign-in window. It contains the member's name and photo, and occurs many times in a page."""
+        """Build the sign-in window. It contains the member's name and photo, and a page has it many times."""
         if self.light:
             return (
                 '<div class="contextual-sign-in-modal"><div class="modal modal--contextual-sign-in"><h2>'
@@ -72,7 +72,7 @@ class Markup:
         )
 
     def section(self, name: str, title: str, content: str, *, kind: str = "") -> str:
-        """Build a section of the profile. It is "" if it has no content."""
+        """Build a section of the profile, or "" if the section has no content."""
         if not content:
             return ""
         return (
@@ -88,7 +88,7 @@ class Markup:
         return f'<a class="profile-section-card__image-link" href="{tracked(page)}">{shown}</a>' if page else shown
 
     def card(self, heading: str, subtitle: str, body: str, logo: str = "", classes: str = "") -> str:
-        """Build a card, which is a row in most lists. All arguments are HTML."""
+        """Build a card, which shows one row in most lists. All arguments are HTML."""
         return (
             f'<li class="profile-section-card relative flex w-full list-none py-1.5 pr-2 pl-1 {classes}">\n<!---->'
             f'{logo or self.logo(None)}\n  <div class="pl-0.5 grow break-words">\n    <h3 class="[&amp;&gt;*]:mb-0 '
@@ -99,7 +99,7 @@ class Markup:
 
 
 def show_more(rows: str, shown: int) -> str:
-    """Build a list that initially shows some of its rows. All rows are in the page."""
+    """Build a list that initially shows only its first rows, ``shown`` of them. All rows are in the HTML."""
     icon = '<icon class="show-more-less-button-icon"></icon>'
     return (
         f'<div class="show-more-less"><ul data-max-num-to-show="{shown}" class="show-more-less__list '
@@ -111,13 +111,13 @@ def show_more(rows: str, shown: int) -> str:
 
 
 def heading(title: str, href: str = "") -> str:
-    """Build a card's heading from escaped text, with a link if one is given."""
+    """Build a card's heading. The title is escaped. If ``href`` is given, the heading is a link."""
     shown = f"\n          {escape(title)}\n        "
     return f'<a class="link-styled" data-tracking-will-navigate href="{href}">{shown}</a>' if href else shown
 
 
 def lines(text: str) -> str:
-    """Build a text whose line breaks are elements."""
+    """Escape a text, and replace its line breaks with ``<br>`` elements."""
     return escape(text).replace("\n", "<br>")
 
 

@@ -54,7 +54,7 @@ def document(head: str, body: str) -> bytes:
 
 
 def page_key(key: str, title: str) -> str:
-    """Build the beginning of the head, which every page has."""
+    """Build the beginning of the HTML head, which contains the page key and the title."""
     return (
         f'<meta name="pageKey" content="{key}">\n<meta name="robots" content="max-image-preview:large, noarchive">\n'
         f'<meta name="locale" content="en_US">\n<meta id="config" data-app-version="2.0.4565" '
@@ -179,7 +179,7 @@ def _websites(markup: Markup, rows: list[Row]) -> str:
     return (rows and f'<div data-section="websites">{window}</div>') or ""
 
 
-# The parts around the profile
+# The parts of the page around the profile
 
 
 def _instructor_courses(markup: Markup, member: Member) -> str:

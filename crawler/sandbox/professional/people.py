@@ -1,6 +1,6 @@
 """The simulated network's members: invented from a seed, with every real kind of profile.
 
-Rows of a profile's lists have the contract's keys; the pages convert them.
+The rows of a profile's lists have the record's keys. The page modules turn the rows into HTML.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from crawler.sandbox.professional.lists import Lists
 from crawler.sandbox.professional.words import CITIES, FIRST, LAST, PUBLIC, Institution, Row
 
 SPECIAL: dict[str, Row] = {
-    # These members are the same for every seed. The pages of faults are made from the first one.
+    # These members exist for every seed. The pages with faults are made from the first member.
     "mara-lindqvist": {"first": "Mara", "last": "Lindqvist", "layout": "tabs", "whole": True, "linked": True},
     "tomas-okafor-4a0756": {"first": "Tomas", "last": "Okafor", "masked": True, "layout": "list"},
     "masked-linked": {"first": "Ines", "last": "van der Berg", "masked": True, "linked": True, "about": True},
@@ -31,7 +31,7 @@ SPECIAL: dict[str, Row] = {
     "counts-hidden": {"first": "Hal", "last": "Quiet", "counted": False, "linked": True},
 }
 RENAMED = {"mara-before": "mara-lindqvist"}
-"""Former names of members, with their new names. A request for the former name gets the page with the new one."""
+"""New profile names by former names. A request for the former name gets the page that has the new name."""
 
 COUNTRIES = {
     "us": "United States",
@@ -64,7 +64,7 @@ NOW = 2026 * 12 + 6
 
 @dataclass(frozen=True)
 class Position:
-    """A position of a member. Consecutive positions at one employer are shown as a group."""
+    """A position of a member. The page groups consecutive positions at one employer."""
 
     at: Institution
     title: str
@@ -77,7 +77,7 @@ class Position:
 
     @property
     def date_range(self) -> str:
-        """Return the dates as the page shows them."""
+        """Return the start and the end as the page shows them."""
         return f"{self.start} - {self.end}" if self.start else ""
 
 
@@ -95,13 +95,13 @@ class Study:
 
     @property
     def date_range(self) -> str:
-        """Return the dates as the page shows them."""
+        """Return the start and the end as the page shows them."""
         return " - ".join(str(year) for year in (self.start, self.end) if year)
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member of the network, and the variant of the page that is served for the member."""
+    """A member of the network, and the variant of the profile page that the member has."""
 
     slug: str
     first: str
@@ -120,15 +120,15 @@ class Member:
     positions: tuple[Position, ...]
     studies: tuple[Study, ...]
     rows: dict[str, list[Row]] = field(repr=False)
-    """The member's other lists, by the name of their field."""
+    """All lists except positions and schools, by the name of their field in the record."""
     skills: tuple[str, ...]
     masked: bool
     linked: bool
     """Whether the page has linked data."""
     layout: str
-    """The layout of activity: "tabs" or "list"."""
+    """The layout of the section with recent activity: "tabs" or "list"."""
     rendered: bool
-    """Whether the page is as a browser saves it, with pictures loaded."""
+    """Whether the page is served as a browser saves it, with pictures loaded."""
     counted: bool
     """Whether the page shows the numbers of followers and connections."""
 
@@ -144,7 +144,7 @@ class Member:
 
     @property
     def cut_about(self) -> str:
-        """Return the beginning of the text about the member, which is all that a masked page shows."""
+        """Return the beginning of the text about the member. A masked page shows only this part."""
         return f"{self.about[: len(self.about) * 2 // 3].rstrip()}…" if self.about else ""
 
     @property
@@ -154,10 +154,10 @@ class Member:
 
 
 class MemberFactory(Lists):
-    """Invents the members from one seed."""
+    """Invents all members of the network from one seed."""
 
     def members(self, number: int) -> list[Member]:
-        """Invent all special members and a number of random ones."""
+        """Invent all special members, and ``number`` random members."""
         made = [self.member(slug, {"masked": False, **traits}) for slug, traits in SPECIAL.items()]
         for index in range(number):
             first, last = self.random.choice(FIRST), self.random.choice(LAST)
@@ -166,7 +166,7 @@ class MemberFactory(Lists):
         return made
 
     def member(self, slug: str, traits: Row) -> Member:
-        """Invent a member with the given traits; all else is random."""
+        """Invent a member. ``traits`` sets some properties; the others are random."""
         chance = self.random.random
         traits.setdefault("layout", self.random.choice(("tabs", "list")))
         masked, thin = traits.get("masked", chance() < 0.3), traits.get("thin", False)
@@ -214,7 +214,7 @@ class MemberFactory(Lists):
     # Positions and schools
 
     def positions(self, traits: Row, *, masked: bool) -> tuple[Position, ...]:
-        """Invent positions, newest first. Some consecutive ones are at the same employer."""
+        """Invent positions, newest first. Some consecutive positions have the same employer."""
         number = traits.get("positions", self.random.randint(1 if masked or traits.get("whole") else 0, 9))
         made: list[Position] = []
         ended = NOW
@@ -229,7 +229,7 @@ class MemberFactory(Lists):
         return tuple(made)
 
     def position(self, at: Institution, ended: int, *, lasting: bool) -> Position:
-        """Invent a position that is present, or that ended in the given month."""
+        """Invent a position. ``lasting``: the member still has it; else it ended in the month ``ended``."""
         months = self.random.randint(1, 90)
         dated = self.random.random() < 0.9
         end = NOW if lasting else ended

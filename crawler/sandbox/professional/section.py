@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def masked(text: str) -> str:
-    """Replace the letters in a text by asterisks, as the platform masks it. Words keep their lengths."""
+    """Replace every letter and digit in a text with an asterisk, as the platform does. Words keep their lengths."""
     return re.sub(r"\w", "*", text)
 
 
@@ -35,7 +35,7 @@ def summary(markup: Markup, member: Member) -> str:
 
 
 def history(markup: Markup, member: Member) -> str:
-    """Build positions and schools: as two sections, or on a masked page as one list."""
+    """Build positions and schools: on a masked page as one list, else as two sections."""
     if member.masked:
         return _masked_block(markup, member)
     groups = [list(rows) for _, rows in groupby(member.positions, key=lambda position: position.at)]
@@ -89,7 +89,7 @@ def _study(markup: Markup, study: Study) -> str:
     return markup.card(title, shown or "-", dates + description, markup.logo(at.logo, at.url), "education__list-item")
 
 
-# The masked list: first the positions, then the schools, without a mark between them
+# The masked list: first the positions, then the schools. Nothing separates positions from schools.
 
 
 def _masked_block(markup: Markup, member: Member) -> str:

@@ -25,7 +25,7 @@ _IN = re.compile(r"/in/([^/?#]+)")
 
 
 class Site:
-    """The simulated network. The same seed produces the same members on every machine. ``light``: smaller pages."""
+    """The simulated network. The same seed produces the same members everywhere. ``light``: serve smaller pages."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         self.light = light
@@ -34,7 +34,7 @@ class Site:
         }
 
     def member(self, slug: str) -> Member:
-        """Return the member for a name, a former name or the name of a fault.
+        """Return the member for a profile name, a former profile name or the name of a fault.
 
         Raises:
             KeyError: the name is unknown.
@@ -51,7 +51,7 @@ class Site:
         return slug if slug in FAULTS else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the correct response: a profile, the page that a redirect leads to, or the not-found page."""
+        """Build the undamaged response: a profile, a page to which a fault redirects, or the not-found page."""
         first = request.path.lstrip("/").partition("/")[0]
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /\n"
@@ -76,11 +76,11 @@ class Site:
         return self._rendered(member.slug)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the response of one of the network's own faults."""
+        """Build the damaged response for a fault that only this network has."""
         return professional_faults.damaged(name, request.path, lambda: self.page(request))
 
     def catalogue(self) -> dict[str, Any]:
-        """Return the members and the faults that the sandbox has."""
+        """Return the network's members, former profile names and faults."""
         return {
             "members": {
                 member.slug: {"name": member.name, "masked": member.masked, "positions": len(member.positions)}
@@ -100,6 +100,6 @@ class Site:
 
 
 def _slug(path: str) -> str:
-    """Return the name in a profile's path or URL, or "" if it has none."""
+    """Return the profile name in a path or URL, or "" if the path or URL contains no profile name."""
     found = _IN.search(path)
     return unquote(found[1]) if found else ""

@@ -24,7 +24,7 @@ ENDS = (".", " & more!", " <3", " 🚀", "’s.", " · and so on.")
 
 @dataclass(frozen=True)
 class Institution:
-    """A company or a school. ``slug`` is "" if it has no page on the network."""
+    """A company or a school. ``slug`` is "" if the company or school has no page on the network."""
 
     kind: str
     name: str
@@ -33,12 +33,12 @@ class Institution:
 
     @property
     def url(self) -> str:
-        """Return the URL of its page. The URLs of schools end in a slash."""
+        """Return the URL of the company's or school's page. The URLs of schools end in a slash."""
         return f"{PUBLIC}/{self.kind}/{self.slug}{'/' * (self.kind == 'school')}" if self.slug else ""
 
     @property
     def head(self) -> Row:
-        """Return the object that the top of a profile has for it."""
+        """Return the expected object for a company or school that is shown at the top of a profile."""
         return {"logo": self.logo, "name": self.name, "url": self.url}
 
 
@@ -60,7 +60,7 @@ class Words:
         return self.random.choice((" ", "\n", "\n\n") if breaks else (" ",)).join(made)
 
     def maybe(self, value: str) -> str:
-        """Return the text, or at random ""."""
+        """Return either the text or "", at random."""
         return value if self.random.random() < 0.7 else ""
 
     def outside(self) -> str:
@@ -75,7 +75,7 @@ class Words:
         return f"{MEDIA}/D5603AQ{mark}/{kind}/0/{number}?e=2147483647&v=beta&t={mark}{mark}"
 
     def maybe_picture(self, kind: str = "profile-displayphoto-shrink_400_400") -> str | None:
-        """Invent the signed URL of a picture, or at random return None."""
+        """Return either the invented signed URL of a picture or None, at random."""
         return self.picture(kind) if self.random.random() < 0.8 else None
 
     def company(self) -> Institution:

@@ -38,14 +38,14 @@ FAULTS = COMMON | {
     "missing-name": Fault("EXTRACTION_FAILED", "some product rows without a name"),
     "no-prices": Fault("OK", "rows without prices"),
 }
-"""The faults by name. A search for the name selects a fault. So does the fault's category id in ``Site.faults``."""
+"""The faults by name. Two requests select a fault: a search for its name, or its category id in ``Site.faults``."""
 
 NAMELESS_STEP = 7
-"""For the fault ``missing-name``: every seventh row has no name."""
+"""With the fault ``missing-name``, one row in every seven has no name."""
 
 
 def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
-    """Build the response of one of the shop's own faults."""
+    """Build the damaged response for a fault that only the shop has."""
     if name in _ANSWERS:
         return _ANSWERS[name](path)
     title, block = parts(honest()[2])
@@ -57,7 +57,7 @@ def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
 
 
 def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record of a listing that has a harmless fault."""
+    """Change a listing's expected record for its fault. Only the fault ``no-prices`` changes the record."""
     if name != "no-prices":
         return record
     no_price = {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
@@ -138,7 +138,7 @@ def _echo(initial: dict[str, Any]) -> dict[str, Any]:
 
 
 def _products(initial: dict[str, Any]) -> list[tuple[dict[str, Any], ...]]:
-    """Return a page's products: the rows of its grids, and the copies of the first ones in the carousel."""
+    """Return each row of a page's grids in a tuple, together with the row's copy in the carousel if there is one."""
     grid: list[dict[str, Any]] = []
     carousel: list[dict[str, Any]] = []
     for stack in initial["searchResult"]["itemStacks"]:

@@ -43,12 +43,12 @@ def search_url(query: str) -> str:
 
 
 def listing(shop: Shop, view: View) -> bytes:
-    """Render a page of a category or search listing."""
+    """Render one page of the listing for a category or search."""
     return document(title_of(view), next_data(shop, view), light=shop.light)
 
 
 def document(title: str, data: Any, *, light: bool = False) -> bytes:
-    """Render a complete page around its data block."""
+    """Render a complete page that contains the given data block."""
     escaped = title.replace("&", "&amp;").replace("<", "&lt;")
     block = data if isinstance(data, bytes) else orjson.dumps(data)
     head = f'<!DOCTYPE html><html lang="en-US"><head><meta charset="utf-8"/><title>{escaped}</title>'.encode()
@@ -161,7 +161,7 @@ def _facet_value(shop: Shop, category: Category) -> dict[str, Any]:
 
 
 def _listing(shop: Shop, view: View) -> dict[str, Any]:
-    """Build the listing in the data block. Pages use different price layouts, as on the real platform."""
+    """Build the listing in the data block. The price layout differs between pages, as on the real platform."""
     category = view.category
     name = category.name if category else view.query
     title = _heading(view)

@@ -1,4 +1,4 @@
-"""The rows of the simulated shop's listings, with all keys of real rows, in each of the three price layouts."""
+"""The rows of the simulated shop's listings. They have all keys of real rows, and one of three price layouts."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
         "imageName": f"{product.product_id}.jpeg",
         "isOutOfStock": product.status == "OUT_OF_STOCK",
         "price": 0 if layout == "A" or price is None else price / 100,
-        # Real pages have 0 here for a product without a rating, although it must be read as null.
+        # For a product without a rating, real pages have 0 here. The record must have null.
         "rating": {"averageRating": product.stars or 0, "numberOfReviews": product.reviews or 0},
         "salesUnit": "EACH",
         "variantList": [{"name": f"Option {n}"} for n in range(product.variants or 0)],

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 from crawler.sandbox.retail.trees import TREES, Tree
 
-# Specification, section 8: measured on one category.
+# Specification, section 8. The numbers were measured on one category of the real platform.
 ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
-"""Number of rows on each page of a listing that has more products than the platform serves."""
+"""The number of rows on each page, first page first. A listing serves no rows after the last of these pages."""
 CAPPED_MAX_PAGE = 25
 BIG_TOTAL = 6446
 REPEATS = 4
-"""Number of sponsored rows on a full page that repeat another row of the same page."""
+"""On a full page, the number of sponsored rows whose products also have another row on the same page."""
 ONE_PRICE, ONE_PRICE_COUNT = 1999, 700
 UNPRICED_SHARE = 0.04
 
@@ -43,7 +43,7 @@ _FLAGS = ("", "", "", "Best seller", "Rollback", "Popular pick", "100+ bought si
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A category of the shop, with its place in the category tree."""
+    """A category of the shop, with the ids of its subcategories."""
 
     id: str
     name: str
@@ -74,7 +74,7 @@ class Product:
     icon: bool
     description: str
     variants: int | None
-    """The number of variants that the row lists; None if the row has variants but does not list them."""
+    """The number of variants that the row lists, or None if the row has variants but does not list them."""
 
     @property
     def path(self) -> str:
@@ -90,7 +90,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row in a page: a product, and whether it is shown as an advertisement."""
+    """A row in a page: a product, and whether the row is an advertisement."""
 
     product: Product
     sponsored: bool
@@ -115,7 +115,7 @@ class Shop:
     def __init__(self, seed: int, faults: dict[str, str], *, light: bool) -> None:
         self.seed = seed
         self.faults = faults
-        """The fault names, by the category id that selects each fault."""
+        """The name of each fault, by the category id that selects the fault."""
         self.fault_names = frozenset(faults.values())
         self.light = light
         self.big_category = BIG_DEPARTMENT
@@ -123,7 +123,7 @@ class Shop:
         self.products: list[Product] = []
         self._build()
         self._shown: dict[str, list[Product]] = {}
-        """Products of the categories of ``TREES``, made when they are requested."""
+        """The products of categories in ``TREES``, by category id. They are made when they are first needed."""
 
     def _build(self) -> None:
         rng = random.Random(self.seed)  # noqa: S311  # invented data, not a secret
@@ -138,7 +138,7 @@ class Shop:
             self.categories[fault_id] = Category(fault_id, fault, ())
 
     def category(self, cat_id: str) -> Category:
-        """A category of the shop, or of one of the trees.
+        """Return a category of the shop or of one of the trees for exhaustive crawls, by its id.
 
         Raises:
             KeyError: the category is unknown.
@@ -152,7 +152,7 @@ class Shop:
         return TREES.get((cat_id or "").partition("_")[0])
 
     def _of_tree(self, cat_id: str, tree: Tree) -> list[Product]:
-        """The products of a category of a tree: those of its department, or a part of those of its parent."""
+        """Return a category's products. ``tree`` is the tree that contains the category."""
         if cat_id not in self._shown:
             above = cat_id.rpartition("_")[0]
             if above:
@@ -207,7 +207,7 @@ class Shop:
             name=f"{rng.choice(_BRANDS)} {rng.choice(_ADJECTIVES)} {noun}, {rng.randint(1, 24)} ct",
             category=leaf,
             cents=price,
-            # A price range begins at the current price and has a highest price, or has only a lowest ("from") price.
+            # A price range is either the current price and a highest price, or only a lowest ("from") price.
             low=None if not ranged else price if number % 2 else round((price or 0) * 0.8),
             high=round((price or 0) * 1.7) if ranged and number % 2 else None,
             status=rng.choices(("IN_STOCK", "OUT_OF_STOCK", "UNKNOWN"), (90, 8, 2))[0],
@@ -227,7 +227,7 @@ class Shop:
 
     @cached_property
     def _shuffled(self) -> dict[str, dict[int, float]]:
-        """Return a pseudo-random sort key per product, for sort orders that depend on no property of a product."""
+        """For sort orders that do not depend on product properties: return a pseudo-random key for each product."""
 
         def shuffled(name: str) -> dict[int, float]:
             rng = random.Random(f"{self.seed}{name}")  # noqa: S311  # invented data, not a secret
@@ -236,7 +236,7 @@ class Shop:
         return {"best_match": shuffled("match"), "best_seller": shuffled("seller")}
 
     def _key(self, sort: str, p: Product) -> Any:
-        """The sort key of a product. The orders all differ; products without a price come last by price.
+        """Return a product's key in a sort order. In both orders by price, products without a price come last.
 
         Raises:
             KeyError: the sort order is unknown.
@@ -253,7 +253,7 @@ class Shop:
         }[sort]
 
     def matching(self, cat_id: str | None, query: str | None) -> list[Product]:
-        """The products of a category, or of a search."""
+        """Return the products in a category, or the products that a search finds."""
         if cat_id is not None and (tree := self._tree(cat_id)):
             return list(self._of_tree(cat_id, tree))
         if cat_id is not None:
@@ -262,12 +262,12 @@ class Shop:
         return [p for p in self.products if all(word in p.name.lower() for word in words)]
 
     def products_of(self, cat_id: str) -> tuple[set[str], set[str]]:
-        """Return the item ids in a category: first those with a price, then those without."""
+        """Return two sets of a category's item ids: of the products with a price, and of those without."""
         found = self.matching(cat_id, None)
         return {p.item_id for p in found if p.cents is not None}, {p.item_id for p in found if p.cents is None}
 
     def view(self, params: dict[str, Any]) -> View:
-        """Return the page of the listing for these params.
+        """Return the page of the listing that these params select.
 
         Raises:
             KeyError: the category or sort order is unknown, or category and query are both missing.
@@ -303,19 +303,19 @@ class Shop:
         return View(category, query, page, sort, total, max_page, rows)
 
     def _rows(self, products: list[Product], size: int) -> tuple[Row, ...]:
-        """Choose the rows of a page. Some are sponsored, and a full page repeats some products as advertisements."""
+        """Build the rows of a page. Some are sponsored. A full page also repeats some products as sponsored rows."""
         rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # one row in eight is sponsored
         if len(products) == size - REPEATS:
             rows[2:2] = [Row(p, sponsored=True) for p in products[-REPEATS:]]
         return tuple(rows[:6] if self.light else rows)
 
     def crumbs(self, category: Category) -> list[Category]:
-        """Return the categories above a category, the broadest first."""
+        """Return the categories that contain a category, the broadest first."""
         ids = category.id.split("_")
         above = ["_".join(ids[:n]) for n in range(1, len(ids))]
         return [self.category(cat_id) for cat_id in above if cat_id in self.categories or self._tree(cat_id)]
 
 
 def hash_order(name: str) -> float:
-    """A number from 0 to 1 that is the same on every machine."""
+    """Return a pseudo-random number from 0 to 1 that depends only on ``name``, so it is the same on every machine."""
     return zlib.crc32(name.encode()) / 2**32

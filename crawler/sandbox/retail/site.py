@@ -1,4 +1,4 @@
-"""The simulated shop's site: the pages that it serves, and the records that must be extracted from them."""
+"""The simulated shop's site: its responses to requests, and the records that must be extracted from its pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FAULTS", "Site"]
 
 
 class Site(Shop):
-    """The simulated shop's site."""
+    """The simulated shop as a site that responds to requests."""
 
     fault_ids: ClassVar[dict[str, str]] = {f"{FAULTS_DEPARTMENT}_{n}": name for n, name in enumerate(sorted(FAULTS), 1)}
 
@@ -29,12 +29,12 @@ class Site(Shop):
     # The site
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault of a request: the one that its search term names, or that its category stands for."""
+        """Return the fault whose category id the path contains, or whose name is the search term. Else return None."""
         name = self.faults.get(request.path.rpartition("/")[2]) or request.args.get("q")
         return name if name in FAULTS else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the correct response: a listing page, the home page, the page that redirects lead to, or 404."""
+        """Build the undamaged response: a listing page, the home page, the CAPTCHA page, or 404."""
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
         if request.path == "/blocked":
@@ -57,11 +57,11 @@ class Site(Shop):
         raise KeyError(path)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the response of one of the shop's own faults."""
+        """Build the damaged response for a fault that only the shop has."""
         return retail_faults.damaged(name, request.path, lambda: self.page(request))
 
     def catalogue(self) -> dict[str, Any]:
-        """Return the categories and the faults that the sandbox has."""
+        """Return the shop's categories and faults."""
         return {
             "big_category": self.big_category,
             "categories": {

@@ -1,4 +1,4 @@
-"""Large category trees of the simulated shop, for exhaustive crawls. They are not part of its searches and lists."""
+"""Large category trees of the simulated shop, for exhaustive crawls. The shop's searches do not find their products."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tree:
-    """A department: groups of leaves with the same number of products each, and how the platform presents them."""
+    """A department whose products are spread evenly over its leaf categories, and how the platform presents it."""
 
     size: int
     groups: int = 4
     leaves_per_group: int = 6
     unpriced: float = 0.0
-    """Share of the products without a price."""
+    """The share of the products that have no price, from 0 to 1."""
     reported: float = 1.0
-    """Factor of the reported totals."""
+    """The total that a listing reports, divided by its real number of products."""
     filters_prices: bool = True
 
     def children(self, cat_id: str) -> tuple[str, ...]:
-        """The children of one of its categories.
+        """Return the ids of the subcategories of a category in this tree.
 
         Raises:
             KeyError: the tree has no such category.
@@ -36,7 +36,7 @@ class Tree:
         return tuple(f"{cat_id}_{number}" for number in range(1, limits[len(numbers)] + 1))
 
     def leaves(self, department: str) -> list[str]:
-        """The ids of its leaves."""
+        """Return the ids of the department's leaf categories, which have no subcategories."""
         return [leaf for group in self.children(department) for leaf in self.children(group)]
 
 
@@ -48,4 +48,4 @@ TREES = {
     "880005": Tree(6_446, unpriced=0.04, reported=0.97),
     "880006": Tree(3_000, groups=2, leaves_per_group=2, filters_prices=False),
 }
-"""The trees by the id of their department."""
+"""The trees, by the category id of the department."""

@@ -17,7 +17,7 @@ FIGURES = ("collect", "comment", "digg", "play", "share", "repost", "download", 
 
 
 def _address(key: str, addresses: list[str], width: int, height: int) -> dict[str, Any]:
-    """Build a picture object in the app's format. Its ``uri`` is a storage key."""
+    """Build a picture object in the app's format. In this format, ``uri`` is a storage key and not a URL."""
     found = {"data_size": 0, "uri": f"tos-photomode/{key}", "url_list": addresses}
     return found | {"url_prefix": None, "width": width, "height": height}
 
@@ -27,7 +27,7 @@ def _marked(key: str) -> list[str]:
 
 
 def entry(post: Post) -> dict[str, Any]:
-    """Build a row of the app's search."""
+    """Build a result row as the app's search API returns it."""
     found: dict[str, Any] = {
         "aweme_id": post.id,
         "aweme_type": PHOTO_POST if post.kind in {"photo", "empty"} else VIDEO_POST,

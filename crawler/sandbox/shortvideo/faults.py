@@ -68,7 +68,7 @@ FAULTS = COMMON | {
     "missing-author-once": Fault("OK", "the same, the first time"),
     "no-picture-urls": Fault("OK", "a row whose pictures have no URL, which is left out"),
     "no-authors": Fault("EXTRACTION_FAILED", "all rows without their author's id"),
-    # This platform is always read in the browser, which runs the script that other platforms' requests cannot run.
+    # The spider always reads this platform in a browser. The browser runs the script, so the outcome is OK.
     "browser-only": Fault("OK", "403 with a page whose script lets browsers in"),
 }
 """The faults by name. A search for the name as keywords gets the fault."""
@@ -88,21 +88,24 @@ OVERLAYS = {
     "other-dialogs": Overlay("login", after=1, closable=True, others=True),
     "silent-wall": Overlay("none", after=1),
 }
-"""Overlays of the page, by fault."""
+"""The overlay that the page shows, by the name of the fault."""
 WITHOUT_FIRST_ROW = frozenset({"missing-author", "missing-author-once", "no-picture-urls"})
-"""Faults of the first row of each response. Only that of the first response is lost: the others repeat a row."""
+"""Faults that damage the first row of responses. The record lacks only the search's first post.
+
+In each later response, the damaged first row is a repetition of the previous response's last row.
+"""
 AFTER_FIRST_RESPONSE = frozenset(
     {
         *("captcha-later", "login-wall", "login-wall-100ms", "login-wall-1s", "login-wall-3s", "login-prompt-returns"),
         *("login-json-later", "raw-controls", "repeated-page", "results-empty-later", "silent-wall"),
     }
 )
-"""Faults for which only the first response can be used. ``raw-controls`` stops the page's own script too."""
+"""Faults after which only the first response can be used. ``raw-controls`` even stops the page's own script."""
 
 ON_PAGE = frozenset({"login-redirect", "waiting-room", "waiting-room-closed"})
-"""The site's own faults that affect the page itself. All others affect the page's API call."""
+"""Of the faults that only this site has: those that damage the HTML page. The others damage the page's API call."""
 REPEATS_FIRST = frozenset({"repeated-page"})
-"""Faults for which every call gets the damaged first response, whatever its offset."""
+"""Faults for which every API call gets the first response, whatever offset the call requests."""
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 _PAGE_FAULTS = COMMON.keys() | ON_PAGE
@@ -120,12 +123,12 @@ _CALL_TO_COMMON = {
 
 
 def page_fault(keywords: str) -> str | None:
-    """Return the fault of the page itself, or None if it has none."""
+    """Return the fault that the keywords select for the HTML page, or None if the page has no fault."""
     return keywords if keywords in _PAGE_FAULTS else None
 
 
 def call_fault(keywords: str, offset: int) -> str | None:
-    """Return the fault of the page's API call for the rows from ``offset`` on, or None if it has none."""
+    """Return the fault of the page's API call for the rows from ``offset`` on, or None if this call has no fault."""
     is_later = keywords in {"login-json-later", "results-empty-later"}
     if offset == 0 if is_later else offset and keywords.endswith("-once"):
         return None
@@ -137,14 +140,14 @@ def call_fault(keywords: str, offset: int) -> str | None:
 
 
 def readable_posts(keywords: str, posts: Sequence[Post], first: int) -> Sequence[Post]:
-    """Return the posts that a reader can still get despite a fault."""
+    """Return the posts that a crawl can still read despite the fault. ``first``: the number of rows in a response."""
     if keywords in {"no-results", "sensitive"}:
         return ()
     return posts[:first] if keywords in AFTER_FIRST_RESPONSE else posts
 
 
 def damaged_page(name: str, request: FakeRequest, honest: FaultlessResponse) -> FakeResponse:
-    """Build the response of a fault that affects the search page."""
+    """Build the damaged response to a request for the search page."""
     if name == "login-redirect":
         return 302, {"Location": "/login?redirect_url=%2Fsearch"}, b""
     if name == "waiting-room" and "_wafchallengeid=42" in request.headers.get("cookie", ""):
@@ -153,7 +156,7 @@ def damaged_page(name: str, request: FakeRequest, honest: FaultlessResponse) -> 
 
 
 def damaged_results(name: str, honest: FaultlessResponse) -> FakeResponse:
-    """Build the response of a fault that affects the page's API call."""
+    """Build the damaged response to the page's API call."""
     if name in _ANSWERS:
         return 200, JSON, _ANSWERS[name]
     status, headers, body = honest()
@@ -229,7 +232,7 @@ def _no_picture_urls(answer: dict[str, Any]) -> None:
 
 
 def _unchanged(answer: dict[str, Any]) -> None:
-    """Leave the response unchanged. The fault is that every call gets the first response."""
+    """Leave the response unchanged. For ``repeated-page``, the damage is that every call gets the first response."""
 
 
 _DAMAGES: dict[str, Callable[[dict[str, Any]], bytes | None]] = {

@@ -114,24 +114,27 @@ SEARCH_SCRIPT = rb"""
 
 @dataclass(frozen=True)
 class Overlay:
-    """What a page shows over its results."""
+    """What a page shows over its results, such as a login dialog or a CAPTCHA."""
 
     kind: str
-    """login, captcha; captcha-over-login: both; mount: the element of a CAPTCHA, empty; none: nothing at all."""
+    """``login``, ``captcha``, ``captcha-over-login`` (both), ``mount`` (an empty CAPTCHA element) or ``none``.
+
+    With ``none``, nothing is visible, but the page stops loading results.
+    """
     after: int = 0
-    """The number of responses before it appears."""
+    """The number of API responses that the page receives before the overlay appears."""
     in_flight: bool = False
-    """Whether it appears just after the next call was sent, instead of before."""
+    """Whether the overlay appears just after the page has sent an API call. If not, it appears before the call."""
     closable: bool = False
-    """Whether it has a button that closes it. A CAPTCHA always has a button."""
+    """Whether the login dialog has a button that closes it. A CAPTCHA always has such a button."""
     returns: bool = False
-    """Whether it appears again after it was closed."""
+    """Whether the overlay appears again after it was closed."""
     others: bool = False
-    """Whether there is an age gate and a consent dialog beside it."""
+    """Whether an age gate and a consent dialog appear together with the overlay."""
 
 
 def signature(text: str) -> str:
-    """Compute the same signature as the page's script: FNV-1a over UTF-16 code units."""
+    """Compute a text's signature as the page's script does: FNV-1a over its UTF-16 code units."""
     value = 0x811C9DC5
     units = text.encode("utf-16-le")
     for low, high in zip(units[::2], units[1::2], strict=True):
@@ -140,7 +143,7 @@ def signature(text: str) -> str:
 
 
 def search(keyword: str, nonce: str, overlay: Overlay | None, request: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
-    """The search page's photo tab. Its script has another origin: the same machine by another host name."""
+    """Render the search page's photo tab. Its script is loaded from another origin, the host name ``localhost``."""
     port = request.headers.get("host", "").rpartition(":")[2] or "80"
     origin = "" if keyword == "no-script" else f"http://localhost:{port}"
     context: dict[str, object] = {"nonce": nonce, "overlay": overlay, "language": "en", "region": "US"}
@@ -160,7 +163,7 @@ main{{height:100vh;overflow-y:auto}} article{{height:360px}} {rules}</style>
 
 
 def waiting_room(*, opens: bool) -> bytes:
-    """Render the waiting room. With ``opens``, its script sets the cookie that opens the search page."""
+    """Render the waiting room. ``opens``: its script sets a cookie and reloads, and then the search page is sent."""
     script = 'document.cookie = "_wafchallengeid=" + (6 * 7); location.reload();' if opens else ""
     return f"""<html><head><title>Please wait...</title></head><body><p id="cs">Please wait...</p><p id="wci"></p>
 <script>setTimeout(() => {{ {script} }}, 200);</script></body></html>""".encode()

@@ -42,12 +42,12 @@ class Site(Posts):
         super().__init__(seed, light=light)
         self.example = "whales"
         self.clicks: Counter[str] = Counter()
-        """Clicks on the buttons of dialogs, by keywords and kind of dialog."""
+        """How often the close button of a dialog was clicked, by the search's keywords and the kind of dialog."""
 
     # Requests
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault that the keywords select: of the page, or of its API call."""
+        """Return the fault that the search's keywords select for this request: the page, or its API call."""
         if request.path == "/search/photo":
             return shortvideo_faults.page_fault(request.args.get("q", ""))
         if request.path == RESULTS and self._is_signed(request):
@@ -55,7 +55,7 @@ class Site(Posts):
         return None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the correct response: the search page, its API call, its script, a static page, or 404."""
+        """Build the undamaged response: the search page, an API response, the page's script, a static page, or 404."""
         if request.path == "/search/photo":
             keyword = request.args.get("q", "")
             return (
@@ -73,18 +73,18 @@ class Site(Posts):
         return _STATIC.get(request.path) or (404, {}, b"<html><title>Not found</title></html>")
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the response of one of the site's own faults."""
+        """Build the damaged response for a fault that only this site has."""
         if name in shortvideo_faults.ON_PAGE:
             return shortvideo_faults.damaged_page(name, request, lambda: self.page(request))
         offset = 0 if name in shortvideo_faults.REPEATS_FIRST else int(request.args.get("offset", 0))
         return shortvideo_faults.damaged_results(name, lambda: self._found(request.args["keyword"], offset))
 
     def nonce(self, keyword: str) -> str:
-        """Return the key that a page gives to its script, which uses it for signatures."""
+        """Return the key in the search page's HTML. The page's script signs its API calls with the key."""
         return hashlib.sha256(f"{self.seed}|{keyword}".encode()).hexdigest()[:16]
 
     def _is_signed(self, request: FakeRequest) -> bool:
-        """Return whether the page's script made the call: with the page's key, keywords and offset, in one browser."""
+        """Return whether an API call has a valid signature: of the page's key, keywords, offset and user agent."""
         keyword, offset = request.args.get("keyword", ""), request.args.get("offset", "")
         parts = (self.nonce(keyword), keyword, offset, request.headers.get("user-agent", ""))
         is_right = request.args.get("X-Bogus") == shortvideo_page.signature("|".join(parts))
@@ -93,7 +93,7 @@ class Site(Posts):
         )
 
     def log_id(self, keyword: str) -> str:
-        """Return the id of a search. Calls for its further pages must contain the id."""
+        """Return the id of a search. The calls for further results must contain this id."""
         return f"20261121080000{hashlib.sha256(keyword.encode()).hexdigest()[:20].upper()}"
 
     def _results(self, request: FakeRequest) -> FakeResponse:
@@ -105,7 +105,7 @@ class Site(Posts):
         return 200, shortvideo_faults.JSON, orjson.dumps(self.answer(keyword, offset))
 
     def answer(self, keyword: str, offset: int) -> dict[str, Any]:
-        """Build a response of the search API. Except for the first response, its first row repeats the previous row."""
+        """Build a response of the search API. From the second response on, the first row repeats the previous row."""
         posts = self.posts(keyword)
         rows = posts[max(offset - 1, 0) : offset + PAGE_SIZE]
         item = shortvideo_app.entry if keyword == "app-shape" else shortvideo_web.item
@@ -132,7 +132,10 @@ class Site(Posts):
         }
 
     def catalogue(self) -> dict[str, Any]:
-        """The keywords with a meaning, and the clicks on dialogs. Any other keywords are valid, too."""
+        """Return the example keywords, the keywords that select faults, and the clicks on dialogs.
+
+        A search for any other keywords has results, too.
+        """
         return {
             "clicks": self.clicks,
             "examples": [self.example, LONG],
@@ -145,7 +148,7 @@ class Site(Posts):
         """Return the exact record that must be extracted for a target.
 
         Raises:
-            KeyError: no keywords.
+            KeyError: the params have no keywords.
             ValueError: the cursor or the count is not a number.
         """
         keyword = params["keywords"]
@@ -164,11 +167,11 @@ class Site(Posts):
 
     @staticmethod
     def _visible(keyword: str, posts: Sequence[Post]) -> list[Post]:
-        """The posts that are rows of the expected record."""
+        """Return the posts that the expected record must contain."""
         photos = [post for post in posts if post.kind == "photo" and not post.hidden]
         return photos[1:] if keyword in shortvideo_faults.WITHOUT_FIRST_ROW else photos
 
     def _may_continue(self, keyword: str, rows: int) -> bool:
-        """Return whether further responses may have more rows than the response with the last requested row."""
+        """Return whether the site has further responses after the one with which a crawl has ``rows`` rows."""
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
         return any(len(self._visible(keyword, posts[:end])) >= rows for end in range(PAGE_SIZE, len(posts), PAGE_SIZE))

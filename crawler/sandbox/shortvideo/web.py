@@ -13,7 +13,7 @@ FIGURES = ("collect", "comment", "digg", "play", "share", "repost")
 
 
 def urls(key: str) -> list[str]:
-    """Return the URLs of a picture on all mirrors."""
+    """Return the URLs of a picture, one for each mirror server."""
     return [f"{host}/tos-photomode/{key}~tplv.jpeg?x-expires=1795500000" for host in (CDN, MIRROR)]
 
 
@@ -38,13 +38,13 @@ def show_url(post: Post) -> str:
 
 
 def rounded(number: int) -> int:
-    """Round a number to three digits, as the platform shows it."""
+    """Round a number to three significant digits, as the platform does."""
     digits = len(str(number)) - 3
     return number if digits <= 1 else round(number, -digits)
 
 
 def item(post: Post) -> dict[str, Any]:
-    """Build a row of the search API."""
+    """Build a result row as the website's search API returns it."""
     found = {
         "id": post.id,
         "desc": post.caption,
@@ -206,7 +206,7 @@ def _tags(post: Post) -> list[dict[str, Any]]:
 
 
 def _video(post: Post) -> dict[str, Any]:
-    """Build the video object. For a photo post it has only a few fields."""
+    """Build the video object of a post. A photo post's video object has only a few fields."""
     moving = post.kind == "video"
     stub: dict[str, Any] = {
         "id": post.id,

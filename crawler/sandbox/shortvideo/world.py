@@ -8,7 +8,7 @@ from functools import lru_cache
 
 LONG = "long list"
 LONG_ROWS = 130
-"""The number of rows of the search ``long list``, which has more than ten pages."""
+"""The number of results of the search ``long list``. They need more than ten responses of the search API."""
 TOP_ID = 7_480_000_000_000_000_000
 
 _HANDLES = ("nora.paints", "tiny_atlas", "käthe", "mossandclay", "user4471", "the.quiet.hour", "بحر", "okoye_eats")
@@ -58,14 +58,14 @@ class Post:
     language: str
     created: int
     pictures: tuple[tuple[str, int, int], ...]
-    """The key, width and height of each picture."""
+    """For each picture: its storage key, width and height."""
     covered: bool
     """Whether the post has its own cover; if not, its first picture is the cover."""
     rendered: bool
-    """Whether the platform rendered a slide show from the post."""
+    """Whether the platform made a slide-show video from the post's pictures."""
     sound: Sound | None
     figures: tuple[int, ...]
-    """Numbers in this order: collected, commented, liked, played, shared, reposted, downloaded, sent."""
+    """How often it was collected, commented on, liked, played, shared, reposted, downloaded, sent; in this order."""
     ad: bool
     paid: bool | None
     comments: int | None
@@ -90,7 +90,7 @@ class Posts:
     def _post(self, rng: random.Random, number: int, keyword: str) -> Post:
         who = rng.randrange(len(_HANDLES))
         created = rng.randint(1_600_000_000, 1_790_000_000)
-        # The first row is always a visible photo post.
+        # The first result is always a photo post that is not hidden.
         kind = rng.choices(("photo", "video", "live", "empty"), (88, 8, 2, 2))[0] if number else "photo"
         hidden = bool(number) and rng.random() < 0.03
         likes = round(rng.lognormvariate(8, 2))

@@ -1,4 +1,4 @@
-"""The simulated video site's channel counts (subscribers, items) and about panels."""
+"""The subscriber and item counts that the simulated video site's channels show, and their about panels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def subscribers(channel: Channel) -> tuple[str, int | None]:
-    """Return the text with the number of subscribers, and the rounded number in it; "" and None if it is hidden."""
+    """Return the text with the rounded number of subscribers, and that number. If it is hidden: "" and None."""
     if channel.subscribers is None:
         return "", None
     words, number = compact(channel.subscribers, digits=3, lower=channel.lower)
@@ -21,7 +21,7 @@ def subscribers(channel: Channel) -> tuple[str, int | None]:
 
 
 def videos(channel: Channel) -> tuple[str, int]:
-    """Return the text with the channel's number of items, and the rounded number in it."""
+    """Return the text with the channel's number of items, and the number in that text, which may be rounded."""
     words, number = (
         compact(channel.total, digits=3, lower=channel.lower)
         if channel.total >= 1000
@@ -31,7 +31,7 @@ def videos(channel: Channel) -> tuple[str, int]:
 
 
 def redirect(link: str, event: str) -> str:
-    """Build an external link through the platform's redirect. Links to the platform's own hosts are not redirected."""
+    """Build the URL of an external link as pages have it: through the platform's redirect, except to its own hosts."""
     if "music.youtube.com" in link:
         return link
     return f"https://www.youtube.com/redirect?event={event}&redir_token={mark(link)}&q={quote(link, safe='')}"

@@ -22,7 +22,10 @@ Record = dict[str, Any]
 
 
 def sources_of(channel: Channel, page: list[Item], *, first: bool) -> dict[str, str]:
-    """Return the source that enriches each item of a page: the feed for the newest, then requests for single videos."""
+    """Return the source that enriches each item of a page, by item id: ``feed``, or ``video`` for a single request.
+
+    Items that no request enriches are missing in the result.
+    """
     sources: dict[str, str] = {}
     left = MAX_ENRICHMENTS
     if first:
@@ -41,7 +44,7 @@ def sources_of(channel: Channel, page: list[Item], *, first: bool) -> dict[str, 
 
 
 def post(channel: Channel, item: Item, source: str) -> Record:
-    """Build the expected item from its entry in the list and from the source that enriches it."""
+    """Build the item's expected record from its list entry, and from ``source``, which enriches it ("": none)."""
     from_feed = channel.fault == "no-playlist"
     playlist = channel.kind in {"gated", "topic"}
     _, listed = listed_views(channel, item, playlist=playlist)
@@ -76,7 +79,7 @@ def post(channel: Channel, item: Item, source: str) -> Record:
 
 
 def _dated(channel: Channel, item: Item) -> bool:
-    """Return whether the list itself has the item's date. It does for announced items, in the older formats."""
+    """Return whether the list contains the item's date. Only lists in older formats do, for announced items."""
     return item.state == "upcoming" and channel.shape != "lockup" and item.tab != "shorts"
 
 
@@ -91,7 +94,10 @@ def _seconds(item: Item, source: str, *, from_feed: bool) -> int | None:
 
 
 def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int | None:
-    """Return the list's number for a short, else the exact one if a source has it. A feed with only 1s is ignored."""
+    """Return the expected views: for a short, the list's number; else the exact number, if a source has it.
+
+    If a channel's feed has 1 view for every item, a list's number above 2 is used instead of the feed's 1.
+    """
     if item.tab == "shorts" or not source or item.state == "upcoming":
         return listed
     if source == "feed" and channel.feed_ones:
@@ -100,7 +106,10 @@ def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int
 
 
 def profile(channel: Channel, *, about: bool) -> Record:
-    """Build the expected channel. ``about`` adds the fields that only the about panel has."""
+    """Build the channel's expected record. ``about`` adds the fields of the about panel.
+
+    If the channel has no panel, other sources supply some of these fields.
+    """
     words, number = subscribers(channel)
     shown = channel.kind in {"normal", "topic"}
     handle = channel.handle if shown else ""
@@ -140,8 +149,8 @@ def profile(channel: Channel, *, about: bool) -> Record:
         }
         return record
     if shown:
-        record["external_links"] = list(channel.links)  # the links are in the linked data too
-    if channel.kind not in {"game", "sport"}:  # the feed has the exact time
+        record["external_links"] = list(channel.links)  # the page's linked data contains the links, too
+    if channel.kind not in {"game", "sport"}:  # the channel's feed has the exact time of creation
         record["account_creation_date"] = channel.created
         record["account_creation_date_text"] = datetime.fromtimestamp(channel.created, UTC).date().isoformat()
     return record

@@ -1,4 +1,4 @@
-"""The simulated video site's smaller responses: feeds, metadata of videos, resolved addresses, errors and blocks."""
+"""The simulated video site's smaller responses: feeds, video metadata, resolved addresses, errors and blocks."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _FEED = (
 
 
 def feed_items(items: list[Item]) -> list[Item]:
-    """Return the items that a feed lists: the newest public ones."""
+    """Return the items that a feed lists: the newest items that are neither announced nor for members only."""
     return [item for item in items if item.state not in {"members", "upcoming"}][:FEED_LENGTH]
 
 
 def feed(channel: Channel, tab: str | None) -> bytes:
-    """Build the feed of a channel, or of the playlist that has the items of one of its tabs."""
+    """Build a channel's feed. If ``tab`` is given, build the feed of the playlist that contains this tab's items."""
     if tab is None:
         query, feed_id = f"channel_id={channel.id}", channel.id[2:]
         items = sorted((item for items in channel.items.values() for item in items), key=lambda item: -item.published)
@@ -126,7 +126,7 @@ def bot_check() -> Node:
 
 
 def resolved(channel: Channel, url: str) -> Node:
-    """Build the API response that names the channel to which an address belongs."""
+    """Build the API response that contains the id of the channel to which an address (URL) belongs."""
     web = linked(url, "CHANNEL") | {"apiUrl": "/youtubei/v1/browse"}
     endpoint = command("resolve", web=web, browseEndpoint={"browseId": channel.id, "params": "EgC4AQDyBgQKAjIA"})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
@@ -134,7 +134,7 @@ def resolved(channel: Channel, url: str) -> Node:
 
 
 def redirected(url: str) -> Node:
-    """Build the API response that names another address, to which an address redirects."""
+    """Build the API response for an address that redirects. ``url`` is the address to which it redirects."""
     endpoint = command("resolve", web=linked(url, "UNKNOWN", 83_769, api=False), urlEndpoint={"url": url})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
     return {"responseContext": answer_context("", heavy=False), "endpoint": endpoint}
@@ -147,7 +147,7 @@ def refused(code: int, message: str, status: str) -> Node:
 
 
 def alert(channel: str, words: str, kind: str = "ERROR") -> Node:
-    """Build the data of a page whose channel is unavailable. It has only an alert."""
+    """Build the data of a page whose channel is unavailable. Instead of content, the page has an alert."""
     picture = {"thumbnails": [{"url": "https://yt3.ggpht.com/a/default-user=s100", "width": 100, "height": 100}]}
     return {
         "responseContext": answer_context(channel, heavy=False),
@@ -175,7 +175,7 @@ def age_gate(channel: Channel) -> Node:
 
 
 def topic(channel: Channel, home: Node) -> Node:
-    """Build the page of a game's or sport's generated channel. It has a special header, and no metadata."""
+    """Build the page of a generated channel for a game or sport. It has a special header, and no metadata."""
     url = f"/channel/{channel.id}/featured"
     tab = {
         "tabRenderer": {
@@ -212,7 +212,7 @@ def topic(channel: Channel, home: Node) -> Node:
 
 
 def appended(browse: str, rows: list[Node], *, place: str = "onResponseReceivedActions", heavy: bool = True) -> Node:
-    """Build the API response with a further page of a list."""
+    """Build the API response that contains rows, such as the next page of a list."""
     added = {"continuationItems": rows, "targetId": f"browse-feed{browse}"}
     return {
         "responseContext": answer_context(browse, len(rows), heavy=heavy),
@@ -222,7 +222,7 @@ def appended(browse: str, rows: list[Node], *, place: str = "onResponseReceivedA
 
 
 def opened_about(channel: Channel) -> Node:
-    """Build the about panel as the separate about page has it."""
+    """Build the object that contains the about panel in the data of the separate about page."""
     section = {"itemSectionRenderer": {"contents": [about_panel(channel)]}}
     panel = {"engagementPanelSectionListRenderer": {"content": {"sectionListRenderer": {"contents": [section]}}}}
     return command("about", showEngagementPanelEndpoint={"engagementPanel": panel})

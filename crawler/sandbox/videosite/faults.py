@@ -58,7 +58,7 @@ FAULTS = COMMON | {
     "lost-page": Fault("OK", "the next pages are not found"),
     "page-error": Fault("OK", "the next pages fail with 500"),
 }
-"""The faults by name. A request for the channel with that handle gets the fault. The code is the first page's outcome.
+"""The faults by name. The name is the handle of a channel that has the fault. The code is the first page's outcome.
 """
 
 PAGE_KINDS = frozenset({"page", "browse"})
@@ -68,19 +68,19 @@ OTHER_CHANNEL = "harborlights"
 
 @dataclass(frozen=True)
 class Call:
-    """A request that a fault affects, and the undamaged data of the site's channels."""
+    """A request that a fault affects, with access to the undamaged data of the site's channels."""
 
     channels: Channels
     channel: Channel
     rendered: bool
-    """Whether the response is an HTML page that contains the data. If not, it is the data as JSON."""
+    """Whether the response is an HTML page that contains the data. If not, the response is only the data, as JSON."""
 
     def data(self, tab: str, name: str = "") -> Node:
-        """Return the undamaged data of a channel with a tab open. By default it is the requested channel."""
+        """Return the undamaged data of a channel's page with a tab open. Default: the requested channel's page."""
         return tab_data(self.channels.named(name) if name else self.channel, tab, heavy=self.channels.heavy)
 
     def respond(self, data: Node | bytes) -> FakeResponse:
-        """Build the response that has the given data, as an HTML page or as JSON."""
+        """Build the response that contains the given data: an HTML page if ``rendered``, else JSON."""
         if self.rendered:
             return 200, {}, document("A channel", data)
         return 200, {"Content-Type": "application/json"}, data if isinstance(data, bytes) else orjson.dumps(data)
@@ -95,7 +95,7 @@ def applies_to(name: str, kind: str) -> bool:
 
 
 def damaged(name: str, call: Call) -> FakeResponse:
-    """Build the response of a fault to a request that the fault affects."""
+    """Build the damaged response to a request that the fault affects."""
     return _FAULTS[name][1](call)
 
 

@@ -1,4 +1,4 @@
-"""The headers of the simulated video site's channels, in each format, and their token for the about panel."""
+"""The page headers of the simulated video site's channels, in each format, and the token for the about panel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STYLES = {"verified": "BADGE_STYLE_TYPE_VERIFIED", "artist": "BADGE_STYLE_TYPE_
 
 
 def header(channel: Channel, *, heavy: bool) -> Node:
-    """Build the header of a channel's page, in the current or the older format."""
+    """Build the visible header of a channel's page, in the current or the older format."""
     if channel.header == "tabbed":
         return {"c4TabbedHeaderRenderer": _tabbed(channel, heavy=heavy)}
     return {
@@ -126,7 +126,7 @@ def _rows(channel: Channel) -> list[Node]:
 
 
 def about_token(channel: Channel) -> str:
-    """Return the token that opens the about panel. It is the same in all links to the panel."""
+    """Return the token that requests a channel's about panel. All links to the panel contain the same token."""
     return f"about-{channel.id}"
 
 

@@ -1,4 +1,4 @@
-"""The simulated video site's items in lists, in every format that the site has used in the last years."""
+"""Items as the simulated video site's lists have them, in every format that the real site has used in recent years."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def row(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """Build the row that an item has in its tab's list."""
+    """Build an item's row in the list of its tab."""
     if item.tab == "shorts":
         shown = reel(item, heavy=heavy) if channel.shape == "grid" else short(item, heavy=heavy)
         return {"richItemRenderer": {"content": shown, "trackingParams": mark("row", item.id)}}
@@ -51,7 +51,10 @@ def row(channel: Channel, item: Item, *, heavy: bool) -> Node:
 
 
 def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tuple[str, int | None]:
-    """Return the text with the views in a list, and the rounded number in it; "" and None if the list has none."""
+    """Return the text about views or viewers in an item's list entry, and the number of views in that text.
+
+    The text is "" if the list shows none. The number is None if the text does not contain views.
+    """
     if item.state == "live":
         return f"{item.views % 9_000 + 5:,} watching", None
     if item.state == "upcoming":
@@ -193,7 +196,7 @@ def _menu_button(item: Item) -> Node:
 
 
 def video(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """Build an item in the format that lists used until 2026, and grids until 2022."""
+    """Build an item in the format that lists used until 2026 and that grids used until 2022."""
     views, _ = listed_views(channel, item)
     style = {"live": "LIVE", "upcoming": "UPCOMING"}.get(item.state, "DEFAULT")
     words = simple(length(item)) | accessibility_label(length(item))

@@ -1,4 +1,4 @@
-"""The simulated video site's lists: the tabs of a channel, their pages, and the tokens that lead to next pages."""
+"""The simulated video site's lists: the tabs of a channel, the pages of each tab, and the tokens for next pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def tab_data(channel: Channel, tab: str, *, heavy: bool) -> Node:
-    """Build the data of a channel's page with a tab open. If the channel lacks the tab, its first tab is open."""
+    """Build the data of a channel's page with ``tab`` open. If the channel lacks this tab, its first tab is open."""
     if channel.kind == "gated":
         return extra.age_gate(channel)
     if channel.kind in {"game", "sport"}:
@@ -44,7 +44,7 @@ def items_of(channel: Channel, tab: str, number: int) -> list[Item]:
 
 
 def token_after(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
-    """Return the token for the page after this one, or "" on the last page."""
+    """Return the token for the page after page ``number`` of a tab's list, or "" if this is the last page."""
     if number + 1 >= len(channel.sizes(tab)):
         return ""
     return token(channel, tab, 1 if channel.fault == "loop" else number + 1, heavy=heavy)
@@ -75,7 +75,7 @@ def _playlist_row(channel: Channel, item: Item, *, heavy: bool) -> Node:
 
 
 def token(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
-    """Build the token for a page. Clients cannot read it, and it is as long as real ones."""
+    """Build the token for a page of a tab's list. Like real tokens, it is long, and clients need not understand it."""
     body = urlsafe_b64encode(orjson.dumps({"c": channel.id, "t": tab, "p": number})).decode().rstrip("=")
     padding = mark(channel.id, tab, number, size=64) * (40 if tab == "shorts" else 24) if heavy else ""
     return quote(f"4qmFsg{body}=={padding}")

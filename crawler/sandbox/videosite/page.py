@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PUBLIC = "https://www.youtube.com"
 VERSION = "2.20260801.03.00"
-"""The version of the web client that the pages name."""
+"""The version number of the web client, as pages contain it."""
 
 TABS = {
     "featured": ("Home", "EghmZWF0dXJlZPIGBAoCMgA%3D"),
@@ -37,7 +37,7 @@ TABS = {
     "playlists": ("Playlists", "EglwbGF5bGlzdHPyBgQKAkIA"),
     "posts": ("Posts", "EgVwb3N0c_IGBAoCSgA%3D"),
 }
-"""For the last segment of a tab's URL: the tab's title, and its ``params`` in API calls."""
+"""Each tab's title and its ``params`` in API calls, by the last segment of the tab's URL."""
 
 
 def answer_context(browse: str, *of: object, heavy: bool = True) -> Node:
@@ -109,7 +109,7 @@ def _tab(channel: Channel, name: str, content: Node | None) -> Node:
 
 
 def rich_grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> Node:
-    """Build the content of a tab in the format used since 2022."""
+    """Build the content of a tab in the format that has been used since 2022."""
     grid: Node = {"contents": rows, "trackingParams": mark("grid", channel.id, tab)}
     if heavy:
         target = uuid(channel.id, tab)
@@ -118,7 +118,7 @@ def rich_grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> N
 
 
 def grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> Node:
-    """Build the content of a tab in the format used until 2022."""
+    """Build the content of a tab in the format that was used until 2022."""
     inner = {"items": rows, "trackingParams": mark("grid", channel.id), "targetId": f"browse-feed{channel.id}{tab}"}
     section = {"contents": [{"gridRenderer": inner}], "trackingParams": mark("section", channel.id)}
     node: Node = {"contents": [{"itemSectionRenderer": section}], "trackingParams": mark("list", channel.id)}
@@ -139,7 +139,7 @@ def nothing(words: str, channel: Channel) -> Node:
 
 
 def home(channel: Channel) -> Node:
-    """Build the home tab, shown if the requested tab does not exist. One shelf has another channel's about panel."""
+    """Build the content of the home tab. A shelf in it contains the token for another channel's about panel."""
     token = mark("about of another channel", channel.id, size=60)
     panel = {"continuationItemRenderer": {"continuationEndpoint": {"continuationCommand": {"token": token}}}}
     opened = command(channel.id, "shelf", showEngagementPanelEndpoint={"engagementPanel": panel})
@@ -244,7 +244,7 @@ def _metadata(channel: Channel) -> Node:
 
 
 def shuffled(channel: Channel) -> list[str]:
-    """Return the country codes in random order, as real responses have them."""
+    """Return the country codes in random order, because real responses do not sort them."""
     codes = list(channel.codes)
     random.Random(channel.id).shuffle(codes)  # noqa: S311  # an invented order
     return codes
@@ -282,7 +282,7 @@ def _microformat(channel: Channel) -> Node:
 
 
 def document(title: str, data: object, *, person: Node | None = None, player: Node | None = None) -> bytes:
-    """Render an HTML page with the given data. If ``data`` is bytes, they need not be valid JSON."""
+    """Render an HTML page that contains the given data. Bytes are used as they are, even if they are not valid JSON."""
     block = data if isinstance(data, bytes) else orjson.dumps(data)
     config = orjson.dumps(
         {"INNERTUBE_CONTEXT_CLIENT_VERSION": VERSION, "INNERTUBE_CONTEXT_HL": "en", "VISITOR_DATA": mark("visitor")}

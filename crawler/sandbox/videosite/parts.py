@@ -9,12 +9,12 @@ from typing import Any
 Node = dict[str, Any]
 
 QUIET: Node = {"sendPost": True}
-"""The metadata of clicks that the page handles without a request."""
+"""The metadata of a command that the page runs without a request."""
 SIGN_IN = "https://accounts.google.com/ServiceLogin?service=youtube&passive=true&hl=en"
 
 
 def mark(*of: object, size: int = 27) -> str:
-    """Build a meaningless tracking token, as every part of a page has one. Equal arguments give equal tokens."""
+    """Build a meaningless tracking token, such as every part of a page has. Equal arguments give equal tokens."""
     return urlsafe_b64encode(blake2b(repr(of).encode(), digest_size=min(size, 64)).digest()).decode()
 
 
@@ -25,7 +25,7 @@ def uuid(*of: object) -> str:
 
 
 def logged(*of: object, spec: bool = False) -> Node:
-    """Build the logging directives that a part of the page has."""
+    """Build the logging directives, which many parts of a page have."""
     directives: Node = {"trackingParams": mark(*of), "visibility": {"types": "12"}}
     if spec:
         directives["clientVeSpec"] = {"uiType": 184_974, "veCounter": 468_937_718}
@@ -38,7 +38,7 @@ def context(*of: object, spec: bool = False) -> Node:
 
 
 def command(*of: object, web: Node | None = None, **endpoint: Any) -> Node:
-    """Build a command, which the page runs after a click."""
+    """Build a command, which the page runs when a visitor clicks on something."""
     node: Node = {"clickTrackingParams": mark("click", *of)}
     if web is not None:
         node["commandMetadata"] = {"webCommandMetadata": web}
@@ -46,12 +46,12 @@ def command(*of: object, web: Node | None = None, **endpoint: Any) -> Node:
 
 
 def posted(api: str) -> Node:
-    """Build the metadata of a click that calls the API."""
+    """Build the metadata of a command that calls the API."""
     return {"sendPost": True, "apiUrl": f"/youtubei/v1/{api}"}
 
 
 def linked(url: str, kind: str = "CHANNEL", root: int = 3611, *, api: bool = True) -> Node:
-    """Build the metadata of a click that leads to another page."""
+    """Build the metadata of a command that leads to another page."""
     web: Node = {"url": url, "webPageType": f"WEB_PAGE_TYPE_{kind}", "rootVe": root}
     return web | ({"apiUrl": "/youtubei/v1/browse"} if api else {})
 
@@ -193,7 +193,7 @@ def accessibility_label(words: str) -> Node:
 
 
 def compact(number: int, *, digits: int = 2, lower: bool = False) -> tuple[str, int]:
-    """Return a number in the site's short form, rounded down, and the rounded number: 43,712 gives "43K" and 43,000."""
+    """Round a number down. Return its short text and the rounded number: 43,712 gives "43K" and 43,000."""
     for unit, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
         if number >= unit:
             places = max(0, digits - len(str(number // unit)))
@@ -205,14 +205,14 @@ def compact(number: int, *, digits: int = 2, lower: bool = False) -> tuple[str, 
 
 
 def clock(seconds: int) -> str:
-    """Format a length as players show it."""
+    """Format a duration as players show it."""
     hours, rest = divmod(seconds, 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
 def ago(seconds: int) -> str:
-    """Format an age as lists show it."""
+    """Format the time since publication as lists show it."""
     for unit, name in ((31_536_000, "year"), (2_592_000, "month"), (604_800, "week"), (86_400, "day"), (3_600, "hour")):
         if seconds >= unit:
             number = seconds // unit

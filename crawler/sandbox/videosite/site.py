@@ -42,7 +42,7 @@ class Site(Channels):
     # Requests
 
     def kind(self, request: FakeRequest) -> str:
-        """Return the kind of a request, such as a page or an API call."""
+        """Return the kind of a request: ``page``, ``feed``, or the name of an API call such as ``browse``."""
         call = request.path.removeprefix("/youtubei/v1/")
         if request.path.startswith("/feeds/"):
             return "feed"
@@ -56,7 +56,7 @@ class Site(Channels):
         return {"player": "player", "navigation/resolve_url": "resolve"}.get(call, "unknown")
 
     def target(self, request: FakeRequest) -> Channel | None:
-        """Return the channel that a request is for."""
+        """Return the channel that a request is for, or None if the channel does not exist."""
         kind, params = self.kind(request), _body(request)
         if kind in {"page", "about-page"}:
             return self._addressed(request.path)
@@ -80,19 +80,19 @@ class Site(Channels):
         return known.get(name if segments[0] == "channel" else name.lower())
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault that the requested channel has."""
+        """Return the fault that the requested channel has, or None if it has no fault."""
         channel = self.target(request)
         return channel.fault or None if channel else None
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the response of one of the site's own faults, or the correct one if the request is not affected."""
+        """Build the response for a fault that only this site has: damaged if the fault affects this kind of request."""
         kind, channel = self.kind(request), self.target(request)
         if channel is None or not applies_to(name, kind):
             return self.page(request)
         return damaged(name, Call(self, channel, rendered=kind in HTML_KINDS))
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the correct response to a request."""
+        """Build the undamaged response to a request."""
         kind, channel = self.kind(request), self.target(request)
         if channel is None:
             return self._unknown(kind, request)
@@ -184,9 +184,9 @@ class Site(Channels):
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the record for a page of a channel. ``page``, from 1, replaces the contract's cursor.
+        """Return the record for a page of a channel. Here, the param ``page`` (from 1) takes the place of ``cursor``.
 
-        ``pagination.cursor`` is the site's own token, "" at the start of a tab and at the end of the list.
+        ``pagination.cursor`` is the site's token for the next page of the same tab, or "" if the tab has none.
 
         Raises:
             KeyError: the channel does not exist.
@@ -208,7 +208,7 @@ class Site(Channels):
         }
 
     def _pages(self, channel: Channel, kind: str) -> list[tuple[str, int, list[Item]]]:
-        """Return the pages of a channel in the order in which they are read: tab, number in the tab's list, items."""
+        """Return a channel's pages in reading order. Each has its tab, its number in the tab's list, and its items."""
         tabs = (
             [KINDS[kind]]
             if kind != "all"
@@ -229,7 +229,7 @@ class Site(Channels):
         return found
 
     def catalogue(self) -> dict[str, Any]:
-        """Return the channels and faults that the sandbox has."""
+        """Return the site's channels and faults."""
         return {
             "channels": {
                 each.handle or each.id: {"id": each.id, "items": {t: len(i) for t, i in each.items.items()}}

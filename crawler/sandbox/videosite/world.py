@@ -1,4 +1,4 @@
-"""The simulated video site's data: channels and their items. The same seed produces the same ones."""
+"""The simulated video site's data: channels and their items. The same seed produces the same data."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Item:
     title: str
     description: str
     tags: tuple[tuple[str, ...], tuple[str, ...]]
-    """The hashtags in the title, and those in the description."""
+    """The hashtags in the title, and the hashtags in the description."""
     friends: tuple[tuple[str, ...], tuple[str, ...]]
-    """The handles mentioned in the title, and those mentioned in the description."""
+    """The handles mentioned in the title, and the handles mentioned in the description."""
     views: int
     likes: int | None
     published: int
@@ -69,7 +69,7 @@ class Item:
 
     @property
     def picture(self) -> str:
-        """Return the URL of the item's picture in lists, with placeholders for its size."""
+        """Return the URL of the item's picture in lists, with the placeholders ``{w}`` and ``{h}`` for its size."""
         return f"https://i.ytimg.com/vi/{self.id}/hqdefault.jpg?sqp=-oaymwE{self.id}&w={{w}}&h={{h}}"
 
 
@@ -121,7 +121,7 @@ class Channel:
 
     @property
     def tabs(self) -> list[str]:
-        """Return the tabs of the channel's page, in order."""
+        """Return the tabs of the channel's page, in the order in which the page shows them."""
         if self.kind == "topic":
             return ["featured", "playlists"]
         lists = [tab for tab in PAGE if tab in self.items]
@@ -143,7 +143,7 @@ def new_id(rng: random.Random, size: int) -> str:
 
 
 def items(rng: random.Random, tab: str, number: int) -> list[Item]:
-    """Invent ``number`` items of a tab, the newest first."""
+    """Invent ``number`` items for a tab, newest first."""
     moment = NOW - 7_200
     made: list[Item] = []
     for index in range(number):
@@ -232,11 +232,11 @@ def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object
         "total": sum(numbers) + rng.choice((0, 2, 12_262)),
         "items": {tab: items(rng, tab, number) for tab, number in zip(PAGE, numbers, strict=True) if number},
     }
-    return Channel(**(drawn | shown))  # type: ignore[arg-type]  # the fields named in the table
+    return Channel(**(drawn | shown))  # type: ignore[arg-type]  # the keys are names of Channel's fields
 
 
 def channels(seed: int, faults: list[str]) -> list[Channel]:
-    """Invent all channels of a site: one for each format, the special ones, and one for each fault."""
+    """Invent all channels of a site: those in ``SHAPES``, those in ``SPECIAL``, and one channel for each fault."""
     made = [channel(seed, name, numbers, **shown) for name, numbers, shown in SHAPES]
     made += [channel(seed, name, numbers, handle="", kind=kind) for name, kind, numbers in SPECIAL]
     for fault in faults:
@@ -247,7 +247,7 @@ def channels(seed: int, faults: list[str]) -> list[Channel]:
 
 
 class Channels:
-    """The channels that a seed produces. ``light``: the site's pages omit the parts that nothing reads."""
+    """The channels that a seed produces. ``light``: pages omit the parts from which spiders read nothing."""
 
     def __init__(self, seed: int, faults: list[str], *, light: bool) -> None:
         self.heavy = not light
