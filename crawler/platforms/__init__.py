@@ -25,13 +25,13 @@ def platforms() -> dict[str, Platform]:
 
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
-    """Return a platform's origins: those in ``PLATFORM_ORIGINS`` if the setting has them, else the public origins."""
+    """Return a platform's origins from the setting ``PLATFORM_ORIGINS``, or the public origins if it has none."""
     configured: str | dict[str, str] | None = _configured("PLATFORM_ORIGINS", name, settings)
     return configured or dict(platforms()[name].origins)
 
 
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
-    """The ``concurrency``, ``delay`` and ``sources`` of a platform: its defaults, overridden by ``PLATFORM_BUDGETS``.
+    """Return a platform's ``concurrency``, ``delay`` and ``sources``: its defaults, overridden by ``PLATFORM_BUDGETS``.
 
     ``sources`` are the sources that have a budget of their own, each with its ``concurrency`` and ``delay``. With
     ``SANDBOX`` they have none: the simulated platforms do not limit single sources.

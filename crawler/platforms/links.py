@@ -6,14 +6,14 @@ from urllib.parse import urlsplit
 
 
 def split_link(url: str, expected: str) -> tuple[str, str]:
-    """Split an HTTP or HTTPS URL into its host and path. The host is in lower case, with any port and credentials.
+    """Split an HTTP or HTTPS URL into its host and path. The host is in lower case, and keeps its port and credentials.
 
     >>> split_link("https://Shop.example/a/b?c=d#e", "expected a product")
     ('shop.example', '/a/b')
 
     Raises:
-        ValueError: the text is not such a URL. The message is ``expected``. Also raised for spaces and
-            unprintable characters, which ``urlsplit`` accepts.
+        ValueError: the text is not an HTTP or HTTPS URL, or contains a space or an unprintable character, which
+            ``urlsplit`` would accept. The error's message is ``expected``.
     """
     if not url.isprintable() or " " in url:  # urlsplit would silently drop line breaks and tabs
         raise ValueError(expected)

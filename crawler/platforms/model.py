@@ -1,4 +1,4 @@
-"""The base classes of all params and data models, and the description of what identifies a model's records."""
+"""The base classes of all params and data models, and ``Entity``, which describes how to identify a model's records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Entity:
     name: str
     """The records' plural name. It is used in the table name ``<platform>_<name>`` and in ``-a explode=<name>``."""
     key: tuple[str, ...] = ()
-    """Fields that identify a record on the whole platform; never empty. Without such fields, the target is the key."""
+    """Fields that together identify a record on the platform; never empty. If there are none, the target is the key."""
     history: tuple[str, ...] = ()
     """Fields whose earlier values are kept, such as prices and counts."""
     placement: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Entity:
 class Model(BaseModel):
     """Base class of all data models. A model accepts exactly the contract's keys, and converts no value.
 
-    A field that the contract calls optional has a default, and is omitted from the data if the page omits it.
+    A field that the contract calls optional has a default, and is omitted from the data if the page does not have it.
     Every other key is always present.
     """
 
@@ -50,7 +50,7 @@ class Model(BaseModel):
     )
 
     entity: ClassVar[Entity | None] = None
-    """How to identify the model's records. None if they have no identity of their own."""
+    """How to identify the model's records. None if no fields identify a record."""
 
 
 class Params(BaseModel):

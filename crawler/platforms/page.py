@@ -36,7 +36,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
 
     response: HttpResponse
     page_params: PageParams  # type: ignore[type-arg]  # the injector supports only the bare class
-    """The params that the request was built from. The page object checks that the response matches them."""
+    """The params of the request. The page object checks that the response belongs to them."""
 
     item_cls: ClassVar[type[dict[str, Any]]] = dict
     """The item's type. Without it, web-poet would search the generic parameters of the base classes for every item."""
@@ -47,7 +47,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
     """The name of this kind of response, unique within its platform. Blocks and rate limits are counted by it."""
 
     token_reasons: ClassVar[frozenset[str]] = frozenset()
-    """Reasons of blocks that concern a token, which the spider replaces, so that they do not count."""
+    """Error reasons that mean a rejected token. The spider replaces the token, and does not count such a block."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:

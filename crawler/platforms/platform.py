@@ -20,9 +20,9 @@ class Platform:
     delay: float
     """Minimum number of seconds between the starts of two downloads."""
     scrapers: tuple[str, ...]
-    """The names of its scrapers, aliases included."""
+    """The names of the platform's scrapers, including aliases."""
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Source (of a page class) -> ``concurrency`` and ``delay`` of a budget of its own, within the platform's."""
+    """Maps a source to ``concurrency`` and ``delay`` of its own budget, which applies in addition to the platform's."""
 
     @property
     def origin(self) -> str:

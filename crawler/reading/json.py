@@ -41,7 +41,7 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
 
     Args:
         body: the JSON document.
-        what: the name of the document in the error message.
+        what: how error messages name the document.
         code_after: whether program code may follow the JSON, because it was cut out of a script.
 
     >>> decode(r'{"cut": "so good \ud83d"}', what="block")
@@ -159,7 +159,7 @@ def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
     """Yield the contents of each script element that contains the mark, in page order.
 
     The mark is searched for first, because usually only one of many scripts contains it. If the page ends inside a
-    script, the incomplete script is yielded, and fails to decode.
+    script, the incomplete script is yielded, and cannot be decoded.
 
     >>> list(scripts_with(b"<script>1</script><script type=x data-sjs>{'post': '<script>'}</script>", b"'post'"))
     [b"{'post': '<script>'}"]

@@ -20,7 +20,7 @@ _CLOCK = re.compile(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-"""English abbreviations of the months, as platforms write them. Those of the C library would depend on the locale."""
+"""English abbreviations of the months, as platforms write them. The C library's names would depend on the locale."""
 
 
 def amounts(text: str | None) -> list[float]:
@@ -35,7 +35,7 @@ def amounts(text: str | None) -> list[float]:
 
 
 def amount(value: object) -> float | None:
-    """Return the first amount of money in a number or a text, or None. 0 also gives None: platforms fill it in.
+    """Return the first amount of money in a number or a text, or None. 0 gives None: it is a placeholder on platforms.
 
     >>> amount("Now $1,159.00"), amount("69.99"), amount(69)
     (1159.0, 69.99, 69.0)
@@ -139,7 +139,7 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
 
 
 def retry_after_seconds(value: str | None) -> int | None:
-    """Return the seconds to wait by a ``Retry-After`` header, which has a number or a date. Other values give None.
+    """Return the seconds to wait from a ``Retry-After`` header: a number or a date. Other values give None.
 
     >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
     (120, None, None)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from crawler.targets.files import Shard
 
 RUNNER_ARGUMENTS = frozenset({"_job", "source", "shared"})
-"""Arguments that are set by the runner of a spider, not by its user: Scrapyd's job id, the endpoint's queue."""
+"""Arguments that a user does not set: Scrapyd sets ``_job``, and the endpoint sets the others."""
 
 
 class CrawlArguments(BaseModel):
@@ -34,7 +34,7 @@ class CrawlArguments(BaseModel):
     max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
     """Maximum number of pages to scrape per listing, including the requested page."""
     since: Literal["last"] | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """``last``: scrape the pages of a listing only down to the entries that the last run has seen."""
+    """``last``: stop reading a listing at the entries that the last run has seen."""
 
     @model_validator(mode="after")
     def _validate_shard(self) -> Self:

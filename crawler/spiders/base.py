@@ -56,7 +56,7 @@ P = TypeVar("P", bound=PlatformPage)
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
 
 ABOVE_COMMAND_LINE = 50
-"""Priority of settings that the option ``-s`` must not change. Scrapy applies this option once more after them."""
+"""Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
 
 
 class First:
@@ -71,7 +71,7 @@ class First:
         error: ScrapeError | None = None,
     ) -> None:
         self.request = request
-        """The last request for the page, after redirects and retries."""
+        """The request that the result belongs to: the last one, after redirects and retries."""
         self._spider = spider
         self._page = page
         self._error = error
@@ -174,7 +174,7 @@ class PlatformSpider(Spider):
 
     @property
     def sliced(self) -> bool:
-        """Whether a requested target is split into slices, so that many lines belong to it."""
+        """Whether a requested target is split into slices, so that the feed has many lines for one requested target."""
         return False
 
     def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> None:
@@ -210,7 +210,7 @@ class PlatformSpider(Spider):
         raise NotImplementedError
 
     async def scrape(self, target: Target, first: First) -> Data | None:
-        """Return the target's data, starting from the result of its scheduled request. None: it has nothing new.
+        """Return the target's data, starting from the result of its scheduled request. None means no new data.
 
         Raises:
             ScrapeError: the target has no data. The class of the error shows the reason.
@@ -220,8 +220,8 @@ class PlatformSpider(Spider):
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
         """Return the request with a callback whose response scrapy-poet injects as a page object of this class.
 
-        Its source is the class's, unless its meta names another. ``fallbacks`` are the sources, or groups of sources,
-        that can replace it: a crawl does not wait for the circuit breaker of a source that has a fallback.
+        The request's source is the class's, unless ``request.meta`` names another. ``fallbacks`` are sources, or groups
+        of sources, that can replace it. A source with fallbacks fails at once if its circuit breaker is open.
         """
         meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
         return request.replace(callback=self._callback(kind), meta=meta)
@@ -232,7 +232,7 @@ class PlatformSpider(Spider):
         """Return the page object of a follow-up request of a target, with its item read.
 
         With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
-        browser where ``BROWSER_FALLBACK`` contains the platform. ``optional``: do not wait for an open circuit breaker.
+        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, do not wait for an open breaker.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.
@@ -258,7 +258,7 @@ class PlatformSpider(Spider):
             return None
 
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """Add a failed optional source to the warnings of the target's outcome."""
+        """Add a warning to the target's outcome: an optional source failed."""
         logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
         self.tracker.warn(target, source, error)
 
@@ -282,11 +282,11 @@ class PlatformSpider(Spider):
         return await self.get(type(page), again, request.meta["target"], retry=False)
 
     def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
-        """The request whose response may be usable where this one's is not; None if there is none."""
+        """Return a request that may succeed after this request's page failed with ``error``, or None."""
         if isinstance(error, ExtractionFailed):
             logger.info("retried", url=request.url, reason=error.reason)
             return request.replace(cb_kwargs={})
-        # A rate limit is respected; a block that is a page without its data may be lifted in a browser, once.
+        # A stated rate limit is respected. After any other block, such as a page without data, a browser is tried once.
         blocked = isinstance(error, (UpstreamBlocked, UpstreamRateLimited)) and error.reason != "rate_limited"
         plain_page = request.method == "GET" and "page_session_factory" not in request.meta
         if not (blocked and plain_page and self.name in self.settings.getlist("BROWSER_FALLBACK")):
@@ -299,10 +299,10 @@ class PlatformSpider(Spider):
         await page.to_item()
 
     async def fetch(self, request: Request, target: Target) -> Response:
-        """Download a follow-up request of a target. A crawler that is closing completes the target at once.
+        """Download a follow-up request of a target. If the crawler is closing, the target is completed at once.
 
         Raises:
-            ScrapeError: also where the download itself fails.
+            ScrapeError: the download failed, or the crawler is closing.
         """
         assert self.crawler.engine is not None
         try:
@@ -325,7 +325,7 @@ class PlatformSpider(Spider):
             raise shutdown from error
 
     def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
-        """Return the callback for a page class. Each class has one callback, because plans are cached by callback."""
+        """Return the callback for a page class. Each class has one callback, because scrapy-poet caches by callback."""
         if kind not in self._callbacks:
 
             def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record]:
@@ -402,7 +402,7 @@ class PlatformSpider(Spider):
             logger.error("target_failed", code=outcome.code, message=outcome.error.message)  # else only in the feed
 
     def closed(self, reason: str) -> None:
-        """Log the number of targets: all, by code, and those whose record lacks an optional source."""
+        """Log the number of all targets, of targets by code, and of targets whose record lacks an optional source."""
         assert self.crawler.stats is not None
         stats = self.crawler.stats.get_stats()
         counts = outcomes_by_code(stats)

@@ -1,4 +1,4 @@
-"""Microblog: the spider for profiles with their posts. It reads up to four public sources; some may fail."""
+"""Microblog: the spider for profiles with their posts. It reads up to four public sources; some of them may fail."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ AUTHORITATIVE = frozenset({"page", "user"})
 FALLBACKS = ((EmbedPage.source,), (GuestTokenPage.source, UserPage.source, TimelinePage.source))
 """The sources that can replace the page."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
-"""Fields that the user query may lack, so their absence does not cause a request for it."""
+"""Fields that the user query may lack. If only these are missing, the query is not sent."""
 MAX_SKIPPED_PAGES = 3
-"""Pages per target that are skipped because earlier targets returned all their posts."""
+"""Maximum number of pages that a target skips because earlier targets returned all posts on them."""
 
 
 class MicroblogArguments(CrawlArguments):
@@ -97,9 +97,9 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return self._with_source_timeout(first)
 
     def _further_request(self, handle: str, continuation: dict[str, Any]) -> Request:
-        """The scheduled request for a cursor: the timeline, or the user where the cursor has no user id.
+        """Return the scheduled request for a cursor: for the timeline, or for the user if the cursor has no user id.
 
-        Nothing may be awaited before the scheduled request: without a token it fails, and is sent again with one.
+        A new token cannot be awaited here. Without a token, the scheduled request fails, and is sent again with one.
         """
         origin, token, user_id = self.origin("api"), self._token.value, continuation["user_id"]
         if not user_id:
@@ -144,13 +144,13 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             self.follow(target, data, cursor=data["nextCursor"])
         return data
 
-    # The first page of posts: each source has fields that the other sources do not expose
+    # The first page of posts, merged from all sources: each has fields that the other sources do not expose
 
     async def _first_page(self, target: Target, first: First) -> Data:
         """Fetch the sources, the cheapest first, and merge them into one record.
 
         Raises:
-            ScrapeError: sources failed, and the others have no profile, or have a profile without its posts.
+            ScrapeError: sources failed, and the remaining sources lack the profile or its posts.
         """
         parts: dict[str, Part] = {}
         errors: list[ScrapeError] = []
@@ -174,7 +174,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         parts: dict[str, Part],
         errors: list[ScrapeError],
     ) -> None:
-        """Fetch one source. Store its item in ``parts``, or its error in ``errors``: the other sources are still tried.
+        """Fetch one source. Store its item in ``parts``, or its error in ``errors`` so that the next source is tried.
 
         Raises:
             ScrapeError: the target's deadline is over, or an authoritative source raised a target error.
@@ -219,7 +219,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return record(parts, params.handle, continuation["seen"])
 
     async def _further_timeline(self, target: Target, user_id: str, first: First | None = None) -> Part:
-        """Fetch the cursor's page of the timeline, or the next page with posts that were not returned yet.
+        """Fetch the timeline page that the cursor names. Skip pages whose posts were all returned before.
 
         Raises:
             ScrapeError: the timeline could not be fetched, or the platform rejected the cursor.
@@ -287,13 +287,13 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return await self._send(GuestQuery(TimelinePage, build, [*TIMELINE_QUERIES]), target, first, optional=optional)
 
     async def _send(self, query: GuestQuery, target: Target, first: First | None, *, optional: bool) -> Part:
-        """Send a query, again after each remedy that its errors call for.
+        """Send a query. After an error with a remedy, apply the remedy and send the query again.
 
-        ``first`` is the response if the query was the scheduled request. ``optional``: an open circuit breaker ends the
-        query instead of delaying it.
+        ``first`` is the response if the query was the scheduled request. With ``optional``, the
+        query fails at once if a circuit breaker is open; otherwise it waits.
 
         Raises:
-            ScrapeError: the page object raised it, and no remedy is left.
+            ScrapeError: the query failed, and no remedy is left.
         """
         while True:
             if first is None:

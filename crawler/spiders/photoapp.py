@@ -1,4 +1,4 @@
-"""Photo app: the spider for single posts. Each needs one page; a video may need more for missing fields."""
+"""Photo app: the spider for single posts. A post needs one page; a video may need others for missing fields."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         return _shell(post)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a post. A video's duration and plays may come from other pages; if these fail, they stay null."""
+        """Scrape a post. A video's duration and plays may come from other pages; if these fail, both are null."""
         page = await self._post_page(target, first)
         post = await page.to_item()
         if post["is_video"] and post["video_duration"] is None:

@@ -59,5 +59,5 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
         return {"slug": slug_of_url(params["url"])} if params else {}
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a member's profile. The first response has all data: a browser would receive the same."""
+        """Scrape a member's profile. The first response has all data; no browser is needed."""
         return await (await first.page(ProfilePage)).to_item()

@@ -27,7 +27,7 @@ from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import Outcome, Scraper, Target
 
 MAX_REQUESTS = "max_requests"
-"""The reason of the error that reports an exhaustive crawl that reached its limit."""
+"""Reason of the error that reports that an exhaustive crawl reached ``max_requests``."""
 
 
 class RetailArguments(CrawlArguments):
@@ -48,7 +48,7 @@ class RetailArguments(CrawlArguments):
     max_price: str | None = None
     """Highest price, inclusive."""
     exhaustive: bool = Field(default=False, json_schema_extra={"group": "crawl"})
-    """Collect all products in a category, each once, even if a listing serves only some of them."""
+    """Whether to collect all products in a category, each once, although a listing serves only some of them."""
 
     max_requests: int | None = Field(default=None, ge=1, json_schema_extra={"group": "crawl"})
     """Maximum number of pages of an exhaustive crawl, per category."""
@@ -94,7 +94,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._crawls: dict[str, ExhaustiveCrawl] = {}
-        """Exhaustive crawls by the id of the requested target."""
+        """The exhaustive crawls in progress, by the id of the requested target."""
 
     @property
     def sliced(self) -> bool:
@@ -110,10 +110,10 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         return self.for_page(ListingPage, listing_request(self.origin(), **arguments))
 
     def _begin(self, target: Target, params: CategoryParams) -> CategoryParams:
-        """Begin the exhaustive crawl of a requested target: at its first page, in the default order.
+        """Begin the exhaustive crawl for a requested target, and return its params: first page, default order.
 
         Raises:
-            BlockedByPolicy: the target is the report of a crawl that reached ``max_requests``.
+            BlockedByPolicy: the target is not a page; it reports that the crawl reached ``max_requests``.
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)
@@ -148,7 +148,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         return params if url is None else {**params, "cat_id": category_of_url(url)}
 
     async def scrape(self, target: Target, first: First) -> Data | None:
-        """A page of a category or of search results. Follow-up requests become targets of their own."""
+        """Return a page of a category or of search results. The next page becomes a follow-up target."""
         crawl = self._crawls.get(target.root or "")
         if crawl and isinstance(target.params, CategoryParams):
             return await self._scrape_slice(target, crawl, first)
@@ -158,9 +158,9 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         return data
 
     async def _scrape_slice(self, target: Target, crawl: ExhaustiveCrawl, first: First) -> Data | None:
-        """Return the page's new products, and push the pages that follow from it. None if no product is new.
+        """Return the page's new products, and push the next pages as follow-up targets. None if no product is new.
 
-        The requested target always has a line, so that an empty category does not look like a failure.
+        The requested target returns data even without products, so that an empty category does not look like a failure.
         """
         part, number = _step(target, crawl)
         try:
@@ -213,19 +213,19 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         if outcome.error is not None and outcome.note is not None:
             crawl.release(outcome.note.get("ids", ()))
         elif outcome.error is not None and not reported and not isinstance(outcome.error, ShuttingDown):
-            self._push(target, crawl.fail(*_step(target, crawl)))  # its deadline, or a bug: scrape() did not end
+            self._push(target, crawl.fail(*_step(target, crawl)))  # scrape() did not end normally: a deadline or a bug
         if crawl.finished and (reported or not crawl.left_out):
             crawl.log_end()
             del self._crawls[target.root]
 
 
 def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:
-    """The slice and page of a target of an exhaustive crawl."""
+    """Return the slice and the page number that a target stands for in an exhaustive crawl."""
     assert isinstance(target.params, CategoryParams)
     return Step(crawl.root) if target.parent is None else Step(slice_of(target.params), target.params.page)
 
 
 def slice_of(params: CategoryParams) -> Slice:
-    """The slice that the params of a target describe."""
+    """Return the slice that a target's params describe."""
     low, high = (None if price is None else round(price * 100) for price in (params.min_price, params.max_price))
     return Slice(params.category, low, high, params.sort)

@@ -1,4 +1,4 @@
-"""Short-video: the spider for the search's photo tab. The page is loaded in a browser, as it signs its API calls."""
+"""Short-video: the spider for the photo tab of a search. It uses a browser, because the page signs its API calls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SearchSession(ResponseListener):
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
         self.skipped: list[ExtractionFailed] = []
-        """The errors of the rows that lack a mandatory part."""
+        """One error for each row that was left out because it lacks a mandatory part."""
         self.more = True
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
@@ -57,7 +57,7 @@ class SearchSession(ResponseListener):
         self._repeated = 0
 
     async def take(self, captured: CapturedResponse) -> bool:
-        """Add the rows in a response. Return whether the session is over: enough rows, no more rows, or an error."""
+        """Add the rows in a response. Return true to end the session: enough rows, no more rows, or an error."""
         response = HttpResponse(captured.url, captured.body, status=captured.status, headers=dict(captured.headers))
         kind = AppResultsPage if AppResultsPage.recognise(response.text) else ResultsPage
         page = kind(response=response, page_params=PageParams(keywords=self.keywords))
@@ -78,14 +78,14 @@ class SearchSession(ResponseListener):
 
     @property
     def wall(self) -> str | None:
-        """The wall that ended the session: a name of ``STOP_SELECTORS``, None without one.
+        """The kind of element that ended the session, "login" or "captcha" (a key of ``STOP_SELECTORS``), or None.
 
-        A page that has rows, has announced more and stops loading them is behind the login wall, also without a prompt.
+        "login" also means that the page has rows, reports more, and stops loading them without showing a dialog.
         """
         return self.end_marker or ("login" if self.rows and self.is_silent else None)
 
     def data(self) -> dict[str, Any] | None:
-        """Return a record with the requested rows, or as many as were found. None if no row arrived but more may exist.
+        """Return a record with as many of the requested rows as were found. None if none was found but more may exist.
 
         Raises:
             ScrapeError: an error ended the session before the first requested row.
@@ -138,7 +138,7 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         return page.received
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
-        """Read the responses that the page received in the browser; without results, raise the reason."""
+        """Read the results that the page received in the browser. If there are none, raise an error with the reason."""
         session: SearchSession = request.meta["page_session"]
         search = cast("SearchPage", page)
         search.received, search.wall = session.data(), session.wall

@@ -1,4 +1,4 @@
-"""Video site: the spider for channels with a page of their items. It builds a record from several responses."""
+"""Video site: the spider for channels. A record is a channel with one page of items, from several responses."""
 
 from __future__ import annotations
 

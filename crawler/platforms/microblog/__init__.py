@@ -8,6 +8,6 @@ PLATFORM = Platform(
     concurrency=1,
     delay=3.0,
     scrapers=("microblog-profile", "microblog-profile-v4"),
-    # The platform allows 50 calls in 15 minutes: one in 18 s, and a margin because the delay varies by a half.
+    # The platform allows 50 calls in 15 minutes, or one in 18 s. A margin is added, because the actual delay varies.
     sources={"timeline": {"concurrency": 1, "delay": 21.0}},
 )

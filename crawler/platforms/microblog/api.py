@@ -44,7 +44,7 @@ BAD_REQUEST = "bad_request"
 _FLAG = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+){2,}\b", re.ASCII)
 
 _ERRORS: dict[int, Callable[..., ScrapeError]] = {}
-"""Error classes by the platform's error code. Each is called with a message, ``upstream_status`` and ``reason``."""
+"""Maps the platform's error codes to error classes. A class is called with message, ``upstream_status``, ``reason``."""
 _REASONS: dict[int, str] = {}
 for _kind, _reason, _codes in (
     (TargetNotFound, "not_found", (17, 34, 50, 144)),
@@ -93,7 +93,7 @@ class ApiPage(MicroblogPage):
         Here, status 404 means that the query id is out of date.
 
         Raises:
-            ScrapeError: the error that the code or status stands for. Error codes are ignored if the response has data.
+            ScrapeError: the response failed; its code or status decides the class. With data, error codes are ignored.
         """
         status = self.response.status
         if status == 429:
@@ -173,7 +173,7 @@ class ApiPage(MicroblogPage):
                 raise TargetRestricted(f"The account is unavailable: {reason}.", reason=reason.lower())
 
     def _raise_for_missing_user(self) -> None:
-        """Raise an error if the response has no user: the platform answers so for handles that do not exist."""
+        """Raise an error if the response has no user. The platform responds like this to unknown handles."""
         data = dig(self.payload, "data")
         if not isinstance(data, dict):
             raise missing_error("The response has no data object.", ["data"], reason="no_data_block")
@@ -264,7 +264,7 @@ class TimelinePage(ApiPage):
     def next_cursor(self) -> str:
         """The platform's cursor for the next page.
 
-        "" if this page is empty, the cursor is the one that was sent, or the platform marks the end of the timeline.
+        "" if this page is empty, repeats the cursor that was sent, or is marked as the end of the timeline.
         """
         if not self.rows or "Bottom" in self._ends:
             return ""
@@ -273,7 +273,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def user(self) -> Node:
-        """The profile's user. Only the newest API returns it with the posts; older ones have it as a post's author."""
+        """The profile's user. In older API generations, the user is only in the posts, as author."""
         return self._result_user if screen_name(self._result_user) else super().user
 
     @cached_property
@@ -286,13 +286,13 @@ class TimelinePage(ApiPage):
 
     @property
     def _is_unrecognised(self) -> bool:
-        """Whether the ids of entries announce posts, but no post was found in any entry."""
+        """Whether the entries' ids show that they contain posts, but no post was found in any entry."""
         named = (text(entry.get("entryId")) or text(entry.get("entry_id")) for entry in self._all_entries)
         return not self.rows and any(each.startswith("tweet-") for each in named)
 
     @cached_property
     def _all_entries(self) -> list[Node]:
-        """All entries. Entries that replace another one come first."""
+        """All entries. An entry that replaces an earlier entry comes first."""
         replacing = [each.node("entry") for each in self._instructions if kind_of(each) == "TimelineReplaceEntry"]
         return replacing + [entry for each in self._instructions for entry in each.nodes("entries")]
 
@@ -303,7 +303,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _cursors(self) -> list[tuple[str, str]]:
-        """Kind and value of each cursor. Cursors that replace another one come first."""
+        """Kind and value of each cursor. A cursor that replaces an earlier cursor comes first."""
         found = [entry.node("content", "itemContent") or entry.node("content") for entry in self._all_entries]
         return [
             (text(each.get("cursorType")) or text(each.get("cursor_type")), text(each.get("value"))) for each in found
@@ -311,7 +311,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _ends(self) -> str:
-        """The directions in which the timeline ends here, such as "Bottom", separated by spaces."""
+        """The directions in which no further entries exist, such as "Bottom", separated by spaces."""
         ends = (each for each in self._instructions if kind_of(each) == "TimelineTerminateTimeline")
         return " ".join(text(each.get("direction")) for each in ends)
 

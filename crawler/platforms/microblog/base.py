@@ -25,7 +25,7 @@ CHALLENGE_MARKS = (
     "<title>Attention Required! | Cloudflare</title>",
 )
 RATE_LIMIT_PREFIXES = ("Rate limit exceeded", "429 Too Many Requests")
-"""How a rate-limit response begins if it is one line of plain text."""
+"""How the platform's plain-text messages for a rate limit begin."""
 
 _LOGIN_TITLE = re.compile(r"<title[^>]*>\s*Log in to X")
 
@@ -73,20 +73,20 @@ class MicroblogPage(PlatformPage):
 
     @cached_property
     def user(self) -> Node:
-        """The user whose profile it is, or an empty node if the source does not have it."""
+        """The user whose profile was requested, or an empty node if the response does not have this user."""
         return author_node(self.rows, self.owner)
 
     @property
     def requested_handle(self) -> str:
-        """The requested handle, or "" if the request did not state it."""
+        """The requested handle, or "" if it is unknown, as for a saved response."""
         return text(self.page_params.get("username")).removeprefix("@")
 
     @cached_property
     def owner(self) -> str:
-        """The profile's handle: the requested handle, or the one that the response suggests."""
+        """The profile's handle: the requested handle, or if it is unknown, the likeliest handle in the response."""
         return self.requested_handle or owner_of(self.rows)
 
-    # Validation that all sources share
+    # Validation methods that the page objects of all sources use
 
     def raise_for_blocks(self) -> None:
         """Raise an error for a login page, a challenge or a rate limit. Call this only for a page without data."""

@@ -23,7 +23,7 @@ ENTRIES = ("props", "pageProps", "timeline", "entries")
 
 @attrs.define(slots=False)
 class EmbedPage(MicroblogPage):
-    """The embeddable timeline: the whole profile and up to a hundred posts, which are not always in order of time.
+    """The embeddable timeline: the whole profile and up to a hundred posts, not always sorted by time.
 
     The posts have no view counts and no bookmark counts.
     """

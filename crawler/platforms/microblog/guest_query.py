@@ -11,31 +11,31 @@ from crawler.errors import ExtractionFailed, UpstreamBlocked
 from crawler.platforms.microblog.api import BAD_REQUEST, MISSING_FLAGS, STALE_QUERY, TOKEN_REFUSED, ApiPage
 
 PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST})
-"""The platform rejects such a query every time that it is sent unchanged."""
+"""Error reasons after which the same query would fail again if it were sent unchanged."""
 
 
 @dataclass
 class GuestQuery:
-    """A query to the guest API. Its errors may change it."""
+    """A query to the guest API. After an error, ``apply_remedy`` may change the query, so that it can be sent again."""
 
     kind: type[ApiPage]
     build: Callable[..., Request]
     query_ids: list[str]
-    """The ids under which the platform may know the query; the first one is used."""
+    """Ids that the platform may accept for the query, in the order in which they are tried. The first is in use."""
     missing_flags: list[str] = field(default_factory=list)
     """Flags that the platform required; they are sent as false."""
     _tried: set[str | None] = field(default_factory=set)
 
     def request(self, token: str) -> Request:
-        """Return the request in its present form."""
+        """Return the request with the current query id and the flags that are known to be missing."""
         return self.build(token=token, query_id=self.query_ids[0], missing=self.missing_flags)
 
     def apply_remedy(self, error: UpstreamBlocked | ExtractionFailed) -> bool:
         """Change the query as its error requires, and return whether to send it again.
 
-        For an outdated query id, the remedy is the next query id. For missing flags, it is to send them. For a rejected
-        token, it is a new token. For an unrecognised response, it is the same request again. Each remedy is tried once
-        (for query ids: once per id).
+        If the query id is outdated, the next query id is used. If flags are missing, they are added. If the token was
+        rejected, a new token is needed. If the response was not recognised, the same query is sent again. Each remedy
+        is tried once; for outdated query ids, once per id.
         """
         decided = isinstance(error, UpstreamBlocked) or error.reason in PERMANENT_REASONS
         reason = error.reason if decided else "unrecognised"

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from crawler.errors import ScrapeError, UpstreamBlocked, UpstreamRateLimited
 
 LIMIT_WINDOW_SECONDS = 900.0
-"""How long a rate limit lasts whose response does not state it: the platform's window."""
+"""Duration of a rate limit if the response does not state when it ends. It is the length of the platform's window."""
 MAX_LIMIT_SECONDS = 3_600.0
-"""Longer times that a response states are cut to this."""
+"""Maximum duration of a rate limit. If a response states a longer duration, this value is used instead."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class SharedToken:
         """Return the current token. If there is no valid token, await ``fetch`` for a new one.
 
         Raises:
-            ScrapeError: ``fetch`` raised it. If it was a refusal, every call raises it again until the pause is over.
+            ScrapeError: ``fetch`` failed. After a refusal, every call raises this error until the pause ends.
         """
         async with self._lock:
             if time.monotonic() < self._until:

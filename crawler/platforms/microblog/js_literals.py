@@ -1,4 +1,4 @@
-r"""Parser for script literals: JavaScript values in a page's scripts that hold data, but are not JSON.
+r"""Parser for script literals: data in a page's scripts that is written as JavaScript values, not as JSON.
 
 The literals are written by a stream serialiser: ``$R[7]={name:"x",ok:!0,parent:$R[3]}``. Keys may have quotes.
 ``$R[n]=`` assigns a value to a numbered slot, and a later ``$R[n]`` refers to that value. Function calls surround the
@@ -42,9 +42,9 @@ class Literals:
     """The values in a page's scripts. The scripts share their slots, so read them in the page's order."""
 
     containers: list[Container] = field(default_factory=list)
-    """Every object and array that is closed, in the order of their opening brackets."""
+    """Every object and array whose closing bracket was read, in the order of the opening brackets."""
     complete: bool = True
-    """Whether every value is closed. False if a script ends in the middle of a value."""
+    """Whether all values were read to their end. False if a script ends in the middle of a value."""
     _slots: dict[int, Any] = field(default_factory=dict)
 
     def read(self, script: str) -> None:
@@ -144,7 +144,7 @@ class _Reader:
             frame = self.stack[-1]
             self._commit(frame)
             self.stack.pop()
-            # A pair of parentheses has the last value inside it as its value.
+            # The value of a pair of parentheses is the last value inside it.
             self.stack[-1].set_value(frame.value if frame.container is None else frame.container)
 
     def _commit(self, frame: _Frame) -> None:

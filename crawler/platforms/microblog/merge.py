@@ -40,7 +40,8 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
 
     ``seen`` are the ids of posts that earlier pages already returned. They are left out of this page.
 
-    Without a timeline, the cursor requests it from its start, and leaves out the posts of this record.
+    If the timeline could not be fetched, the record's cursor requests the timeline from its start. The posts in this
+    record are then left out of the later pages.
 
     Raises:
         ExtractionFailed: no source has the profile.
@@ -71,7 +72,7 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
 
 
 def _is_complete(profile: dict[str, Any], posts: list[dict[str, Any]]) -> bool:
-    """Whether the profile has no further posts for a visitor, by the profile's own count."""
+    """Whether no posts are missing: the profile is protected, or its own count is not above the number of posts."""
     count = profile["statuses_count"]
     return profile["protected"] is True or (count is not None and len(posts) >= count)
 
@@ -111,7 +112,7 @@ def _posts(parts: dict[str, Part]) -> list[dict[str, Any]]:
 
 
 def _filled(better: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
-    """Fill in a post's missing values from another source's version of the post."""
+    """Return a post with its missing values filled in from another source's version of the same post."""
     if better is None:
         return other
     return {name: other[name] if _is_missing(value) else value for name, value in better.items()}
@@ -125,7 +126,8 @@ def _is_missing(value: Any) -> bool:
 def representative_error(errors: list[ScrapeError]) -> ScrapeError:
     """Choose the error for a target without data: preferably a target error, else a retryable error, else the first.
 
-    The errors are in the order in which the sources were tried. The error of a source that was not is the last choice.
+    ``errors`` are in the order in which the sources were tried. Among retryable errors, the error for an open
+    circuit breaker is the last choice, because that source was not requested.
     """
     final = next((error for error in errors if isinstance(error, TargetError)), None)
     retryable = sorted((error for error in errors if error.retryable), key=lambda e: isinstance(e, CircuitOpen))

@@ -1,4 +1,4 @@
-"""Microblog: the same access to payloads with nested objects and to payloads whose objects refer to records by id."""
+"""Microblog: classes that read nested objects, and objects that refer to other records by id, in the same way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_REFERENCES = 8
 
 
 class Records:
-    """The records of a page by id. The page's objects refer to them instead of nesting them."""
+    """The records in a page, by id. Objects in the page refer to records by id instead of containing them."""
 
     def __init__(self, dicts: list[dict[str, Any]]) -> None:
         self.by_id: dict[str, dict[str, Any]] = {}
@@ -35,7 +35,7 @@ class Records:
 
     @cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:
-        """Records with ids like ``client:<id>:<field>``, which are fields of another record, by that id and field."""
+        """Records that are fields of another record, by its id and field name. An id is ``client:<id>:<field>``."""
         parts: dict[str, dict[str, Any]] = defaultdict(dict)
         for record_id, record in self.by_id.items():
             head, _, rest = record_id.partition(":")
@@ -56,7 +56,7 @@ class Records:
 
 
 def plain_id(record_id: str) -> str:
-    """Decode a record's id from base64 to a form such as ``Tweet:1``. Other ids are returned unchanged.
+    """Decode a record's id from base64 to a form such as ``Tweet:1``. An id that is not base64 is returned unchanged.
 
     >>> plain_id("VXNlcjox"), plain_id("TweetResults:1")
     ('User:1', 'TweetResults:1')

@@ -22,7 +22,7 @@ from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strin
 from crawler.reading.values import count, text
 
 SLOT = "$R["
-"""The text that marks a script with data."""
+"""Text that every script with data contains."""
 OWN_TIMELINE = "ProfileOriginals"
 GONE_MARKS = ("looking for could not be found", "This account doesn’t exist", "This account doesn't exist")
 SUSPENDED_MARK = "Account suspended"
@@ -85,7 +85,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _named(self) -> list[Node]:
-        """The records of the profile's user, the most complete one first. Records beside posts have fewer fields."""
+        """The records of the profile's user, the most complete one first. Post authors' records have fewer fields."""
         named = [user for user in self._users if screen_name(user).casefold() == self.owner.casefold()]
         return sorted(named, key=lambda user: len(user.value), reverse=True)
 
@@ -101,7 +101,7 @@ class ProfilePage(MicroblogPage):
 
     @property
     def _only_handle(self) -> str:
-        """The handle of the only user on the page, or "" if there are several. It is for pages without posts."""
+        """The handle of the only user on the page, or "" if there are several. It is used if a page has no posts."""
         handles = {screen_name(user).casefold() for user in self._users} - {""}
         return handles.pop() if len(handles) == 1 else ""
 
@@ -157,7 +157,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _entry_ids(self) -> list[str]:
-        """Entry ids in the timeline's order, but pinned entries first. Without a timeline: the ids of all entries."""
+        """Entry ids in the timeline's order, but pinned entries first. If the page has no timeline: all entry ids."""
         timelines = [
             Node(each, self._records) for each in self._objects if each.get("__typename") == "TimelineTimeline"
         ]
@@ -168,7 +168,7 @@ class ProfilePage(MicroblogPage):
         return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
 
     def _entry_id(self, ref: str) -> str:
-        """Return the id of an entry that a timeline refers to. If the record is missing, use the reference's end."""
+        """Return the id of the entry that a reference names. Without a record, use the reference's last part."""
         return text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
 
     def _rows_of_entry(self, entry_id: str) -> list[Row]:
@@ -223,7 +223,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _meta_profile(self) -> dict[str, Any]:
-        """The profile fields in the link-preview tags, as a last resort. Rounded numbers such as "1.2K" are ignored."""
+        """The profile fields in the link-preview tags, which are tried last. Rounded numbers ("1.2K") are ignored."""
         labels = {self._meta.get(f"twitter:label{n}"): self._meta.get(f"twitter:data{n}") for n in (1, 2)}
         found: dict[str, Any] = dict.fromkeys(FIELDS)
         found["statuses_count"] = count(labels.get("Posts"))
@@ -238,7 +238,7 @@ class ProfilePage(MicroblogPage):
         super().raise_for_failures()
 
     def _raise_for_messages(self, markup: str) -> None:
-        """Raise an error for the message that a page shows in place of a profile.
+        """Raise an error if the page shows a message in place of a profile. The message decides the error class.
 
         The challenge is checked last, because every page has a challenge script.
         """

@@ -12,7 +12,7 @@ from crawler.reading.values import count, text
 
 ORIGIN = PLATFORM.origin
 WITHHELD = frozenset({"TweetTombstone", "TweetUnavailable", "BlurredMediaTombstone", "TweetPreviewDisplay"})
-"""Type names of the placeholders that stand for deleted, hidden and restricted posts."""
+"""Type names of placeholders, which replace deleted, hidden and restricted posts in a payload."""
 
 _COUNTS = {
     "comment_count": "reply_count",
@@ -88,7 +88,7 @@ def post_record(post: Node) -> dict[str, Any]:
         "video_urls_by_quality": files,
     }
     if is_repost:
-        # On a repost, zero is a placeholder in these counts. Only the number of reposts is real: the original post's.
+        # On a repost, the platform fills these counts with 0. Only the number of reposts is real: the original post's.
         record.update(comment_count=None, like_count=None, save_count=None, view_count=record["view_count"] or None)
     return record
 
@@ -152,7 +152,7 @@ def _caption(post: Node, media: list[Node]) -> str:
 
 
 def _media(post: Node) -> list[Node]:
-    """Return all media in a post. In older JSON layouts, the second of these lists has only the first photo."""
+    """Return all media in a post. In older JSON layouts, ``entities.media`` has only the first photo."""
     return (
         post.nodes("legacy", "extended_entities", "media")
         or post.nodes("legacy", "entities", "media")
@@ -161,7 +161,7 @@ def _media(post: Node) -> list[Node]:
 
 
 def _hashtags(post: Node) -> list[str]:
-    """Return the hashtags in the short text, then those that only the long text has."""
+    """Return the hashtags in the shortened text, then the hashtags that occur only in the full text."""
     tags = [
         *post.nodes("legacy", "entities", "hashtags"),
         *post.nodes("details", "hashtag_entities"),

@@ -12,7 +12,7 @@ from crawler.platforms.model import Entity, Model, Params
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""
 MAX_SEEN = 400
-"""Maximum number of posts that a cursor leaves out. It bounds the cursor's length; sources return about 105 at most."""
+"""Maximum number of post ids in a cursor, which limits its length. The sources return about 105 posts at most."""
 HANDLE = r"^@?[A-Za-z0-9_]{1,15}$"
 
 
@@ -41,7 +41,7 @@ class ProfileParams(Params):
 
         ``seen`` are the ids of posts that earlier pages already returned.
 
-        An empty ``cursor`` is the start of the timeline. An empty ``user_id``: the user must be looked up.
+        If ``cursor`` is empty, the page is the timeline's first. If ``user_id`` is empty, the user must be looked up.
 
         Raises:
             ValueError: the cursor belongs to another scraper, or was truncated or changed.
@@ -57,7 +57,7 @@ class ProfileParams(Params):
 
 
 class Demographics(Model):
-    """The profile's own fields, under the platform's names."""
+    """The fields about the account itself, under the platform's names."""
 
     entity: ClassVar[Entity] = Entity(
         "profiles",
@@ -93,7 +93,7 @@ class Demographics(Model):
     protected: bool | None
     """Whether only approved followers see the account's posts; null if no source exposes it."""
     verified: bool | None
-    """Whether the account has the platform's old badge, which few have; null if no source exposes it."""
+    """Whether the account has the platform's old badge, which few accounts have; null if no source exposes it."""
     location: str
     """The location that the account states, as free text, or ""."""
     name: str = Field(min_length=1)
@@ -114,7 +114,7 @@ class VideoQualities(Model):
     """The post's video files by bitrate. A field is null if no such file exists."""
 
     high: str | None
-    """URL of the file with the highest bitrate; null without a video."""
+    """URL of the file with the highest bitrate; null if the post has no video."""
     low: str | None
     """URL of the file with the lowest bitrate; null if there is only one file."""
     medium: str | None
@@ -129,23 +129,23 @@ class InnerPost(Model):
     caption: str
     """The whole text, with links expanded as in ``caption`` of the outer post."""
     comment_count: int | None
-    """Number of replies to it; null if no source exposes it."""
+    """Number of replies to the post; null if no source exposes it."""
     creator_handle: str = Field(min_length=1)
-    """Handle of its author, without @. Never empty."""
+    """Handle of the post's author, without @. Never empty."""
     creator_name: str
-    """Display name of its author."""
+    """Display name of the post's author."""
     like_count: int | None
-    """Number of likes that it has; null if no source exposes it."""
+    """Number of likes; null if no source exposes it."""
     post_id: str = Field(min_length=1)
-    """Its id. Never empty."""
+    """The post's id. Never empty."""
     post_url: str
     """URL of its page."""
     share_count: int | None
-    """Number of its reposts; null if no source exposes it."""
+    """Number of reposts; null if no source exposes it."""
     upload_timestamp: int
     """When the post was published, in Unix seconds."""
     view_count: int | None
-    """Number of its views; null if no source exposes it."""
+    """Number of views; null if no source exposes it."""
 
 
 class Post(Model):
@@ -196,7 +196,7 @@ class Post(Model):
     reposted_post: InnerPost | None
     """The reposted post; null if this is not a repost, or the reposted post is deleted or hidden."""
     thumbnail_url: str | None
-    """URL of the first photo, or of the first video's cover. A repost has the reposted post's. Null without media."""
+    """URL of the first photo, or of the first video's cover. On a repost, the reposted post's. Null without media."""
     upload_timestamp: int
     """When the post was published, in Unix seconds."""
     video_url: str | None
@@ -223,6 +223,6 @@ class Profile(Model):
 
     data: Content
     hasMore: bool  # noqa: N815  # the contract's spelling
-    """Whether a next page exists. True also where the timeline could not be fetched: the cursor requests it again."""
+    """Whether a next page exists. Also true if the timeline could not be fetched; the cursor then requests it again."""
     nextCursor: str  # noqa: N815  # the contract's spelling
     """Opaque value of the param ``cursor`` for the next page. "" at the end."""

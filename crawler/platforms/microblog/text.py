@@ -19,7 +19,7 @@ _DATE = re.compile(
 )
 
 _EPOCH_MS = 1_288_834_974_657
-"""The moment from which time stamps in post ids are counted, in Unix milliseconds."""
+"""The start of the time count in post ids, in Unix milliseconds."""
 _FIRST_TIMED_ID = 29_700_859_247
 """The first post id that contains a time stamp. Older ids are sequence numbers."""
 
@@ -79,7 +79,7 @@ def id_seconds(post_id: str) -> int | None:
 def caption(raw: str, links: list[Node], media: list[Node], *, escaped: bool) -> str:
     """Expand the shortened links in a post's text, and drop the link to the post's own media at its end.
 
-    ``escaped``: the text has HTML entities. Positions of links count code points of the text before it is unescaped.
+    ``escaped`` means that the text contains HTML entities. A link's position counts code points of the escaped text.
     """
     replacements = [*_expanded(raw, links), *_dropped(raw, media)]
     parts, end = [], 0
@@ -119,7 +119,7 @@ def _dropped(raw: str, media: list[Node]) -> list[Replacement]:
 
 
 def _position(raw: str, short: str, stated: object) -> int | None:
-    """Return the position of a link: the stated one if the link is there, else its first occurrence, or None."""
+    """Return a link's position in a text: the stated position if it is right, else the first occurrence, or None."""
     if not short:
         return None
     if isinstance(stated, int) and not isinstance(stated, bool) and stated >= 0 and raw.startswith(short, stated):

@@ -31,7 +31,7 @@ class Row:
 
     @cached_property
     def post(self) -> Node:
-        """The post, without an object that may be wrapped around it."""
+        """The post itself. If another object is wrapped around the post, it is removed."""
         return unwrapped(self.result)
 
     @cached_property
@@ -76,7 +76,7 @@ def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
 
 
 def kind_of(instruction: Node) -> str:
-    """Return an instruction's type. The older and the newest API have it under different keys."""
+    """Return an instruction's type. Older API generations and the newest one use different keys for it."""
     return text(instruction.get("type")) or text(instruction.get("__typename"))
 
 

@@ -32,7 +32,7 @@ FIELDS = (
     "url",
     "verified_type",
 )
-"""The contract's profile fields. They are the keys of the platform's oldest JSON layout, which embeds still have."""
+"""The contract's profile fields. They have the names of the keys in the oldest JSON layout, which embeds still use."""
 
 _COUNTS = {
     "favourites_count": ("action_counts", "favorites_count"),
@@ -53,7 +53,7 @@ _TEXTS = {
     "name": ("core", "name"),
 }
 _OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
-"""Fields that JSON layouts with the oldest count keys omit if they are empty."""
+"""Fields that the older JSON layouts omit if they are empty. These layouts still use the oldest keys for counts."""
 
 
 def screen_name(user: Node) -> str:

@@ -113,13 +113,13 @@ def preview_shortcode(body: bytes) -> str | None:
 
 
 def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
-    """Raise an error if the response's URL is that of a block, or if its message is a refusal.
+    """Raise an error if the response's URL is a page for blocked visitors, or if its message is a refusal.
 
     ``payload`` is the decoded response if it is JSON, else None.
 
     Raises:
         UpstreamBlocked: the response is a challenge or the login page.
-        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the response's message stands for it.
+        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the message means this error.
     """
     raise_for_blocked_path(urlsplit(str(response.url)).path, response.status)
     body: bytes = response.body
@@ -144,7 +144,7 @@ def raise_for_blocked_path(path: str, status: int | None) -> None:
 
 
 def raise_for_login(status: int | None) -> NoReturn:
-    """Raise the error that stands for the login page."""
+    """Raise the error for a response that is the login page."""
     raise UpstreamBlocked("The platform returned its login page.", upstream_status=status, reason="login_wall")
 
 
@@ -179,7 +179,7 @@ def _raise_for_words(message: str, about: str, status: int | None) -> None:
 
 
 def raise_for_ruling(ruling: object, status: int | None) -> None:
-    """Raise an error if there is a ruling, by which the platform withholds the post.
+    """Raise an error if ``ruling`` is the platform's statement that it withholds the post.
 
     Raises:
         TargetRestricted: the post is withheld. The message has the ruling's title and description.
@@ -195,10 +195,10 @@ def raise_for_ruling(ruling: object, status: int | None) -> None:
 
 
 def raise_for_query_errors(payload: Any, status: int | None) -> None:
-    """Raise an error if a query's response has no data, but errors. Do not call it for a response with data.
+    """Raise an error if a query's response contains errors. Call this only for a response without data.
 
     Raises:
-        TargetNotFound: the query reports the error that stands for a missing or private post.
+        TargetNotFound: the response has the error with which the platform reports missing and private posts.
         UpstreamRateLimited: too many queries were sent.
         ExtractionFailed: the query is out of date.
     """
@@ -221,13 +221,13 @@ def raise_for_query_errors(payload: Any, status: int | None) -> None:
 
 
 def raise_if_unrecognised(path: str) -> NoReturn:
-    """Raise the error for a page that has data, but under unknown keys. ``path`` is the key that was expected."""
+    """Raise the error for a page that has data only under unknown keys. ``path`` is the key that was expected."""
     details: list[Detail] = [{"loc": [path], "msg": "Input has unknown names", "type": "unknown_names"}]
     raise ExtractionFailed("The page's data has unknown keys.", details=details, reason="blind")
 
 
 def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) -> NoReturn:
-    """Raise the error that a page without data stands for.
+    """Raise the error that matches a page without data.
 
     ``shortcode`` is the requested post, or None. ``path`` is the key under which the data was expected.
 

@@ -42,7 +42,7 @@ LIKE_LISTS = ("edge_media_preview_like", "edge_liked_by")
 
 
 def graph_post(found: dict[str, Any]) -> dict[str, Any]:
-    """Build the contract's post. Fields that this form of the payload lacks stay empty: timeline and secondary id."""
+    """Build the contract's post. This form of the payload lacks the timeline and the secondary id: both stay empty."""
     kind = _kind(found)
     is_video = None if kind is None else kind == VIDEO
     hidden = found.get("like_and_view_counts_disabled")
@@ -93,7 +93,7 @@ def graph_post(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def duration(found: dict[str, Any]) -> float | None:
-    """Return a video's duration in seconds. If the post states none, or 0, the streams' manifest is read."""
+    """Return a video's duration in seconds. If the post has none, or 0, it is read from the streams' manifest."""
     seconds = number(found.get("video_duration"))
     return seconds if seconds and seconds > 0 else manifest_duration(dig(found, "dash_info", "video_dash_manifest"))
 

@@ -12,7 +12,7 @@ _HOST = PLATFORM.domain
 HOSTS = frozenset({_HOST, f"www.{_HOST}", "instagr.am", "www.instagr.am"})
 
 _CODE = r"[A-Za-z0-9_-]{1,64}"
-# In a post's path, a user name may come first. The excluded names are paths of other pages of the platform.
+# In a post's path, a user name may come first. The excluded names are not user names, but begin other pages' paths.
 _NAME = r"(?!(?:accounts|direct|explore|share|stories)/)[A-Za-z0-9._]{1,30}/"
 POST_PATH = re.compile(
     rf"/(?:{_NAME})?(?:p|reel|reels|tv)/(?!audio(?:/|$))(?P<code>{_CODE})(?:/embed(?:/captioned)?)?/?"

@@ -33,7 +33,7 @@ from crawler.reading.json import decode, dicts, dig
 from crawler.reading.values import count, flag, number, text
 
 PROGRESSIVE = 101
-"""``type`` of the video version that is one playable file. The other versions are usually the same file."""
+"""The value of ``type`` for a video version that is one playable file. Other versions usually have the same file."""
 
 # The contract's fields that are never empty, with the keys under which this form of the payload has them.
 MANDATORY = {
@@ -99,7 +99,7 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
 
 
 def media_type(media: dict[str, Any]) -> int | None:
-    """Return the media type: 1, 2 or 8. If the number is missing, the type name or other keys show it."""
+    """Return the media type: 1, 2 or 8. If the number is missing, it is derived from the type name or other keys."""
     kind = count(media.get("media_type"))
     if kind in KINDS:
         return kind

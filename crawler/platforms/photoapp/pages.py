@@ -80,12 +80,12 @@ STANDALONE_KEYS = (
     *((WRAPPED, key) for key in ("media_type", "if_not_gated_logged_out")),
     *((LISTED, "items"), (GRAPH, "taken_at_timestamp")),
 )
-"""The keys that show which form a post has, if it was saved without the key around it."""
+"""For a post that was saved alone: each form, and a key that only posts in this form have."""
 
 
 @attrs.define(slots=False)
 class PhotoPage(PlatformPage):
-    """Base class of the page objects. ``page_params`` has ``shortcode``: that of the requested post, if it is known."""
+    """Base class of the page objects. ``page_params`` has ``shortcode``, the requested post's, if it is known."""
 
     @cached_property
     def payload(self) -> Any:
@@ -112,7 +112,7 @@ class PhotoPage(PlatformPage):
 
 
 class PostItem(dict[str, Any]):
-    """The item of ``PostPage``. It is the value of the page's only field, because one function reads the whole post."""
+    """The item of ``PostPage``. It is the page's only field, because one function reads the whole post."""
 
     def __init__(self, post: dict[str, Any]) -> None:
         super().__init__(post)
@@ -138,7 +138,7 @@ class PostPage(PhotoPage):
 
         Raises:
             TargetNotFound: the post does not exist, or the platform does not show it to visitors.
-            TargetRestricted: the post is withheld, for example by age or region. The message is the platform's.
+            TargetRestricted: the post is withheld, for example by age or region. The error has the platform's message.
             UpstreamBlocked: the response is the login page or a challenge.
             UpstreamRateLimited: the platform's rate limit is reached, or the page lacks its data.
             ExtractionFailed: the page has no data, only another post, or a post that lacks a mandatory field.
@@ -270,7 +270,7 @@ CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*+
 
 @attrs.define(slots=False)
 class EmbedPage(PostPage):
-    """A post's embeddable page. It has only some keys of the older query, but these include a video's duration."""
+    """A post's embeddable page. It has only some keys of the older query's post, among them the duration."""
 
     source: ClassVar[str] = "embed"
     forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
@@ -300,7 +300,7 @@ class EmbedPage(PostPage):
 
 @attrs.define(slots=False)
 class ReelsPage(PhotoPage):
-    """The page with an account's newest reels. Its item has their play counts by the reel's numeric id."""
+    """The page with an account's newest reels. The item maps each reel's numeric id to its play count."""
 
     source: ClassVar[str] = "reels"
     key: ClassVar[str] = "polaris_clips_connection"
@@ -332,7 +332,7 @@ class ReelsPage(PhotoPage):
 class SharePage(PhotoPage):
     """The response to a share link: a redirect to a post's URL. Only the shortcode in that URL is used.
 
-    Such a response has no body. Therefore ``recognise`` is not implemented: no saved response is of this kind.
+    Such a response has no body. Therefore it is never saved, and ``recognise`` is not implemented.
     """
 
     source: ClassVar[str] = "share"
@@ -343,7 +343,7 @@ class SharePage(PhotoPage):
         Raises:
             TargetNotFound: the share link does not exist, or leads to another kind of page.
             UpstreamBlocked: the link leads to the login page, a challenge or another host.
-            UpstreamRateLimited, UpstreamError: the HTTP status stands for it.
+            UpstreamRateLimited, UpstreamError: the HTTP status means this error.
             ExtractionFailed: the response is a page without a redirect and without a post.
         """
         if 300 <= (self.response.status or 0) < 400 and self._location is not None:
@@ -389,7 +389,7 @@ class SharePage(PhotoPage):
 
 
 def _codes(found: dict[str, Any] | None, outer: dict[str, Any]) -> set[str]:
-    """Return the shortcodes that a post states, or else the shortcode that its numeric id gives."""
+    """Return the shortcodes in a post. If it has none, return the shortcode that is computed from its numeric id."""
     both = (found or {}, outer)
     codes = {shortcode_of(text(each.get(key))) for each in both for key in ("code", "shortcode")} - {""}
     return codes or {code_of_id(post_id(*(each.get(key) for key in ("pk", "id") for each in both)))} - {""}

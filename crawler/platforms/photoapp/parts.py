@@ -11,7 +11,7 @@ from crawler.reading.values import absolute_url, count, flag, iso_duration, numb
 
 ORIGIN = PLATFORM.origin
 
-# An account's secondary id. Accounts have one beside their classic id. All known secondary ids match this pattern.
+# Each account has a secondary id in addition to its classic id. All known secondary ids match this pattern.
 _APP_ID = re.compile(r"17841\d{12}")
 # A post's numeric id, which occurs as "POLARIS_<id>", "<id>_<owner's id>" or "<id>".
 _ID = re.compile(r"(?:POLARIS_)?(?P<id>\d+)(?:_\d+)?", re.ASCII)
@@ -51,7 +51,7 @@ def account_id(account: object) -> str:
 
 
 def app_id(account: object) -> str:
-    """Return an account's secondary id, or "". It is an ``id`` that differs from ``pk`` or matches ``_APP_ID``."""
+    """Return an account's secondary id, or "". It is the value of ``id`` if that differs from ``pk`` or matches."""
     classic, other = text(dig(account, "pk")), text(dig(account, "id"))
     return other if (classic and other != classic) or _APP_ID.fullmatch(other) else ""
 
@@ -175,7 +175,7 @@ def manifest_duration(manifest: object) -> float | None:
 
 
 def public_count(value: object, *, hidden: object) -> int | None:
-    """Return a count, or None if it is hidden: by the flag ``hidden``, or by a negative number."""
+    """Return a count, or None if it is hidden: the flag ``hidden`` is true, or the number is negative."""
     return None if hidden is True else count(value)
 
 

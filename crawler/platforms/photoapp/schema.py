@@ -36,7 +36,7 @@ class Dimensions(Model):
 
 
 class Count(Model):
-    """A number, in an object as the platform nests it."""
+    """A number, in an object of its own, as in the platform's data."""
 
     count: int | None
     """The number; null if the owner hides it or the page does not state it. Never -1."""
@@ -50,7 +50,7 @@ class CaptionText(Model):
 
 
 class CaptionEdge(Model):
-    """The caption, in an object as the platform nests it."""
+    """The caption, in an object of its own, as in the platform's data."""
 
     node: CaptionText
 
@@ -89,7 +89,7 @@ class Comment(Model):
 
 
 class CommentEdge(Model):
-    """A comment, in an object as the platform nests it."""
+    """A comment, in an object of its own, as in the platform's data."""
 
     node: Comment
 
@@ -129,7 +129,7 @@ class Tag(Model):
 
 
 class TagEdge(Model):
-    """A tag, in an object as the platform nests it."""
+    """A tag, in an object of its own, as in the platform's data."""
 
     node: Tag
 
@@ -228,7 +228,7 @@ class TimelineItem(Model):
 
 
 class TimelineEdge(Model):
-    """A timeline item, in an object as the platform nests it."""
+    """A timeline item, in an object of its own, as in the platform's data."""
 
     node: TimelineItem
 
@@ -254,7 +254,7 @@ class Owner(Model):
     is_private: bool | None
     """Whether only followers see the account's posts; null if the page does not state it."""
     is_unpublished: bool | None
-    """Whether the account is withdrawn; null if the page does not state it."""
+    """Whether the account is unpublished; null if the page does not state it."""
     is_verified: bool | None
     """Whether the account is verified; null if the page does not state it."""
     pk: str
@@ -315,7 +315,7 @@ class Post(Model):
     thumbnail_src: str
     """URL of a smaller picture, or ""."""
     video_duration: float | None
-    """Duration in seconds, as exact as the platform states it. Null for photos and carousels, or if not stated."""
+    """Duration in seconds, with the platform's precision. Null for photos and carousels, or if no page states it."""
     video_play_count: int | None
     """Number of plays; null for photos and carousels, if it is hidden, or if no page states it. Never 0."""
     video_url: str | None

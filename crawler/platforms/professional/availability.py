@@ -1,4 +1,4 @@
-"""Reports which fields of a profile the platform withheld, judged by the fields that were found (specification 2.6)."""
+"""Determines from a profile's fields which other fields the platform withheld (specification 2.6)."""
 
 from __future__ import annotations
 

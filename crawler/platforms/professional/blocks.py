@@ -10,7 +10,7 @@ from web_poet import HttpResponse
 from crawler.errors import TargetNotFound, UpstreamBlocked
 
 HEADING = "top-card-layout__title"
-"""The CSS class of a heading that every profile page has and no other page."""
+"""The CSS class of a heading that only profile pages have, and that every profile page has."""
 PROFILE_MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
 """A profile page, or a saved part of it, contains one or more of these. The not-found page also contains the third."""
 NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
@@ -35,7 +35,7 @@ OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse
 BLOCKED_STATUS = 999
 """The platform's own HTTP status for a visitor that it blocks. It does not depend on the requested member."""
 BLOCK_SECONDS = 3_600
-"""Minimum duration of such a block, as measured by others. Each further request prolongs it."""
+"""Minimum duration of a block with status 999, according to other people's measurements. Each request prolongs it."""
 _LASTING_BLOCKS = frozenset({"status_999", "refused_with_script"})
 
 
@@ -48,7 +48,7 @@ def raise_for_blocks(response: HttpResponse) -> None:
     """Raise an error for a login wall, a challenge or another block.
 
     Raises:
-        UpstreamBlocked: the visitor is blocked. ``retry_after`` is set if the block lasts, as with status 999.
+        UpstreamBlocked: the visitor is blocked. ``retry_after`` is set if the status is 999: such a block lasts.
     """
     reason = _block_reason(response)
     if reason is not None:

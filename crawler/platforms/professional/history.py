@@ -1,4 +1,4 @@
-"""Reads a profile's positions and schools, in full, masked, or from linked data, as one dict each (specification 2.6).
+"""Reads positions and schools, complete, masked or from linked data, and returns a dict for each (specification 2.6).
 
 A masked text is one in which the platform's server replaced each letter by an asterisk. It stays empty in the data:
 neither logos nor the lengths of words are used to reconstruct it.
@@ -30,7 +30,7 @@ EDUCATION = 'section[data-section="educationsDetails"]'
 MASKED_BLOCK = "section.experience-education"
 EMPLOYER_PAGES = ("company", "school", "showcase")
 SECOND_LINE = "h4 + p, h4 p, p.blur"
-"""Selects a masked row's second line. It is a paragraph inside a heading; HTML parsers move it behind the heading."""
+"""Selects a masked row's second line. HTML parsers move this paragraph from inside a heading to behind it."""
 
 STRAY_WORD = "undefined"
 """The platform's script writes this word if a school's subject is missing."""
@@ -44,7 +44,7 @@ Row = dict[str, Any]
 def is_masked(value: str, *, in_block: bool = False) -> bool:
     """Whether a text is masked: only asterisks, and possibly a stray "undefined".
 
-    ``in_block``: the text is in the masked block. There, any run of asterisks or the stray word alone is enough.
+    ``in_block``: the text is in the masked block. There, even a single asterisk or the word "undefined" alone counts.
 
     >>> is_masked("******** *** ***"), is_masked("*** ****** undefined"), is_masked("*** Founder ***")
     (True, True, False)
@@ -73,7 +73,7 @@ def education(page: Selector) -> list[Row]:
     return [row for row in rows if row["masked"] or row["school_name"]]
 
 
-# Rows in full
+# Rows that are not masked
 
 
 def _position(node: Selector) -> Row:
@@ -249,7 +249,7 @@ def _role(node: Row) -> Row:
 
 
 def _flat(value: Any) -> list[Row]:
-    """Return the dicts in a list, or in a list that is a list's only element."""
+    """Return the dicts in a list. If the list's only element is another list, return the dicts in that list."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return dicts([value] if isinstance(value, dict) else value)

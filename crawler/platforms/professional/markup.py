@@ -51,7 +51,7 @@ def lines(node: Node) -> str:
 
 
 def paragraphs(node: Node) -> str:
-    """Return the text of an element with all line breaks in its source, because the page displays them."""
+    """Return the text of an element with all line breaks in its HTML source, because the page displays them."""
     return _trimmed("".join(node.xpath(f"{_TEXTS} | .//br").getall()))
 
 
@@ -82,7 +82,7 @@ def clean_url(value: object) -> str:
 
 
 def clean_url_of(value: str) -> str:
-    """Return a URL that is already absolute, "" for any other value."""
+    """Return the clean form of a URL that is already absolute, "" for any other value."""
     return absolute_url("", value)
 
 
@@ -139,7 +139,7 @@ class DateRange:
 
     @property
     def end(self) -> str:
-        """The second date. If the page has a word such as "Present" instead, that word. Otherwise ""."""
+        """The second date, or the word such as "Present" that the page has in its place. "" if absent."""
         if len(self.times) > 1:
             return self.times[1]
         _, dash, after = self.text.partition("-") if self.times else ("", "", "")
@@ -188,7 +188,7 @@ class Card:
 
     @property
     def description(self) -> str:
-        """The description; the full version if the page contains both a cut and a full one."""
+        """The description. If the page contains a shortened and a full version, it is the full version."""
         whole = self.node.css(".show-more-less-text__text--more")[:1]
         return lines(whole or self.node.css(".show-more-less-text__text--less, .show-more-less-text")[:1])
 
@@ -208,7 +208,7 @@ class Card:
 
 
 def cards(page: Selector, section: str) -> list[Card]:
-    """Return the cards with a title in a section. Cards contain lists of people, so only the outer rows are cards."""
+    """Return the cards with a title in a section. Rows inside a card are lists of people, not cards."""
     found = page.css(f'section[data-section="{section}"]').xpath(".//li[not(ancestor::li)]")
     return [card for card in map(Card, found) if card.title]
 

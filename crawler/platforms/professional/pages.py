@@ -1,4 +1,4 @@
-"""Professional network: the page object for a member's profile, in full or masked."""
+"""Professional network: the page object for a member's profile, complete or masked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from crawler.reading.values import count, text
 NAME = f"h1.{blocks.HEADING}"
 CANONICAL = 'link[rel="canonical"]'
 
-# Excludes the counts in any language, and the link to data that only members see.
+# CSS: excludes the counts, in any language, and the link to data that only members see.
 NOT_COUNT_OR_LINK = ":not(.not-first-middot):not(:has(a))"
 COUNT_WORDS = ("follower", "connection")  # a text beside the location with one of these words is a count
 _ELLIPSIS = ("…", "...")
@@ -309,7 +309,7 @@ class ProfilePage(PlatformPage):
 
     @property
     def _linked_followers(self) -> int | None:
-        """The exact number of followers, from a single statistic or from a list of several."""
+        """The exact number of followers in the linked data, which has one statistic or a list of statistics."""
         statistics = self._person.get("interactionStatistic")
         several = (each for each in dicts(statistics) if "FollowAction" in str(each.get("interactionType")))
         return count(dig(next(several, statistics), "userInteractionCount"))
@@ -376,7 +376,7 @@ class ProfilePage(PlatformPage):
         raise missing_error("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
-        """Raise an error if the page's URLs name several members. A single name may differ from the requested one."""
+        """Raise an error if the page's URLs name several members. A single name may differ from the requested name."""
         urls = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
         names = {last_segment(clean_url(url), "in").casefold() for url in urls} - {""}
         if len(names) > 1:
@@ -387,7 +387,7 @@ class ProfilePage(PlatformPage):
             )
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise an error if the page has a list of which no row can be read, or if all its sections are unknown."""
+        """Raise an error if no row can be read in one of the lists, or if all sections on the page are unknown."""
         unrecognised = [
             css for name, css in sections.ROW_SELECTORS.items() if not self._lists[name] and self._page.css(css)
         ]

@@ -17,7 +17,7 @@ def profile_request(origin: str, *, slug: str) -> Request:
 
 
 def edition_origins(origin: str) -> set[str]:
-    """Return the origins of all possible country editions: two letters replace "www". The site may redirect to them.
+    """Return the origins of all possible country editions, to which the site may redirect: two letters replace "www".
 
     The set is empty if the origin is not the public site.
     """

@@ -93,7 +93,7 @@ class ProfileParams(Params):
 
 
 class DataAvailability(Model):
-    """Which fields the platform showed and withheld, computed from the fields that were found."""
+    """Which fields the platform showed and which it withheld, computed from the fields that were found."""
 
     about_truncated: bool
     """The same as the profile's ``about_truncated``."""
@@ -104,7 +104,7 @@ class DataAvailability(Model):
     fields_withheld_by_linkedin: list[str]
     """Names of the fields that the platform withheld from this page, entirely or in part."""
     note: str
-    """An English sentence about the variant of the page that was served."""
+    """An English sentence that says which variant of the page the platform served."""
     positions_found: int
     """Number of rows in ``experience``, including masked rows."""
     positions_masked_by_linkedin: int
@@ -168,7 +168,7 @@ class Profile(Model):
     current_school: Affiliation
     """The school in the section at the top of the profile."""
     data_availability: DataAvailability
-    """Which fields the platform showed and withheld."""
+    """Which fields the platform showed and which it withheld."""
     education: list[Education]
     """Schools, in page order. A masked row counts as a school only if it shows years."""
     experience: list[Experience]
@@ -183,7 +183,7 @@ class Profile(Model):
     """The platform's text ("41M followers"). If only the linked data has the number, the exact number and the word
     "followers". "" if unknown."""
     headline: str
-    """The line under the name, "" if absent (masked)."""
+    """The line under the name; "" if absent, as in the masked variant."""
     location: str
     """The member's location as text, "" if not shown."""
     people_also_viewed: list[RelatedProfile]

@@ -95,7 +95,7 @@ class Organization(Model):
 
 
 class Project(Model):
-    """A project of the member."""
+    """A project in which the member took part."""
 
     title: str
     """The project's name."""

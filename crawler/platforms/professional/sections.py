@@ -54,7 +54,7 @@ _DESCRIPTION_END = re.compile(
 
 
 def described(description: str, headline: str) -> str:
-    """Return the text about the member, which is between the headline and other parts in the page's meta description.
+    """Return the text about the member from the page's meta description, where it follows the headline.
 
     >>> described("CEO · I write. · Experience: A · 8 connections on LinkedIn. View Jo’s profile on LinkedIn.", "CEO")
     'I write.'
@@ -157,7 +157,7 @@ def skills(page: Selector) -> list[str]:
 
 
 def recommendations(page: Selector) -> Rows:
-    """Return what others wrote to recommend the member, without the quotation marks around each text."""
+    """Return the texts in which other people recommend the member, without the quotation marks around them."""
     rows = [
         {
             "name": line(node, "h3"),
@@ -303,7 +303,7 @@ def publications(page: Selector) -> Rows:
 
 
 def volunteer_experience(page: Selector) -> Rows:
-    """Return the positions of unpaid work."""
+    """Return the member's unpaid positions."""
     return [
         {
             "role": card.title,

@@ -1,18 +1,18 @@
-"""Exhaustive crawl of a category, although a listing serves only about 500 products (specification, section 8).
+"""Exhaustive crawls: collect all products of a category, although a listing serves only about 500 (section 8).
 
-It splits the category into *slices* that fit under this ceiling, in stages:
+A crawl splits the category into *slices* of at most about 500 products (the ceiling), in three stages:
 
 1. By sub-category, where the page offers any; else by price.
 2. By price, where the sub-categories report fewer products than the category.
-3. By sort order, where the parts of a listing report fewer products than the listing: products without a price, a
-   price that too many share, failed pages, a price filter without effect.
+3. By sort order, where the parts of a listing report fewer products than the listing. Causes are products without a
+   price, a price that too many products share, failed pages, and a price filter that has no effect.
 
-Nothing that the platform reports is relied on. Totals are estimates: they decide what is split, never when to stop. A
-slice ends with its pages; a listing of the stages 2 and 3 ends after pages without new products. A price filter that
-has no effect is recognised, and not used further.
+The crawl does not rely on the platform's totals. They are estimates: they decide what is split, never when to stop. A
+slice of stage 1 ends when the platform serves no further page. A slice of stage 2 or 3 also ends after several pages
+without new products. The crawl detects a price filter that has no effect, and stops using it.
 
-Products are identified by item id, and each is returned once. The state is the sum of the *notes* of the finished
-pages, in any order, so that a journal can restore it.
+Products are identified by item id, and each is returned once. Each finished page has a *note*. A journal
+stores the notes, and a resumed crawl restores its state from them, in any order.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ from crawler.platforms.retail.slices import Node, PageRead, Slice, Step, Taken, 
 logger = structlog.get_logger(__name__)
 
 FILL = 0.75
-"""Share of the ceiling that price ranges aim at: they are estimated from the prices of one page."""
+"""Intended share of the ceiling in a price range. The prices of one page are a small sample, so it is below 1."""
 MAX_RANGES = 7
-"""Maximum number of ranges that the prices of one page are split into."""
+"""Maximum number of price ranges into which a slice is split at once."""
 MAX_IDLE_PAGES = 3
-"""Pages in a row without new products after which a verifying slice ends."""
+"""A slice of stage 2 or 3 ends after this number of consecutive pages without new products."""
 SAME_TOTAL = 0.95
-"""Share of a listing's total from which a part reports "the same" total."""
+"""A part whose total is at least this share of the listing's total counts as having the same total."""
 MAX_UNCOVERED = 0.05
-"""Share of a category's total that its sub-categories may lack before it is also split by price."""
+"""If the sub-categories' totals lack more than this share of the category's total, stage 2 splits it by price."""
 MAX_UNFILTERED = 2
-"""Listings whose price filter has no effect after which prices are not used at all."""
+"""After this number of listings whose price filter has no effect, the crawl no longer splits by price."""
 PROBE_ORDERS = ("best_seller", "new", "rating_high", "price_low", "price_high")
-"""Sort orders of stage 3. The orders by price come last: they list products without a price at the end."""
+"""Sort orders of stage 3. The orders by price are tried last, because they list products without a price at the end."""
 MAX_SLICES_SHOWN = 3
-"""Maximum number of open slices that a progress line lists."""
+"""Maximum number of slices in progress that a progress line lists."""
 
 
 @dataclass
 class ExhaustiveCrawl:
-    """The state of one category's crawl. It takes finished pages, and returns the next ones. It does no I/O."""
+    """The state of one category's crawl. ``take`` gets a finished page and returns the next ones. It does no I/O."""
 
     root: Slice
     ceiling: int
-    """Maximum number of reported results of a slice that is paged through."""
+    """If a slice reports more products than this, it is split instead of being read page by page."""
     max_requests: int | None = None
-    """Maximum number of pages."""
+    """Maximum number of pages that the crawl requests; None for no limit."""
     requests: int = 0
-    """Pages requested."""
+    """Number of pages requested so far."""
     left_out: int = 0
-    """Pages that were not requested because of ``max_requests``."""
+    """Number of pages that were not requested because of ``max_requests``."""
     found: set[str] = field(default_factory=set)
     open: set[Slice] = field(default_factory=set)
-    """Slices with a requested page."""
+    """Slices with a requested page that is not finished."""
     unfiltered: set[Slice] = field(default_factory=set)
     """Listings whose price filter has no effect."""
     nodes: dict[Slice, Node] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class ExhaustiveCrawl:
         return Step(self.root)
 
     def take(self, part: Slice, page: PageRead) -> Taken:
-        """Take a page: its new products, and the pages to request next."""
+        """Process a finished page. Return its new products and the pages to request next."""
         node = self._node(part)
         fresh = []
         for product in page.products:
@@ -109,14 +109,14 @@ class ExhaustiveCrawl:
         return Taken(fresh, steps, note)
 
     def fail(self, part: Slice, number: int) -> Taken:
-        """Close a slice whose page failed. Stage 3 tries to find its products."""
+        """Close a slice because one of its pages failed. Stage 3 tries to find the missing products."""
         node = self._node(part)
         node.failed = True
         self.open.discard(part)
         return Taken([], self._continue(node), self._note(part, number))
 
     def release(self, ids: Sequence[str]) -> None:
-        """Forget products of a page whose record was not stored, so that another page may return them."""
+        """Forget the products on a page whose record was not stored, so that another page may return them."""
         self.found.difference_update(ids)
 
     def _node(self, part: Slice) -> Node:
@@ -131,7 +131,7 @@ class ExhaustiveCrawl:
             node.gained += fresh
 
     def _observe(self, node: Node, page: PageRead) -> None:
-        """Store the facts of a slice's first page."""
+        """Store what a slice's first page shows: total, sub-categories, and price ranges to split the slice into."""
         part, node.total = node.part, page.total
         node.children = subcategories(part.cat_id, page.children)
         node.outside = is_outside(part, page.products)
@@ -154,7 +154,7 @@ class ExhaustiveCrawl:
     # Stages
 
     def _continue(self, node: Node) -> list[Step]:
-        """Split what a finished page allows to split; with nothing open, begin the next stage."""
+        """Split the slices that can be split now that a page is finished. If no slice is open, begin the next stage."""
         steps = self._split_ready(node)
         for stage in (self._uncovered_by_price, self._probes):
             if not self.open and not self.left_out and self.total is not None:
@@ -165,9 +165,9 @@ class ExhaustiveCrawl:
         return steps
 
     def _split_ready(self, node: Node) -> list[Step]:
-        """Split the slice, and its neighbours by price that waited for it, if they do not fit.
+        """Split the slice if it is above the ceiling. If it is a price range, also split the ranges that waited for it.
 
-        Price ranges wait for each other, because together they show whether the filter has an effect.
+        All ranges of a listing wait for each other: only together they show whether the price filter has an effect.
         """
         parent = self.nodes.get(node.parent) if node.parent else None
         candidates = [node]
@@ -181,7 +181,7 @@ class ExhaustiveCrawl:
         return any(each in self.open and self.nodes[each].total is None for each in parts)
 
     def _judge(self, parent: Node, *, log: bool = True) -> bool:
-        """Whether the price filter of a listing has no effect, judged by the first pages of all its ranges."""
+        """Whether the price filter of a listing has no effect, according to the first pages of all its price ranges."""
         parts = [each for part in parent.by_price if (each := self.nodes[part]).total is not None]
         same = [each for each in parts if (each.total or 0) >= SAME_TOTAL * (parent.total or 0)]
         outside = any(each.outside for each in parts)
@@ -194,7 +194,7 @@ class ExhaustiveCrawl:
         return True
 
     def _split(self, node: Node) -> Iterator[Step]:
-        """Open the parts of a slice that does not fit. Without parts, it is left to stage 3."""
+        """Open the parts of a slice above the ceiling. A slice that cannot be split is left to stage 3."""
         waits = node.part in self.open or node.total is None or node.part.is_sorted
         if waits or node.parts or not self._is_oversized(node):
             return
@@ -209,13 +209,13 @@ class ExhaustiveCrawl:
                 yield self._opened_part(node.part.within(each), node, verifying=verifying)
 
     def _uncovered_by_price(self) -> Iterator[Step]:
-        """Stage 2: categories whose sub-categories report fewer products."""
+        """Stage 2: split categories by price if their sub-categories together report too few products."""
         for node, gap in self._uncovered():
             if node.by_category and not node.by_price and gap > MAX_UNCOVERED * (node.total or 0):
                 yield from self._by_price(node, verifying=True)
 
     def _probes(self) -> Iterator[Step]:
-        """Stage 3: the next sort order of each listing with missing products, until one brought nothing new."""
+        """Stage 3: open the next sort order of each listing with missing products, unless the last order found none."""
         uncovered = self._uncovered()
         root = self._node(self.root)
         if not uncovered and self._is_oversized(root) and len(self.found) < (root.total or 0):
@@ -224,7 +224,7 @@ class ExhaustiveCrawl:
             if node.probes and not self.nodes[node.probes[-1]].gained:
                 continue
             if node.pages == 1 and not node.failed:
-                yield self._opened_part(node.part, node, verifying=True)  # its own pages from the second
+                yield self._opened_part(node.part, node, verifying=True)  # read on from the listing's second page
                 continue
             orders = [replace(node.part, sort=sort) for sort in PROBE_ORDERS]
             untried = [each for each in orders if each not in self.nodes]
@@ -232,7 +232,7 @@ class ExhaustiveCrawl:
                 yield self._opened_part(untried[0], node, verifying=True)
 
     def _uncovered(self) -> list[tuple[Node, int]]:
-        """Return the listings whose parts report fewer products than they do, with the difference."""
+        """Return each listing that probably has unread products, with their estimated number."""
         gaps = [(node, self._gap(node)) for node in list(self.nodes.values()) if not node.part.is_sorted]
         return [(node, gap) for node, gap in gaps if gap > 0]
 
@@ -250,7 +250,7 @@ class ExhaustiveCrawl:
         return sum(self.nodes[each].total or 0 for each in parts)
 
     def _opened_part(self, part: Slice, parent: Node, *, verifying: bool) -> Step:
-        """Add a part of a listing, or the listing itself from its second page."""
+        """Add a slice for a part of a listing, or for the listing itself from page 2. Return its first page."""
         self._add(part, parent, verifying=verifying)
         self._opened.append([part.as_list(), parent.part.as_list(), verifying])
         self.open.add(part)
@@ -267,7 +267,7 @@ class ExhaustiveCrawl:
             node.parent = parent.part
 
     def _allowed(self, steps: list[Step]) -> list[Step]:
-        """Return as many of the steps as ``max_requests`` allows, and close the slices of the others."""
+        """Return as many of the steps as ``max_requests`` allows, and close the slices of the remaining steps."""
         room = len(steps) if self.max_requests is None else max(0, self.max_requests - self.requests)
         for step in steps[room:]:
             self.open.discard(step.part)
@@ -282,7 +282,7 @@ class ExhaustiveCrawl:
         return {"slice": part.as_list(), "page": number, "opened": opened, "left_out": self.left_out}
 
     def restore(self, note: dict[str, Any], *, stored: bool) -> None:
-        """Add the page of an earlier start to the state. ``stored``: whether its products are stored."""
+        """Add a page that an earlier start of the crawl finished. ``stored``: whether its products were stored."""
         node = self._node(Slice(*note["slice"]))
         self.requests += 1
         self.left_out = max(self.left_out, note["left_out"])
@@ -300,7 +300,7 @@ class ExhaustiveCrawl:
             self._add(Slice(*part), self._node(Slice(*parent)), verifying=verifying)
 
     def resume(self, pending: Sequence[Step]) -> None:
-        """Continue after all pages of earlier starts are restored, with the pages that these did not finish."""
+        """Continue with the unfinished pages of earlier starts. Call this after all finished pages are restored."""
         self._reported = Step(self.root) in pending
         self.open = {step.part for step in pending if step != Step(self.root)}
         self.requests += len(pending) - self._reported
@@ -309,7 +309,7 @@ class ExhaustiveCrawl:
                 self._judge(node, log=False)
 
     def is_report(self, step: Step) -> bool:
-        """Whether a follow-up is the report of an incomplete crawl: the whole category is requested only once."""
+        """Whether a follow-up only reports an incomplete crawl. Its params are those of the category's first page."""
         return step == Step(self.root)
 
     # Progress
@@ -326,7 +326,7 @@ class ExhaustiveCrawl:
 
     @property
     def progress(self) -> str:
-        """The number of products found, as text."""
+        """How many products were found, and how many the platform reports, as text."""
         return f"{len(self.found):,} of about {self.total or 0:,} products"
 
     def __str__(self) -> str:
@@ -334,7 +334,7 @@ class ExhaustiveCrawl:
         return f"category {self.root}: {self.progress}, {self.requests:,} requests, {len(self.open):,} open: {parts}"
 
     def log_end(self) -> None:
-        """Log the result."""
+        """Log the result of the whole crawl."""
         nodes = self.nodes.values()
         by_price = [node for node in nodes if node.by_price and node.part not in self.unfiltered]
         logger.info(

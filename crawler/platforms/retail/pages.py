@@ -22,7 +22,7 @@ from crawler.reading.values import absolute_url, count, number, text
 ORIGIN = PLATFORM.origin
 DATA_SCRIPT = "__NEXT_DATA__"
 
-# Normal pages contain the bot-protection vendor's name and script; only a challenge contains one of these.
+# Each of these texts occurs only in a challenge. The bot-protection vendor's name also occurs in normal pages.
 CHALLENGE_MARKS = ("px-captcha", "Robot or human", "blockScript")
 CHALLENGE_REDIRECT = re.compile(rb'"redirectUrl"\s*:\s*"/blocked')
 
@@ -195,7 +195,7 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def listing(self) -> dict[str, Any]:
-        """The listing's object, {} if the page has none."""
+        """The JSON object with the listing; {} if the page has no listing."""
         if any("usItemId" in row for row in dicts(self._payload)):  # a bare list of rows, as saved by tools
             return {"itemStacks": [{"items": self._payload}]}
         found = (dig(self._payload, *path) for path in LISTING_PATHS)
@@ -216,7 +216,7 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _grids(self) -> list[tuple[int, dict[str, Any]]]:
-        """The stacks of the listing's own rows, with their indexes.
+        """The stacks (groups of rows) that contain the listing's own rows, with their indexes.
 
         Carousels between them are left out, because they repeat or advertise products.
         """
@@ -246,7 +246,7 @@ class ListingPage(PlatformPage):
         return [product(row) for _, row, is_product in self._rows if is_product]
 
     def _element(self, name: bytes) -> str:
-        """Return the text of an element that the page has once. A regular expression is far faster than parsing."""
+        """Return the text of an element that occurs once in the page. A regular expression is faster than parsing."""
         found = re.search(rb"<%b\b[^>]*>([^<]*)</%b>" % (name, name), self.response.body)
         return html.unescape(found.group(1).decode(errors="replace")).strip() if found else ""
 

@@ -46,9 +46,9 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rating(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the average and the number of reviews. Without an average, 0 reviews is a placeholder for null.
+    """Return the average and the number of reviews. If there is no average, 0 reviews means an unknown number: null.
 
-    ``row["rating"]`` is not read: both of its values are placeholders.
+    ``row["rating"]`` is not read, because both of its values are only placeholders.
     """
     average, reviews = number(row.get("averageRating")), count(row.get("numberOfReviews"))
     if average is None or not 0 < average <= HIGHEST_RATING:
@@ -66,7 +66,7 @@ def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
-    """Return the texts of the flags, then of the tags. The text of an icon tag is incomplete: its key is used."""
+    """Return the texts of the flags, then of the tags. An icon tag's text is incomplete: return its key."""
     tags = [
         text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
     ]
@@ -122,7 +122,7 @@ _Found = tuple[float | None, float | None, float | None, str]
 
 
 def _lines(info: Any) -> _Found | None:
-    """Read the layout since July 2026: a list of typed lines. In it, the fields of the older layouts are "" or 0."""
+    """Read the layout since July 2026: a list of typed lines. The older layouts' fields exist, but are "" or 0."""
     values: dict[tuple[str, str], float | None] = {}
     for line in dicts(dig(info, "priceDetails", "priceLines")):
         for each in dicts(line.get("values")):
@@ -145,7 +145,7 @@ def _nested(row: dict[str, Any], info: Any) -> _Found | None:
 
 
 def _flat(info: Any) -> _Found | None:
-    """Read the layout until mid-2026: texts. ``itemPrice`` is the struck-through price; ``row["price"]`` may be cut."""
+    """Read the layout until mid-2026: texts. ``itemPrice`` is the struck-through price. ``row["price"]`` may be cut."""
     current = amount(dig(info, "linePrice")) or amount(dig(info, "linePriceDisplay"))
     ends = amounts(dig(info, "priceRangeString") if isinstance(dig(info, "priceRangeString"), str) else "")
     if current is None and not ends:

@@ -13,7 +13,7 @@ from crawler.platforms.retail import PLATFORM
 
 CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"
 HOSTS = frozenset({f"www.{PLATFORM.domain}", PLATFORM.domain})
-# A name before the id, which is ignored. Dot segments, slashes and backslashes could lead to another path.
+# A category name before the id. The name is ignored, but dot segments, slashes and backslashes in it are refused.
 _NAME = r"(?!\.{1,2}/)(?:[^/\\%]|%(?!2[eEfF]|5[cC]|00)[0-9a-fA-F]{2})+/"
 CATEGORY_PATH = re.compile(rf"/(?:browse/(?:{_NAME})*|cp/(?:{_NAME})?)(?P<id>{CATEGORY_ID[1:-1]})/?")
 
@@ -96,14 +96,14 @@ class SearchParams(_ListingParams):
 
 
 class Breadcrumb(Model):
-    """A level above the category."""
+    """A category above the listing's category."""
 
     id: str
     """Category id, "" if absent."""
     name: str
-    """Name of the category at this level."""
+    """Name of the category."""
     url: str
-    """Absolute URL of the level's page."""
+    """Absolute URL of this category's page."""
 
 
 class Availability(Model):
@@ -123,9 +123,9 @@ class Price(Model):
     currency: str
     """ISO 4217 code, "" without a price."""
     current_price: float | None
-    """The current price, null if the page does not show one (the offer is gone)."""
+    """The current price; null if the page shows none, because the offer no longer exists."""
     is_price_range: bool
-    """Whether the page shows a range of prices, options below the current price, or only a lowest price."""
+    """True if the page shows a range of prices, options below the current price, or only a lowest price ("from")."""
     min_price: float | None
     """The lowest price of a range, else the current price; null without a price."""
     max_price: float = Field(default=0.0)
@@ -136,7 +136,7 @@ class Rating(Model):
     """The buyers' rating."""
 
     average: float | None
-    """Average rating, up to 5. Null for an unrated product, for which the platform has 0."""
+    """Average rating, up to 5. Null for a product without ratings, for which the platform states 0."""
     review_count: int | None
     """Number of reviews, null if absent."""
 
@@ -145,9 +145,9 @@ class Seller(Model):
     """The seller of the product."""
 
     id: str
-    """The seller's id, "" without an offer."""
+    """The seller's id; "" if the row has no offer."""
     name: str
-    """The seller's name, "" without an offer."""
+    """The seller's name; "" if the row has no offer."""
 
 
 class Product(Model):
@@ -164,18 +164,18 @@ class Product(Model):
     badges: list[str] = Field(default_factory=list)
     """Texts of the row's flags and tags; for a tag that is an icon, its key. Optional: absent if empty."""
     category_path: str
-    """Ids of the category's levels, the broadest first, joined by "/". Joined by "_" they are a category id.
+    """Ids of the product's categories, the broadest first, joined by "/". Joined by "_" they are a category id.
     "" if absent."""
     condition: int | None
     """The platform's code: 1 new, 4 and 5 restored, 11 pre-owned; null if absent."""
     flag: str = ""
     """The row's main label ("Best seller"). Optional: absent if the row has no label."""
     fulfillment_type: str
-    """STORE, FC or MARKETPLACE; "" without an offer."""
+    """STORE, FC or MARKETPLACE; "" if the row has no offer."""
     image: str
     """URL of the product's image."""
     is_preowned: bool | None
-    """Whether the product is pre-owned or restored, null if unknown."""
+    """Whether the product is pre-owned or restored; null if unknown."""
     is_sponsored: bool
     """Whether the row is an advertisement."""
     item_id: str = Field(min_length=1)
@@ -183,7 +183,7 @@ class Product(Model):
     name: str = Field(min_length=1)
     """The product's name. Never empty."""
     offer_id: str
-    """Id of the displayed offer, "" without an offer."""
+    """Id of the displayed offer; "" if the row has no offer."""
     price: Price
     product_id: str
     """The platform's own id of the product."""
@@ -203,7 +203,7 @@ class Listing(Model):
     entity: ClassVar[Entity] = Entity("listings", history=("total_results",))
 
     breadcrumbs: list[Breadcrumb]
-    """The levels above the category, the broadest first."""
+    """The categories above this category, the broadest first."""
     cat_id: str = Field(min_length=1)
     """The category's id. Never empty."""
     category_id: str
@@ -219,7 +219,7 @@ class Listing(Model):
     page: int = Field(ge=1)
     """Number of this page."""
     products: list[Product]
-    """The rows of the page, in page order. Empty past the end."""
+    """The rows of the page, in page order. Empty on a page after the last one."""
     returned: int
     """Number of rows in ``products``."""
     sort: str
@@ -229,11 +229,11 @@ class Listing(Model):
     total_results: int | None
     """Number of products that the platform reports, null if absent."""
     url: str
-    """The listing's own URL, with the bare category id."""
+    """The listing's own URL, with the category id but without category names."""
 
 
 class SearchListing(Listing):
     """A page of search results. Category fields are empty, and ``cat_id`` is the platform's "0"."""
 
     query: str
-    """The words searched for."""
+    """The words that were searched for."""

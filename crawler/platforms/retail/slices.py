@@ -1,8 +1,8 @@
 """Slices of a category, for exhaustive crawls: listings with filters, what their pages have shown, and their splits.
 
-Prices are in cents. Splits are at whole dollars, because the platform's own filter sends whole dollars, and
-neighbouring ranges share the dollar, so that no product is lost if the platform rounds. Only a range without a whole
-dollar inside is split at cents.
+Prices are in cents. Ranges are split at whole dollars, because the platform's own price filter uses whole dollars.
+Neighbouring ranges both contain the price at which they are split, so that no product is lost if the platform rounds.
+Only a range that contains no whole dollar is split at cents.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from crawler.platforms.retail.schema import DEFAULT_SORT
 
 DOLLAR = 100
 MAX_STEPS = 50
-"""Dollars around a price in which a split without a product is searched."""
+"""How many dollars around a price are tried, to find a whole dollar that is not the price of a known product."""
 MAX_OUTSIDE = 0.2
-"""Maximum share of rows outside the requested prices. More rows mean that the price filter has no effect."""
+"""If the share of rows with prices outside the requested range exceeds this, the price filter has no effect."""
 
 PriceRange = tuple[int, int | None]
 
@@ -33,11 +33,11 @@ class Slice:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether it has another order than the platform's default."""
+        """Whether the slice has another sort order than the platform's default."""
         return self.sort != DEFAULT_SORT
 
     def within(self, prices: PriceRange) -> Slice:
-        """Return the part in a price range."""
+        """Return the slice of this listing with the prices in a range."""
         return replace(self, low=prices[0], high=prices[1])
 
     def as_list(self) -> list[Any]:
@@ -55,7 +55,7 @@ def _money(cents: int | None) -> str:
 
 
 class PageRead(NamedTuple):
-    """The content of a page that decides how its slice continues."""
+    """The content of a page that decides which pages of its slice, or which parts of it, are requested next."""
 
     number: int
     total: int
@@ -75,56 +75,56 @@ class Step(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The result of a finished page."""
+    """The products of a finished page, and what follows from the page."""
 
     fresh: list[dict[str, Any]]
     """The products that no other page has returned."""
     steps: list[Step]
     """The pages to request next."""
     note: dict[str, Any]
-    """JSON data that restores the page's share of the state."""
+    """JSON data from which ``ExhaustiveCrawl.restore`` restores the effect of this page on the crawl's state."""
 
 
 @dataclass
 class Node:
-    """A slice and what its pages have shown."""
+    """A slice, and the facts that its pages have shown."""
 
     part: Slice
     parent: Slice | None = None
     verifying: bool = False
-    """Whether it ends after pages without new products: a slice of stage 2 or 3."""
+    """Whether the slice belongs to stage 2 or 3, and so ends after several pages without new products."""
     total: int | None = None
     children: list[str] = field(default_factory=list)
     ranges: list[PriceRange] = field(default_factory=list)
     outside: bool = False
-    """Whether rows lie outside the requested prices."""
+    """Whether too many rows have prices outside the requested range."""
     truncated: bool = False
-    """Whether the platform stopped serving pages before the end."""
+    """Whether the platform stopped serving pages before the last page."""
     failed: bool = False
     pages: int = 0
     seen: int = 0
-    """Products on its pages, new or not."""
+    """Number of products on the slice's pages, new or not."""
     gained: int = 0
-    """New products on its pages; for a listing that stage 3 reads on, on those from page 2."""
+    """Number of new products that count for stage 3: in another sort order on all pages, else from page 2 on."""
     idle: int = 0
-    """Pages in a row without new products."""
+    """Number of consecutive pages without new products, up to the latest page."""
     parts: list[Slice] = field(default_factory=list)
     probes: list[Slice] = field(default_factory=list)
-    """Slices of stage 3."""
+    """The slices that stage 3 added for this listing."""
 
     @property
     def by_price(self) -> list[Slice]:
-        """The parts by price."""
+        """The parts into which the slice was split by price."""
         return [each for each in self.parts if each.cat_id == self.part.cat_id]
 
     @property
     def by_category(self) -> list[Slice]:
-        """The parts by sub-category."""
+        """The parts into which the slice was split by sub-category."""
         return [each for each in self.parts if each.cat_id != self.part.cat_id]
 
 
 def subcategories(cat_id: str, offered: Iterable[str]) -> list[str]:
-    """Return the offered categories that lie below a category, without those below another one of them.
+    """Return the offered categories below a category. A category below another offered one is left out.
 
     >>> subcategories("1_2", ["1", "1_2", "1_3", "1_2_7", "1_2_8", "1_2_8_9"])
     ['1_2_7', '1_2_8']
@@ -137,7 +137,7 @@ def price_ranges(part: Slice, prices: Iterable[float], count: int, highest: floa
     """Split a slice into about ``count`` price ranges with equal numbers of products.
 
     ``prices`` are the prices of some of its products, in dollars, and ``highest`` is the upper end of the page's price
-    filter. Each range is smaller than the slice. Empty if the slice has one price, or none is known.
+    filter. Each range is smaller than the slice. Return [] if the slice has only one price, or if no price is known.
     """
     low, high = part.low or 0, part.high
     cents = (round(price * 100) for price in prices)
@@ -161,7 +161,7 @@ def price_ranges(part: Slice, prices: Iterable[float], count: int, highest: floa
 
 
 def _dollar_near(price: int, low: int, high: int | None, seen: set[int]) -> int | None:
-    """Return the whole dollar between the ends nearest to a price that is not itself a seen price."""
+    """Return the whole dollar nearest to ``price`` between ``low`` and ``high`` that is not in ``seen``, or None."""
     for step in range(MAX_STEPS):
         for cut in (-(-price // DOLLAR) * DOLLAR + step * DOLLAR, price // DOLLAR * DOLLAR - step * DOLLAR):
             if low < cut and (high is None or cut < high) and cut not in seen:
@@ -170,15 +170,15 @@ def _dollar_near(price: int, low: int, high: int | None, seen: set[int]) -> int 
 
 
 def _without_dollars(low: int, price: int, high: int | None) -> list[PriceRange]:
-    """Isolate a price: the range below it, the price itself, and the range above it."""
+    """Split a range into up to three: the prices below ``price``, this price alone, and the prices above it."""
     ranges: list[PriceRange] = [(low, price - 1), (price, price), (price + 1, high)]
     return [(first, last) for first, last in ranges if last is None or first <= last]
 
 
 def is_outside(part: Slice, products: Sequence[dict[str, Any]]) -> bool:
-    """Whether the rows of a page show that the price filter has no effect: too many have other prices.
+    """Whether a page shows that the price filter has no effect: too many rows have prices outside the range.
 
-    Advertisements and products without a price do not count, and a dollar is tolerated.
+    Advertisements and products without a price do not count. A price may be outside the range by up to a dollar.
     """
     if part.low is None and part.high is None:
         return False

@@ -27,7 +27,7 @@ STATISTICS = (
 
 
 def is_photo(item: dict[str, Any]) -> bool:
-    """Return whether an item is a photo post that does not have an explicitly empty list of pictures.
+    """Return whether an item is a photo post. A missing list of pictures still counts; an empty list does not.
 
     If the list is missing, the result is true, and ``photo_post`` raises an error for the item.
     """
@@ -37,7 +37,7 @@ def is_photo(item: dict[str, Any]) -> bool:
 
 
 def is_known_non_photo(item: dict[str, Any]) -> bool:
-    """Whether an item is of another known kind: a video, or a photo post without pictures."""
+    """Return whether an item is a video or a photo post without pictures: a known kind that is not returned."""
     return bool(_id(item)) and (is_video(item) or isinstance(item.get("image_post_info"), dict))
 
 

@@ -61,7 +61,7 @@ def _prefix(value: dict[str, Any]) -> str | None:
 
 
 def is_empty(post: object) -> bool:
-    """Return whether a post's picture object has an empty or null list of images. A missing list does not count.
+    """Return whether a post's picture object has an empty or null list of images. If the list is missing, return false.
 
     >>> [is_empty(post) for post in ({"images": []}, {"images": None}, {"images": [{}]}, {"pictures": [{}]}, None)]
     [True, True, False, False, False]
@@ -70,7 +70,7 @@ def is_empty(post: object) -> bool:
 
 
 def is_video(item: dict[str, Any]) -> bool:
-    """Whether an item is a video. Photo posts have a video, too: a stub without a duration.
+    """Whether an item is a video. A photo post also has a ``video`` object, but without a duration.
 
     >>> [is_video({"video": video}) for video in ({"duration": 15}, {"duration": 0}, {}, None)]
     [True, False, False, False]

@@ -21,7 +21,7 @@ from crawler.reading.values import count, text
 LOGIN_REQUIRED_STATUS = 2483
 """Status code in responses to API calls that require an account."""
 BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
-"""Values of ``search_nil_type`` which show that an empty list is a block, not a result."""
+"""Values of ``search_nil_type`` with which an empty list means a block, not a search without results."""
 
 # In a list of mixed entries, an entry with at least one of these keys is not a post.
 CARD_KEYS = ("user_list", "challenge_list", "common", "user_info", "live_info", "card_title")
@@ -31,14 +31,14 @@ WAIT_MARKS = ('id="wci"', "Please wait...")
 STATE_MARK = "__UNIVERSAL_DATA_FOR_REHYDRATION__"
 """The id of the script that contains the state of every page of the platform."""
 OTHER_PAGE_MARKS = ('"webapp.video-detail"', '"webapp.reflow.video.detail"', '"webapp.user-detail"')
-"""Parts of the state of a post's or an account's page."""
+"""Texts in the page state that show that the page is a post's or an account's, not the search page."""
 
 GENERAL_POST = 1
 """The type number that marks a post among the entries in the general tab."""
 
 
 def wall_in(response: HttpResponse) -> str | None:
-    """The wall in a page's markup: a name of ``STOP_SELECTORS``, None without one."""
+    """Return the kind of the first login dialog or CAPTCHA in the page (a key of ``STOP_SELECTORS``), or None."""
     for name, selector in STOP_SELECTORS.items():
         for element in response.css(selector):
             is_mount = element.attrib.get("id") == CAPTCHA_MOUNT.removeprefix("#")
@@ -67,7 +67,7 @@ class ResultsPage(PlatformPage):
     )
     item_key: ClassVar[str] = "item"
     skipped: list[ExtractionFailed] = attrs.field(factory=list, init=False)
-    """The errors of the photo posts that lack a mandatory part, and are left out."""
+    """One error for each photo post that is left out because it lacks a mandatory part."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -81,9 +81,9 @@ class ResultsPage(PlatformPage):
             UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the response has a bot check or an error
                 status instead of rows.
             TargetRestricted: the search requires an account.
-            UpstreamError: not JSON; also as in ``raise_for_failures``.
-            ExtractionFailed: no list, or an empty one, without the end of the results; or no photo post, but rows with
-                an unknown structure.
+            UpstreamError: the response is not JSON, or its HTTP status is a failure (see ``raise_for_failures``).
+            ExtractionFailed: the list is missing or empty although the response does not report the end of the results,
+                or the list has no photo post but has rows with an unknown structure.
         """
         self.raise_for_failures()
         self._raise_for_markup()
@@ -141,7 +141,7 @@ class ResultsPage(PlatformPage):
 
     @cached_property
     def _list(self) -> tuple[Path, list[Any] | None]:
-        """The path of the list of rows, and the list. Without a list: an empty path and None."""
+        """The path of the list of rows, and the list. If there is no list: an empty path and None."""
         if isinstance(self._payload, list):
             return [], self._payload
         for path in self.list_paths:
@@ -156,7 +156,7 @@ class ResultsPage(PlatformPage):
 
     @cached_property
     def envelope(self) -> dict[str, Any]:
-        """The object around the list, with cursor, status and the flag for more rows."""
+        """The object around the list, with the cursor, the status code, and the flag whether more rows follow."""
         around = dig(self._payload, *self._list[0][:-1])
         if self._list[1] is None and isinstance(dig(around, "data"), dict):
             around = around["data"]
@@ -185,7 +185,7 @@ class ResultsPage(PlatformPage):
         raise UpstreamError("The search response is not JSON.", reason="not_json")
 
     def _raise_for_blocks(self) -> None:
-        """Raise an error if an empty or missing list is not a valid result."""
+        """Raise an error if a response without rows means that the search was blocked or requires an account."""
         status = count(self.envelope.get("status_code", self.envelope.get("statusCode")))
         if dig(self._payload, "type") == "verify" or dig(self._payload, "data", "type") == "verify":
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
@@ -199,7 +199,7 @@ class ResultsPage(PlatformPage):
             raise UpstreamBlocked(f"The platform refused the search with status {status}.", reason="refused")
 
     def _raise_unless_empty(self) -> None:
-        """Raise for a response without rows that does not say that there are none: its keys may be renamed."""
+        """Raise an error if a response without rows does not report the end of the results: its keys may be renamed."""
         if self._nil:
             return
         if self._list[1] is None and (not self._is_end or any(map(dicts, self.envelope.values()))):
@@ -213,7 +213,7 @@ class ResultsPage(PlatformPage):
 
     @property
     def _nil(self) -> str:
-        """The platform's word for the reason of an empty list, "" without one."""
+        """The platform's word for why the list is empty; "" if the response has no such word."""
         return text(dig(self.envelope, "search_nil_info", "search_nil_type"))
 
     @property
@@ -226,7 +226,7 @@ class ResultsPage(PlatformPage):
         return self._more is not None and not self.has_more
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise for rows without any photo post where one of them is not of a known kind, either."""
+        """Raise an error if no row is a photo post, and at least one row has an unknown structure."""
         items = self._items
         has_photos = any(self.is_photo(item) for _, item in items)
         unrecognised = [] if has_photos else [path for path, item in items if not self.is_known_non_photo(item)]
@@ -274,15 +274,15 @@ class AppResultsPage(ResultsPage):
 
 @attrs.define(slots=False)
 class SearchPage(PlatformPage):
-    """The search page in the browser. The page fetches the results. If it gets none, its HTML shows the reason."""
+    """The search page in the browser. Its script fetches the results. If none arrive, the HTML shows the reason."""
 
     source: ClassVar[str] = "search page"
     received: dict[str, Any] | None = attrs.field(default=None, init=False)
-    """The data of the results that the page received in the browser; None without results."""
+    """The record built from the results that the page received in the browser; None if no results arrived."""
 
     @cached_property
     def wall(self) -> str | None:
-        """The wall on the page, by its markup. In the browser, the visible one is assigned instead."""
+        """The login dialog or CAPTCHA in the HTML, or None. In the browser, the visible one is assigned instead."""
         return wall_in(self.response)
 
     @classmethod

@@ -14,17 +14,17 @@ RESULTS_PATH = "/api/search/photo/full/"
 """Path of the API call for the photo tab, as seen in four public projects between 2025-11 and 2026-09."""
 
 CAPTCHA_MOUNT = "#tiktok-verify-ele"
-"""Selector of the element into which the platform puts a CAPTCHA. Empty, it is not one."""
+"""Selector of the element into which the platform puts a CAPTCHA. While it is empty, there is no CAPTCHA."""
 STOP_SELECTORS = {
     "captcha": f"{CAPTCHA_MOUNT}, .captcha_verify_container, .captcha-verify-container",
     "login": '#loginContainer, [data-e2e="login-modal"]',
 }
-"""Selectors of the elements after which a page receives no more results, by kind."""
+"""Selectors of elements by kind. Once such an element is visible, the page receives no more results."""
 CLOSE_SELECTORS = {
     "login": ':is([role="dialog"]:has(#loginContainer), #loginContainer, [data-e2e="login-modal"], #login-modal)'
     ' :is([data-e2e="modal-close-inner-button"], [data-e2e="modal-close-button"], [aria-label="Close"])'
 }
-"""Selectors of the buttons with which a visitor closes such an element. A CAPTCHA's button is not one of them."""
+"""Selectors of the buttons that close such an element, by kind. There is none for a CAPTCHA: it is never closed."""
 
 
 def search_request(origin: str, *, keywords: str, cursor: str = "0", count: int = 30) -> Request:

@@ -18,7 +18,7 @@ class PhotoSearchParams(Params):
     keywords: str = Field(min_length=1, max_length=200, pattern=r"\S")
     """The search text, as a visitor would type it. It is sent unchanged."""
     cursor: str = Field(default="0", pattern=r"^[0-9]{1,6}$")
-    """The ``cursor`` of the previous record, "0" to start. It is the number of rows that were delivered so far."""
+    """The ``cursor`` of the previous record, "0" to start. It is the number of rows in all earlier records."""
     count: int = Field(default=MAX_ROWS, ge=1, le=MAX_ROWS)
     """The maximum number of rows. A record may have fewer rows even if more follow: see ``has_more``."""
 
@@ -67,7 +67,7 @@ class Author(Model):
 
 
 class CommerceInfo(Model):
-    """Commercial attributes of the post, from the app's API. All null in web responses."""
+    """Commercial attributes of the post, from the app's API. In web responses, all fields are null."""
 
     adv_promotable: bool | None
     """Whether the post can be promoted."""
@@ -89,7 +89,7 @@ class Slide(Model):
     display_image: Image
     """The picture as shown."""
     owner_watermark_image: Image
-    """The picture with its owner's watermark; empty if not exposed. Never a copy of the picture without one."""
+    """The picture with its owner's watermark; empty if not exposed. Never a copy of ``display_image``."""
 
 
 class ImagePost(Model):
@@ -126,7 +126,7 @@ class Music(Model):
     mid: str
     """The same as ``id``: the platform has three keys for this id."""
     is_original: bool | None
-    """The value in the app's API; null in web responses."""
+    """The flag ``is_original`` in the app's API, unchanged; null in web responses."""
     is_original_sound: bool | None
     """Whether the sound is a user's own, not a licensed track."""
     owner_nickname: str
@@ -140,7 +140,7 @@ class Music(Model):
 
 
 class Statistics(Model):
-    """The post's figures: exact if available, else as rounded by the platform. Null: not exposed."""
+    """The post's counts: exact if available, else as rounded by the platform. Null if not exposed."""
 
     aweme_id: str
     """The post's id."""
@@ -241,9 +241,9 @@ class PhotoSearch(Model):
     """One page of photo posts from the search results."""
 
     cursor: str = Field(pattern=r"^[0-9]+$")
-    """The ``cursor`` param of the next page: the number of rows delivered so far."""
+    """The ``cursor`` param for the next page: the number of rows in all records up to this one."""
     has_more: bool
-    """Whether more rows follow. Where only visitors with an account see them, the next page is TARGET_RESTRICTED."""
+    """Whether more rows follow. If they require an account, the next page fails with TARGET_RESTRICTED."""
     keywords: str
     """The search text as it was sent, without the platform's corrections."""
     search_item_list: list[PhotoPost]

@@ -32,7 +32,7 @@ COMMERCE = (
 
 
 def is_photo(item: dict[str, Any]) -> bool:
-    """Return whether an item is a photo post. A missing list of pictures still counts; an empty one does not.
+    """Return whether an item is a photo post. A missing list of pictures still counts; an empty list does not.
 
     If the list is missing, the result is true, and ``photo_post`` raises an error for the item.
     """
@@ -41,7 +41,7 @@ def is_photo(item: dict[str, Any]) -> bool:
 
 
 def is_known_non_photo(item: dict[str, Any]) -> bool:
-    """Whether an item is of another known kind: a video, a live stream, or a photo post without pictures."""
+    """Return whether an item is a video, a live stream or a photo post without pictures: a known, unwanted kind."""
     if item.get("liveRoomInfo") or isinstance(item.get("imagePost"), dict):
         return True
     return bool(text(item.get("id"))) and is_video(item)

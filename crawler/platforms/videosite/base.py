@@ -1,4 +1,4 @@
-"""Video site: the base of all page objects (JSON data, alone or in a page; blocks and errors), and of item lists."""
+"""Video site: base classes of the page objects. They find the JSON data and the lists, and detect blocks and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANNEL_MARK = re.compile(
     r'"(?:channelMetadataRenderer|c4TabbedHeaderRenderer|pageHeaderRenderer|carouselHeaderRenderer'
     r'|interactiveTabbedHeaderRenderer|channelAgeGateRenderer)"\s*:'
 )
-"""Parts of channel pages, as keys: continuation pages contain some of these names as values."""
+"""JSON keys that only channel pages have. Continuation pages contain some of the same names, but as values."""
 CONSENT_MARKS = (b"consent.youtube.com/save", b"Before you continue to YouTube")
 TRAFFIC_MARKS = (b'id="captcha-form"', b"unusual traffic")
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
@@ -46,7 +46,7 @@ class VideositePage(PlatformPage):
             TargetNotFound: the status is 404, or the body is that of a 404 page.
             UpstreamBlocked: the response has a blocking status or an empty body, or is the cookie consent page.
             UpstreamRateLimited: the status is 429, or the response is the CAPTCHA page for unusual traffic.
-            UpstreamError: 5xx, or an error in the data.
+            UpstreamError: the status is 5xx, or the data contains an error that the platform reports.
             ExtractionFailed: the page has no data block, or the data is not valid JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
@@ -133,7 +133,7 @@ class ListPage(VideositePage):
 
     @cached_property
     def parsed_rows(self) -> list[tuple[Path, dict[str, Any], dict[str, Any] | None, Path | None]]:
-        """All rows, each with its path and its item. If the item's id is missing, the path where it was expected."""
+        """All rows, each with its path and its item. If the item's id is missing: the path where it was expected."""
         kind = self.kind
         return [(path, row, *read_row(row, kind)) for path, row in self.rows]
 
@@ -152,7 +152,7 @@ class ListPage(VideositePage):
     def raise_for_unread_rows(self) -> None:
         """Raise an error if rows could not be read. Otherwise the list would look shorter than it is."""
         if self.kind and self.kind not in TABS.values():
-            return  # albums, posts: tabs without videos
+            return  # other tabs, such as albums and posts, have no videos
         unread = [(*path, *id_path) for path, _, _, id_path in self.parsed_rows if id_path]
         if unread:
             raise missing_error("List items of a known type have no valid id.", *unread[:10], reason="blind")

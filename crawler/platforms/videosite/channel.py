@@ -71,7 +71,7 @@ class ChannelReader:
 
         Raises:
             ScrapeError: the channel's page and the fallbacks failed. The raised error is the page's, unless a
-                fallback raised a more precise one.
+                fallback raised a more precise error.
         """
         return await self._record(await self._channel(first))
 
@@ -92,11 +92,11 @@ class ChannelReader:
         """Return the channel's page from one of the other addresses that the name may stand for.
 
         Raises:
-            ScrapeError: no address leads to a channel. The error is ``not_found``, unless another one is more precise.
+            ScrapeError: no address leads to a channel. The error is ``not_found`` or a more precise error.
         """
         addresses = [] if self.continuation else upstream.addresses(self.params.username)[1:]
         if not_found.reason != "not_found":
-            addresses = []  # the channel existed but was removed
+            addresses = []  # the channel was removed: other addresses cannot lead to it
         for address in addresses:
             try:
                 page = await self._item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
@@ -121,7 +121,7 @@ class ChannelReader:
 
         Raises:
             TargetNotFound: a call found that the channel does not exist.
-            ScrapeError: ``failed``, if the calls fail for another reason; their error, if the page was not requested.
+            ScrapeError: the calls fail for another reason. The error is ``failed``; without a page, the calls'.
         """
         try:
             channel, address = await self._resolved()
@@ -243,7 +243,7 @@ class ChannelReader:
         return with_about(profile, about, {})
 
     async def _first_about(self, requests: list[Request]) -> Item:
-        """The about panel from the first request that succeeds; empty, and a warning in the outcome, if all fail."""
+        """Return the about panel from the first request that succeeds. If all fail, return {} and add a warning."""
         failed: ScrapeError | None = None
         for request in requests:
             try:
@@ -261,7 +261,7 @@ class ChannelReader:
     # Enrichment: fields that lists do not have
 
     async def _enrichments(self, channel: str, tab: str, posts: list[Item]) -> list[Item]:
-        """Return items that have more fields than the list's, from the feed and from the metadata of single videos.
+        """Return items with fields that the list lacks, from the feed and from the metadata of single videos.
 
         At most VIDEOSITE_ENRICH_MAX requests are sent, in at most half of the target's remaining time.
         """
@@ -297,10 +297,10 @@ class ChannelReader:
                     metadata = await self._item(VideoPage, request, retry=False)
                 except ScrapeError as error:
                     logger.info("enrichment_failed", video=video, reason=error.reason)
-                    if not isinstance(error, TargetError):  # else the video is not public: its source did not fail
+                    if not isinstance(error, TargetError):  # a TargetError means only that the video is not public
                         self.spider.warn(self.target, VideoPage.source, error)
                     if isinstance(error, UpstreamBlocked | UpstreamRateLimited):
-                        return  # the next request would be blocked too
+                        return  # further requests would be blocked, too
                 else:
                     found.extend(metadata["posts"])
 

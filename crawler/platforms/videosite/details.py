@@ -72,7 +72,7 @@ class AboutPage(VideositePage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        """The channel's fields that the panel has, for a panel that was saved without the channel's page."""
+        """The channel, with the fields in the panel. It is for a panel that was saved without the channel's page."""
         handle = handle_in(text(self._panel.get("canonicalChannelUrl")))
         return {**blank(self.channel, handle=handle), "biography": node_text(self._panel.get("description"))}
 
@@ -83,7 +83,7 @@ class AboutPage(VideositePage):
 
 @attrs.define(slots=False)
 class FeedPage(VideositePage):
-    """An Atom feed with the newest 15 items and exact figures. ``page_params`` has ``channel``, and maybe ``tab``."""
+    """An Atom feed: the newest 15 items and exact counts. ``page_params``: ``channel``, ``tab`` for a playlist."""
 
     source: ClassVar[str] = "feed"
 
@@ -181,7 +181,7 @@ class VideoPage(VideositePage):
         return player or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
 
     def validate_input(self) -> None:
-        """Raise an error unless the response has the video's metadata. Even a video that cannot be played may have it.
+        """Raise an error unless the response has the video's metadata. An unplayable video may have metadata, too.
 
         Raises:
             UpstreamBlocked: the response is a bot check.
@@ -234,7 +234,7 @@ class VideoPage(VideositePage):
 
     @cached_property
     def _block(self) -> bytes | None:
-        """The JSON text of the player's data. A video's page has it in addition to the page's own data."""
+        """The JSON text of the player's data. A video's page contains the player's data and the page's own data."""
         player = assigned_block(self._body, PLAYER)
         return super()._block if player is None else player
 
@@ -250,7 +250,7 @@ class VideoPage(VideositePage):
 
 @attrs.define(slots=False)
 class CommentsPage(VideositePage):
-    """The data of the content around a video, which alone has the number of comments. It is only read from files."""
+    """The data around the video on its page. Only this data has the number of comments. It is read only from files."""
 
     source: ClassVar[str] = "comments"
 

@@ -149,7 +149,7 @@ def _url_in(endpoint: Any) -> Any:
 
 
 def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
-    """Read the format of video and live tabs since 2026. Only the text shows what a part of a metadata row means."""
+    """Read the format of video and live tabs since 2026. A part of a metadata row is recognised only by its text."""
     about = dig(shape, "metadata", "lockupMetadataViewModel")
     rows = dicts(dig(about, "metadata", "contentMetadataViewModel", "metadataRows"))
     parts = [node_text(part.get("text")) for row in reversed(rows) for part in dicts(row.get("metadataParts"))]

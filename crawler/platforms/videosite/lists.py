@@ -24,7 +24,7 @@ _APPENDING_ACTIONS = ("appendContinuationItemsAction", "reloadContinuationItemsC
 
 @attrs.define(slots=False)
 class ContinuationPage(ListPage):
-    """A continuation page of a list. ``page_params`` has ``tab`` and ``channel``: the response may lack them."""
+    """A continuation page of a list. ``page_params`` has ``tab`` and ``channel``, which the response may lack."""
 
     source: ClassVar[str] = "continuation"
 
@@ -60,7 +60,7 @@ class ContinuationPage(ListPage):
 
     @property
     def _is_empty_list(self) -> bool:
-        """Whether this is a valid list response without rows: with no action, or with an action that adds rows."""
+        """Whether the response is valid although it has no rows: it has no action, or an action that would add rows."""
         actions = dig(self.data, "onResponseReceivedActions") or dig(self.data, "onResponseReceivedEndpoints")
         items = [item for name in _APPENDING_ACTIONS for item in find_all(actions, name)]
         return bool(dig(self.data, "responseContext")) and (not actions or bool(items))
@@ -80,7 +80,7 @@ class ContinuationPage(ListPage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        """A channel with only its id, for a continuation page that was saved without the list's first page."""
+        """A channel with only its id. It is for a continuation page that was saved without the list's first page."""
         return blank(self.channel)
 
     @cached_property
@@ -101,7 +101,7 @@ class ContinuationPage(ListPage):
 
 @attrs.define(slots=False)
 class PlaylistPage(ContinuationPage):
-    """The playlist that has all items of one tab. A channel whose page has no tabs has no other list."""
+    """The playlist with all items of one tab. It is the only list of a channel whose page has no tabs."""
 
     source: ClassVar[str] = "playlist"
 

@@ -37,7 +37,7 @@ ALERTS = (
     (re.compile(r"removed|deleted|closed", re.IGNORECASE), TargetNotFound, "removed"),
     (re.compile(r"error|try again|something went wrong", re.IGNORECASE), UpstreamError, "reported_error"),
 )
-"""Patterns for error alerts, each with error class and reason. Any other alert: the channel is unavailable."""
+"""Patterns for the text of alerts, each with error class and reason. Any other alert means an unavailable channel."""
 
 
 @attrs.define(slots=False)
@@ -53,7 +53,7 @@ class ChannelPage(ListPage):
             return True
         if DATA_MARK.search(body) or CHANNEL_MARK.search(body):
             return True
-        # Any other JSON response that starts with one of these keys is read as a channel's page: errors look like this.
+        # JSON that starts with one of these keys is read as a channel's page, because error responses start with them.
         is_response = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
         return is_response and not ContinuationPage.recognise(body)
 

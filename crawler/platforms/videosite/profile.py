@@ -15,7 +15,7 @@ from crawler.reading.values import MONTHS, absolute_url, count, flag, stated_cou
 
 SUBSCRIBERS, VIDEOS = "subscribers?", "videos?"
 BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
-"""Icons after a channel's name for "verified" and "artist". Their labels are translated, and their number varies."""
+"""Icons that mark a channel as verified or as an artist. Labels are not compared, because they are translated."""
 BADGE_STYLES = {"BADGE_STYLE_TYPE_VERIFIED", "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
 
 
@@ -93,7 +93,7 @@ def channel_id(data: Any, person: Any = None) -> str:
 
 
 def browse_id(data: Any) -> str:
-    """Return the requested id, which the response repeats: a channel's id, or "VL" followed by a playlist's id."""
+    """Return the requested id, as the response repeats it: a channel's id, or "VL" followed by a playlist's id."""
     tracked = dicts(dig(data, "responseContext", "serviceTrackingParams"))
     params = (param for each in tracked for param in dicts(each.get("params")))
     return next((text(param.get("value")) for param in params if param.get("key") == "browse_id"), "")

@@ -36,13 +36,13 @@ def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor:
 def with_about(profile: Item, about: Item, created: Item) -> Item:
     """Add the about panel's fields to the channel.
 
-    The panel has only the day of the channel's creation. ``created`` has the time from the feed, or is empty.
+    The panel has only the day of the channel's creation. ``created`` has the exact time from the feed, or is empty.
     """
     return {**profile, **about, **created}
 
 
 def unenriched(posts: list[Item], enrichments: list[Item]) -> list[str]:
-    """Return the ids of the items for which there is no enrichment."""
+    """Return the ids of the posts that are not among the enrichments."""
     known = {each["content_id"] for each in enrichments}
     return [post["content_id"] for post in posts if post["content_id"] not in known]
 
@@ -56,7 +56,7 @@ def _completed(post: Item, enrichments: list[Item]) -> Item:
         completed["caption"] = completed["caption"] or source["caption"]
         for key in ("hashtags", "mentions"):
             completed[key] = list(dict.fromkeys(completed[key] + source[key]))
-    # For shorts, lists count starts, but other sources count viewers. The two figures must not be mixed.
+    # For shorts, lists count each start of playback, but other sources count viewers. The two counts must not be mixed.
     if post["content_type"] != "short":
         views = [source["view_count"] for source in enrichments]
         completed["view_count"] = next(
@@ -75,7 +75,7 @@ def cursor_after(  # noqa: PLR0913  # the position in a list, by name
 ) -> str:
     """Return the cursor for the next page, "" after the last tab.
 
-    With a ``token``, the next page is in the first of the ``tabs``. Otherwise it is the start of the second.
+    With a ``token``, the next page continues the first of the ``tabs``. Otherwise, it is the second tab's first page.
 
     ``username`` and ``kind`` are the params ``username`` and ``type``; ``seen`` are the checksums of used tokens.
     """

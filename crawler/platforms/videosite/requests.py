@@ -27,7 +27,7 @@ PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV", "uploads": "
 """Prefixes of playlist ids by tab. A prefix and a channel's id without "UC" form the id of the tab's playlist."""
 VIDEO_FIELDS = "microformat,videoDetails.videoId,playabilityStatus.status,playabilityStatus.reason"
 BROWSE = "browse"
-"""The source of a channel's tab by API call: it may be usable while the page is not."""
+"""The source name of the API call for a channel's tab. The call may succeed while the tab's page fails."""
 COOKIES = "SOCS=CAE=; PREF=hl=en&tz=UTC"
 """Cookies that reject the consent request, and set the language in which the platform writes numbers and dates."""
 
@@ -68,7 +68,7 @@ def about_page_request(origin: str, channel: str) -> Request:
 
 
 def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
-    """Build the request for the feed, which has the newest 15 items with exact figures: in all tabs, or in one tab."""
+    """Build the request for the feed, which has the newest 15 items with exact counts: of all tabs, or of one tab."""
     query = {"channel_id": channel} if tab is None else {"playlist_id": playlist_id(channel, tab)}
     return _get(f"{origin}/feeds/videos.xml?{urlencode(query)}", channel=channel, tab=tab)
 
@@ -92,7 +92,7 @@ def browse_request(origin: str, channel: str, tab: str, *, address: str = "", ve
 
 
 def playlist_request(origin: str, channel: str, tab: str, *, version: str = "") -> Request:
-    """Build the request for the playlist with all items in a tab. A channel without tabs has no other list."""
+    """Build the request for the playlist with all items in a tab. It is the only list of a channel without tabs."""
     body = {"browseId": f"VL{playlist_id(channel, tab)}", "params": PLAYLIST_PARAMS}
     return _call(origin, "browse", version, body, channel=channel, tab=tab)
 
@@ -108,7 +108,7 @@ def about_request(origin: str, token: str, *, channel: str, version: str = "") -
 
 
 def video_request(origin: str, video: str, *, version: str = "") -> Request:
-    """Build the request for a video's metadata. It selects only the needed fields: the response has 4 kB."""
+    """Build the request for a video's metadata. It selects only the needed fields, so the response has only 4 kB."""
     body = {"videoId": video, "contentCheckOk": True, "racyCheckOk": True}
     return _call(origin, "player", version, body, fields=VIDEO_FIELDS, video=video)
 

@@ -33,7 +33,7 @@ class Continuation(Model):
     channel: str = Field(pattern=CHANNEL_ID)
     """The channel's id."""
     names: list[str]
-    """The lower-case names with which the channel may be requested."""
+    """The names, in lower case, under which the same channel may be requested with this cursor."""
     type: str
     """The param ``type`` that the cursor was issued for."""
     tabs: list[Literal["videos", "shorts", "streams"]] = Field(min_length=1, max_length=3)
@@ -54,7 +54,7 @@ class ProfileParams(Params):
     include_about: Annotated[
         bool, BeforeValidator(switch), WithJsonSchema({"enum": [True, False, 1, 0, "true", "false", "1", "0"]})
     ] = False
-    """Whether to add the fields from the about panel: links, location, joining date, total views."""
+    """Whether to add the fields from the about panel: links, location, creation date, total views."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
     """``pagination.cursor`` from the previous record of the same channel and type."""
 
@@ -185,7 +185,7 @@ class Profile(Model):
     biography: str
     """The channel's description, with its line breaks."""
     content_count: int | None
-    """Number of items; rounded from 1,000 on unless ``include_about`` is set. Null if unknown."""
+    """Number of items. From 1,000 on, it is rounded unless ``include_about`` is set. Null if unknown."""
     display_name: str = Field(min_length=1)
     """Name of the channel. Never empty."""
     external_links: list[str]
