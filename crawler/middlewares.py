@@ -74,15 +74,15 @@ class Redirect(RedirectMiddleware):
 
 
 class ThrottleMiddleware:
-    """Holds requests back while their source blocks or limits us, and until they have the download slots.
+    """Makes requests wait for their source's circuit breaker, and then for their download slots.
 
-    The last middleware before the network. ``meta["source"]`` names the source of a request; each source has a circuit
-    breaker. While that is open, the requests of a crawl wait. Those of a call, of an ``optional`` source, and of a
-    source whose ``fallbacks`` are not stopped fail with ``CircuitOpen``. A request that has passed the breaker does so
-    again when it is retried or redirected.
+    This is the last middleware before the network. ``meta["source"]`` names the source of a request. While the circuit
+    breaker of the source is open, a request of a crawl waits. Other requests fail with ``CircuitOpen`` at once: those
+    of targets with a deadline (such as calls), for an ``optional`` source, or with ``fallbacks`` that can be used. A
+    request that has passed the breaker is not checked again when it is retried or redirected.
 
     The download's timeout is limited to the time that its target has left. The slots are released when the transfer has
-    ended, even if nothing waits for it any more.
+    ended, even if its target no longer waits for it.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -106,10 +106,10 @@ class ThrottleMiddleware:
             ShuttingDown: the crawler is closing.
             ScrapeError: the breaker is open, or no slot is free before the target's deadline.
         """
-        self.release(request)  # those of the request which a middleware behind this one has replaced by this request
+        self.release(request)  # slots of an earlier request, which another middleware has replaced by this one
         async with self.closing.limit():
             release = await self._admit(request)
-        # Called at most once; by the garbage collector if the request is discarded on its way to the downloader.
+        # ``release`` is called at most once: by the garbage collector if the request is discarded before its download.
         release_slot = weakref.finalize(request, release)
         release_slot.atexit = False
         request.meta["release_slot"] = release_slot
@@ -133,10 +133,10 @@ class ThrottleMiddleware:
             release()  # the breaker has opened in the meantime
 
     async def _wait(self, request: Request, breaker: CircuitBreaker, seconds: float) -> None:
-        """Wait until the breaker may let the request through. A crawl that has waited for too long is ended.
+        """Wait until the breaker may let the request through. End the crawl if the breaker is open for too long.
 
         Raises:
-            CircuitOpen: the request does not wait.
+            CircuitOpen: the request must not wait.
         """
         source = request.meta["source"]
         replaced = any(self.state.breakers.closed(names) for names in request.meta.get("fallbacks", ()))
@@ -164,7 +164,8 @@ class ThrottleMiddleware:
     async def _take_slots(self, request: Request) -> ReleaseSlot:
         """Take the slots of the source and of the platform.
 
-        An optional source waits for at most half of the target's time, so that the others' data are not lost.
+        A request to an optional source waits for at most half of the target's remaining time. If it gets no slots, the
+        target still has time to complete without this source.
         """
         deadline = None
         if (left := time_left(request)) is not None:
@@ -176,12 +177,12 @@ class ThrottleMiddleware:
             return slots.pop_all().close
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Release the slots of a request that a middleware behind this one responded to."""
+        """Release the slots of a request that got its response from a middleware, without a download."""
         self.release(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Release the slots of a request that a middleware behind this one raised for."""
+        """Release the slots of a request for which a middleware raised an exception, without a download."""
         self.release(request)
 
     @staticmethod
@@ -195,8 +196,8 @@ class ThrottleMiddleware:
 class Retry(RetryMiddleware):
     """Scrapy's retry middleware, extended with a random wait before each retry.
 
-    The maximum of the wait doubles with each retry. A ``Retry-After`` header sets its minimum. A request is not retried
-    if the wait would be longer than ``RETRY_BACKOFF_MAX`` or than the time until its target's deadline.
+    The maximum of the wait doubles with each retry. A ``Retry-After`` header sets the minimum of the wait. A request is
+    not retried if the wait would be longer than ``RETRY_BACKOFF_MAX`` or than the time until its target's deadline.
     """
 
     closing: Closing

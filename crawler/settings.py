@@ -31,8 +31,8 @@ PLATFORM_ORIGINS: dict[str, Any] = {}
 ``crawler/platforms``."""
 
 PLATFORM_BUDGETS: dict[str, dict[str, Any]] = {}
-"""Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts), likewise. ``sources``
-maps sources to the same, for those with a budget of their own within the platform's."""
+"""Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Overrides the budgets
+in ``crawler/platforms``. A third key, ``sources``, maps a source to a budget of its own, within the platform's."""
 SANDBOX = False
 """Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
 
@@ -45,13 +45,13 @@ ZYTE_API_KEY: str | None = None
 """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
 
 BREAKER_THRESHOLD = 5
-"""Consecutive blocks or rate limits of a source of a platform that open its circuit breaker. One with ``Retry-After``
-opens it at once. 0 disables it."""
+"""A source's circuit breaker opens after this many consecutive blocks or rate limits. A block or rate limit with
+``Retry-After`` opens it at once. 0 disables all circuit breakers."""
 BREAKER_COOLDOWN = 60.0
-"""Seconds for which a circuit breaker stays open at first; doubled for each further block."""
+"""Seconds until an open circuit breaker lets a trial request through. Doubled for each further block."""
 BREAKER_GIVE_UP = 7_200.0
-"""Seconds after which a crawl that waits for an open circuit breaker ends, with exit code 1; 0: never. Longer than
-``RETRY_AFTER_MAX``, so that the platform is tried again before."""
+"""If a circuit breaker stays open for this many seconds, a crawl that waits for it ends with exit code 1. 0: never.
+The default is longer than ``RETRY_AFTER_MAX``, so that the platform is tried again before the crawl ends."""
 RETRY_AFTER_MAX = 3_600.0
 """Maximum seconds for which a platform's ``Retry-After`` is obeyed."""
 
@@ -237,7 +237,7 @@ SERVICE_MAX_WAITING = 1_000
 """Maximum number of calls that wait for a platform's crawler. The crawler itself has twice as many targets in flight as
 may download at once."""
 SERVICE_MAX_CALLS = 2_000
-"""Maximum number of calls in flight. Each platform may always have an equal share of them."""
+"""Maximum number of calls in flight. At the maximum, a platform with less than its equal share still gets calls."""
 KEY_RATE: str | None = None
 """Rate limit of each API key, such as ``600/minute``. None: no limit. ``scrapy keys create`` can set another limit for
 a key."""

@@ -20,7 +20,7 @@ logger = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-"""Names of the Chromium executables that are searched for on the PATH."""
+"""Names of Chromium executables to search for on the PATH."""
 INSTALL_HINT = (
     "Chromium was not found. Install it with 'apt-get install chromium' or 'playwright install chromium', or set "
     "PLAYWRIGHT_LAUNCH_OPTIONS = {'executable_path': '/path/to/chromium'}."
@@ -30,7 +30,9 @@ STEP_TIMEOUT_SECONDS = 15.0
 
 
 def executable(options: dict[str, Any], own: str) -> str:
-    """Return the path of the Chromium to start: the configured one, else one on the PATH, else ``own`` (Playwright's).
+    """Return the path of the Chromium executable: the configured one, else one on the PATH, else ``own``.
+
+    ``own`` is the path of the Chromium that Playwright installs.
 
     Raises:
         ServiceError: Chromium was not found; the message says how to install it.

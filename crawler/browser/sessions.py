@@ -29,8 +29,8 @@ logger = structlog.get_logger(__name__)
 
 HANDLER = "crawler.browser.handler.BrowserHandler"
 
-# Returns the name of an end marker that is visible. Without one, scrolls everything that can be scrolled: to its start
-# or to its end. An element without an area, and without a part that has an area, is not visible.
+# Returns the name of an end marker that is visible. If none is visible, scrolls the page and its main parts to their
+# start (``toStart``) or to their end. An element is visible only if it, or a part of it, has an area.
 SCROLL_SCRIPT = """([markers, toStart]) => {
     const isDrawn = (each) => {
         const { width, height } = each.getBoundingClientRect();
@@ -50,11 +50,11 @@ PARSED_SCRIPT = "document.readyState !== 'loading'"
 POLL_SECONDS = 0.25
 """Seconds between two checks of the page while no response arrives."""
 RENDER_SECONDS = 0.05
-"""Seconds in which a page renders what it has just received: it cannot be scrolled further before."""
+"""Seconds in which a page renders a response that it has just received. Only then can it be scrolled further."""
 END_MARKER_SECONDS = 1.0
 """Seconds for which an end marker must be visible, without a response in flight, before it is acted on."""
 CLICK_MILLISECONDS = 5000
-"""How long a click may wait until the element can be clicked: until nothing covers it, for example."""
+"""Maximum milliseconds that a click waits until its element can be clicked, because another one covers it, say."""
 FIRST_RESPONSE_FACTOR = 3
 """The first response may take this many times ``quiet`` seconds, because the page itself must be loaded first."""
 TIMEOUT_SHARE = 0.8
@@ -68,7 +68,7 @@ def carry_browser(settings: BaseSettings) -> None:
 
 
 KEPT_META = ("target", "page_params", "source", "admitted")
-"""The meta of a request that its repetition in the browser has, too."""
+"""Keys of a request's meta that are copied when the request is repeated in the browser."""
 
 
 def in_browser(request: Request, session: Callable[[], PageSession] | None = None) -> Request:
@@ -156,7 +156,10 @@ class PageSession:
         return self.document.status >= 400 and not self.is_blocked
 
     async def run(self, page: Page, seconds: float) -> None:
-        """Wait until the page is loaded or has failed, and while it is a block for some time. Then return."""
+        """Wait until the page is loaded or has failed.
+
+        If the page is a block, wait for at most ``quiet`` seconds until a script in the page lifts the block.
+        """
         end = _now() + min(self.quiet, seconds * TIMEOUT_SHARE)
         while (self.is_blocked and _now() < end) or not (  # noqa: ASYNC110  # the page sends no event for it
             self.has_failed or await self.evaluate(page, PARSED_SCRIPT)
@@ -190,15 +193,18 @@ class ResponseListener(PageSession):
         self.path = path
         """The URL path of the requests whose responses are captured."""
         self.end_markers = end_markers
-        """Name -> selector of an element that is visible when no further response will follow. The first one counts."""
+        """Name -> selector of an element that the page shows when no further response will follow.
+
+        If several elements are visible, the first one in this mapping counts.
+        """
         self.close_buttons = close_buttons or {}
-        """Name of an end marker -> selector of the button that closes it. No other element is clicked."""
+        """Name of an end marker -> selector of the button that closes it. The session clicks no other elements."""
         self.pause = pause
         """Seconds to wait after a response before the next scroll."""
         self.end_marker: str | None = None
-        """The name of the end marker that is visible."""
+        """The name of the end marker that is visible; None if no end marker is visible."""
         self.is_silent = False
-        """Whether the page has stopped making the request, without a failure and before the timeout."""
+        """Whether the page stopped sending requests for ``path``, without a failed request and before the timeout."""
         self._end_marker_since: float | None = None
         self._has_clicked = False
         self._scrolls_to_start = False
@@ -211,18 +217,18 @@ class ResponseListener(PageSession):
         raise NotImplementedError
 
     def on_request(self, request: PageRequest) -> None:
-        """Note a request that is in flight."""
+        """Record that a request for ``path`` is in flight."""
         if urlsplit(request.url).path == self.path:
             self._in_flight.add(request)
 
     def on_failure(self, request: PageRequest) -> None:
-        """Note that a request gets no response."""
+        """Record that a request for ``path`` gets no response."""
         if request in self._in_flight:
             self._in_flight.remove(request)
             self._has_lost_response = True
 
     def on_response(self, response: PageResponse) -> None:
-        """Queue a response to the request. Its body is fetched at once: the browser does not keep it for long."""
+        """Queue a response for ``path``. Fetch its body at once, because the browser does not keep bodies for long."""
         self._in_flight.discard(response.request)
         if urlsplit(response.url).path == self.path:
             body = asyncio.ensure_future(response.body())
@@ -269,7 +275,7 @@ class ResponseListener(PageSession):
     async def _close(self, page: Page) -> bool:
         """Click the close button of the visible end marker, once per page. Return whether it was clicked.
 
-        The click is that of a visitor: it fails where another element, a CAPTCHA for example, covers the button.
+        As for a visitor, the click fails if another element, such as a CAPTCHA, covers the button.
         """
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
 
@@ -288,7 +294,7 @@ class ResponseListener(PageSession):
             logger.info("prompt_not_closed", url=page.url, error=error.message)
             return False
         logger.info("prompt_closed", url=page.url, prompt=self.end_marker)
-        # A page that is at its end already does not make its request: it is scrolled to its start first.
+        # At its end, the page would not request more results: scroll to its start first, and then to its end again.
         self._end_marker_since, self._scrolls_to_start = None, True
         return True
 

@@ -21,7 +21,8 @@ from scrapy.exceptions import UsageError
 
 import crawler
 
-NAME = re.compile(r"[a-z][a-z0-9]{0,19}")  # valid in a host name, and so short that no line becomes too long
+# Names that are valid in a host name, and so short that no generated line is too long.
+NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
 PACKAGES = ("platforms", "spiders", "sandbox")
 CHECKOUT = ("pyproject.toml", "docs/platforms", "tests/platforms")
 OWN_IMPORTS = re.compile(r"(?:^from crawler\..*\n)+", re.MULTILINE)
@@ -89,5 +90,6 @@ def _modules(name: str) -> Iterator[str]:
     """Yield the paths of existing modules with this name, such as ``crawler/platforms/page.py`` for ``page``."""
     for package in PACKAGES:
         found = find_spec(f"crawler.{package}.{name}")
-        if found is not None and found.origin is not None:  # without an origin: a folder that contains only a cache
+        # A spec without an origin is a folder without code, such as one that contains only a cache.
+        if found is not None and found.origin is not None:
             yield found.origin

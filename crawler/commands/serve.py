@@ -35,7 +35,7 @@ BACKLOG = 1024
 """Maximum number of connections that wait in the kernel until the process accepts them."""
 
 STARTUP_SECONDS = 1.0
-"""Seconds after the start at which all modules and schemas are loaded, so that the garbage collector can be tuned."""
+"""Seconds from the start to the tuning of the garbage collector. All modules and schemas are then loaded."""
 
 
 def keys_file(settings: Settings) -> Path:

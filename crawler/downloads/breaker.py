@@ -25,13 +25,13 @@ from crawler.platforms.page import THROTTLING_STATUSES
 MAX_COOLDOWN_SECONDS = 900.0
 """Upper limit of the doubled cooldowns."""
 TRIAL_SECONDS = 120.0
-"""Seconds after which the next trial is let through if the last one has no result: its process may have been killed."""
+"""If a trial has no result after this many seconds, the next trial is let through. Its process may have been killed."""
 TRIAL_POLL_SECONDS = 1.0
-"""Seconds until the other requests ask again while a trial is in flight."""
+"""While a trial is in flight, the other requests wait this many seconds before they check the breaker again."""
 
 
 class BreakerKey(NamedTuple):
-    """What one breaker is for. Another egress would be another part of the key."""
+    """Identifies a breaker: each source of a platform has one."""
 
     platform: str
     source: str
@@ -49,18 +49,18 @@ class BreakerPolicy:
     max_retry_after: float = 3_600.0
 
     def pause(self, blocks: int) -> float:
-        """The cooldown after a number of consecutive blocks: doubled for each block beyond the threshold."""
+        """Return the cooldown after this many consecutive blocks: doubled for each block beyond the threshold."""
         if blocks < self.threshold:
             return 0.0
         return min(self.cooldown * 2.0 ** min(blocks - self.threshold, 10), MAX_COOLDOWN_SECONDS)
 
     def retry_after(self, error: ScrapeError) -> float:
-        """The seconds of ``Retry-After``, up to the maximum; 0 without that header."""
+        """Return the seconds of the error's ``Retry-After``, at most ``max_retry_after``; 0 without the header."""
         return min(error.retry_after or 0, self.max_retry_after)
 
 
 class CircuitBreaker(Protocol):
-    """The breaker of one source, of this process alone or shared by several."""
+    """Interface of the breaker of one source. One process uses it alone, or several processes share it."""
 
     @property
     def cooldown_left(self) -> float:
@@ -74,7 +74,7 @@ class CircuitBreaker(Protocol):
         """Return 0 if a request may be sent, else the seconds to wait."""
 
     async def record(self, error: ScrapeError | None) -> None:
-        """Count the result of a request: None or a target's error if the source answered."""
+        """Count the result of a request. ``error``: None if the response contained data."""
 
 
 def is_block(error: ScrapeError | None) -> bool:
@@ -83,7 +83,10 @@ def is_block(error: ScrapeError | None) -> bool:
 
 
 def is_answer(error: ScrapeError | None) -> bool:
-    """Whether the source answered the request. Failures to get or read a response are neither blocks nor answers."""
+    """Whether the source answered: with data, or with a page that shows that the target has no public data.
+
+    A failed download and a page that could not be read are neither blocks nor answers.
+    """
     return error is None or isinstance(error, TargetError)
 
 
@@ -91,7 +94,8 @@ def is_answer(error: ScrapeError | None) -> bool:
 class LocalBreaker:
     """The breaker of one source within this process.
 
-    Results of requests that were sent before it opened change nothing, except that a longer ``Retry-After`` is obeyed.
+    While the breaker is open, results of requests that were sent earlier are ignored, except for a longer
+    ``Retry-After``.
     """
 
     policy: BreakerPolicy
@@ -141,7 +145,7 @@ class LocalBreaker:
 
 @dataclass
 class Breakers:
-    """The circuit breakers of a platform, one per source, made on first use."""
+    """The circuit breakers of a platform: one per source. Each is created when it is first used."""
 
     platform: str
     policy: BreakerPolicy
@@ -160,13 +164,13 @@ class Breakers:
 
     @property
     def any_open(self) -> bool:
-        """Whether the breaker of a source of the platform is open."""
+        """Whether at least one breaker of the platform is open."""
         return not self.closed([key.source for key in self._by_key])
 
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a request: None, or its error with the HTTP status.
+        """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
 
-        The error's ``retry_after`` is limited to the maximum, also for the target's outcome.
+        This limits the error's ``retry_after`` to the maximum, so the target's outcome has the limited value.
         """
         if isinstance(error, CircuitOpen):
             return  # nothing was sent

@@ -1,4 +1,7 @@
-"""Circuit breakers that several processes share through Redis. While it is unavailable, each process uses its own."""
+"""Circuit breakers that several processes share through Redis.
+
+While Redis is unavailable, each process uses its own circuit breakers.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,10 @@ if TYPE_CHECKING:
 
     from crawler.errors import ScrapeError
 
-# KEYS: state (blocks, opened, open_until, trial_until). ARGV: event, threshold, cooldown, its maximum, Retry-After,
-# seconds of a trial, seconds between polls. The same steps as in ``LocalBreaker``.
-# Returns the seconds to wait, to the end of the cooldown, and since the breaker opened (-1: closed); blocks.
+# Does the same as ``LocalBreaker``. KEYS: state (blocks, opened, open_until, trial_until). ARGV: event, threshold,
+# cooldown, maximum cooldown, Retry-After, seconds of a trial, seconds between polls.
+# Returns the seconds that the request must wait, the seconds until the cooldown ends, the seconds since the breaker
+# opened (-1 if it is closed), and the number of consecutive blocks.
 STEP = """
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
@@ -75,14 +79,17 @@ class RedisBreaker:
     def __init__(self, redis: Redis, key: BreakerKey, policy: BreakerPolicy) -> None:
         self.policy = policy
         self.local = LocalBreaker(policy)
-        """This process's breaker while Redis is unavailable. It counts the results of this process only."""
+        """The breaker that is used while Redis is unavailable. It counts only the results of this process."""
         self._step = redis.register_script(STEP)
         self._key = f"crawler:breaker:{key}"
         self._available = Availability(breaker=str(key))
         self._open_until = 0.0
         self._opened: float | None = None
         self._counting = False
-        """Whether Redis had a block to reset, when last used: answers of a source without blocks are not sent."""
+        """Whether Redis had counted blocks of the source when it was last used.
+
+        Without blocks there is no count to reset, so answers are not sent to Redis.
+        """
 
     @property
     def cooldown_left(self) -> float:

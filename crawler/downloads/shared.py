@@ -40,15 +40,15 @@ class SharedState:
 
 @dataclass(frozen=True)
 class PlatformState:
-    """The throttle and the circuit breaker that all crawlers of one platform share."""
+    """The throttles and the circuit breakers that all crawlers of one platform share."""
 
     budget: Throttle
     sources: Mapping[str, Throttle]
-    """The throttles of sources that have a budget of their own, within the platform's."""
+    """Source -> its throttle, for sources with their own budget. Their requests use the platform's budget, too."""
     breakers: Breakers
 
     def throttles(self, source: str | None) -> Iterator[Throttle]:
-        """The throttles of a request to a source: the source's own, if it has one, and the platform's."""
+        """Yield the throttles for a request to a source: the source's own, if it has one, then the platform's."""
         if source is not None and source in self.sources:
             yield self.sources[source]
         yield self.budget

@@ -40,7 +40,7 @@ class Addon:
         except ImportError as error:
             raise UsageError("ZYTE_API_KEY needs scrapy-zyte-api[provider]: install the extra 'zyte'") from error
         settings["DOWNLOADER_MIDDLEWARES"]["crawler.downloads.zyte.Refusals"] = (
-            989  # only ThrottleMiddleware is nearer to the network
+            989  # only ThrottleMiddleware is nearer to the network than this middleware
         )
 
 

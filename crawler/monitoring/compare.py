@@ -25,7 +25,7 @@ MAX_HEADLINE_FIELDS = 8
 
 @dataclass(frozen=True)
 class FieldChange:
-    """How often a field was filled in the last runs (``before``) and in this run (``now``)."""
+    """How often a field was filled: summed over the last runs (``before``), and in this run (``now``)."""
 
     scraper: str
     path: str
@@ -46,7 +46,10 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class CodeChange:
-    """Targets with one outcome code: of the previous runs together (``before``), and of this run (``now``)."""
+    """The share of targets with one outcome code.
+
+    ``before`` has the sums over the last runs; ``now`` has the numbers of this run.
+    """
 
     code: str
     before: FieldCount
@@ -68,7 +71,7 @@ class CodeChange:
 
 @dataclass(frozen=True)
 class SourceChange:
-    """Number of targets for which an optional source failed, before and now."""
+    """The share of targets for which an optional source failed: over the last runs together, and in this run."""
 
     source: str
     before: FieldCount
@@ -76,7 +79,7 @@ class SourceChange:
 
     @property
     def risen(self) -> bool:
-        """Whether the source failed for a greater share of the targets than before."""
+        """Whether the source failed for a significantly greater share of the targets than before."""
         return self.now.coverage > self.before.coverage and _deviations(self.now, self.before) >= MIN_DEVIATIONS
 
 
@@ -143,7 +146,7 @@ class Report:
 
 
 def compare(run: Run, last: list[Run], *, max_failed: float) -> Report:
-    """Compare a run with the last runs together."""
+    """Compare a run with the sums over the last runs."""
     fields, codes, sources = _fields(run, last), _codes(run, last, max_failed), _sources(run, last)
     return Report(run, last, max_failed, list(fields), list(codes), list(sources))
 
@@ -179,7 +182,10 @@ def _sum(counts: Sequence[FieldCount]) -> FieldCount:
 
 
 def _deviations(more: FieldCount, less: FieldCount) -> float:
-    """Return by how many standard deviations one share exceeds the other, if the true shares were equal."""
+    """Return by how many standard deviations the share ``more`` exceeds the share ``less``.
+
+    The standard deviation is that of the difference between two samples with the same true share.
+    """
     if not more.rows or not less.rows:
         return 0.0
     pooled = (more.filled + less.filled) / (more.rows + less.rows)
@@ -195,4 +201,4 @@ def _codes_of(kind: type[ScrapeError]) -> Iterator[str]:
 
 
 _TARGET_CODES = {code for kind in (RequestError, TargetError) for code in _codes_of(kind)}
-"""Error codes that depend on the targets of a run, not on the platform."""
+"""Error codes whose number depends on which targets a run has, and not on the state of the platform."""

@@ -17,7 +17,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 class FieldCount(BaseModel):
-    """How often a field is filled: of ``rows`` objects, ``filled`` have a value in it, and ``null`` have null."""
+    """How often a field is filled: of ``rows`` objects, ``filled`` have a value in it. ``null`` have null."""
 
     rows: int = 0
     filled: int = 0
@@ -126,7 +126,7 @@ def values_of(data: dict[str, Any], *models: type[BaseModel], path: str = "") ->
 
 
 def count_fields(data: dict[str, Any], model: type[BaseModel], counts: dict[str, FieldCount]) -> None:
-    """Count the fields of a record's data. ``counts``: path of a field -> its count, which is increased."""
+    """Count the fields of a record's data. ``counts``: path of a field -> its count, to be increased."""
     for each in values_of(data, model):
         count = counts.get(each.path)
         if count is None:

@@ -27,9 +27,9 @@ class Run(BaseModel):
     reason: str = ""
     """Scrapy's close reason; ``finished`` for a complete run."""
     codes: Counter[str] = Field(default_factory=Counter)
-    """Targets by outcome code."""
+    """Outcome code -> number of targets."""
     failed_sources: Counter[str] | None = None
-    """Targets by optional source that failed. None in a run of an earlier version, which did not count them."""
+    """Optional source -> number of targets for which it failed. None in runs of versions that did not count this."""
     fields: dict[str, dict[str, FieldCount]] = Field(default_factory=dict)
     """Scraper -> path of a field (such as ``products[].price.current_price``) -> how often it is filled."""
     not_understood: Counter[str] = Field(default_factory=Counter)

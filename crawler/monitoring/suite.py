@@ -46,7 +46,7 @@ class PlatformMonitor(Monitor):  # type: ignore[misc]  # untyped
             self.fail(", ".join(f"{each.code}: {each.now.coverage:.0%}" for each in report.failing))
 
     def test_sources_fail_as_before(self) -> None:
-        """No optional source fails for more targets than before."""
+        """Check that no optional source fails for a significantly greater share of the targets than before."""
         report: Report = self.data.report
         if report.failing_sources:
             self.fail(", ".join(f"{each.source}: {each.now.coverage:.0%}" for each in report.failing_sources))

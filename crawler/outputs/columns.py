@@ -111,7 +111,7 @@ def column_type_of_models(models: list[type[BaseModel]]) -> Struct:
 
 
 def merged(one: ColumnType, other: ColumnType) -> ColumnType:
-    """Return a type that can hold the values of both types.
+    """Return a column type that can hold the values of both types.
 
     >>> merged("integer", "number"), merged("text", "integer")
     ('number', 'json')

@@ -61,7 +61,7 @@ class CsvExporter(CsvItemExporter):
 
 
 def exploded_rows(record: Record, row_path: RecordPath) -> Iterator[dict[str, Any]]:
-    """One row for each row of a list in the record's data, with the columns that join it to its target."""
+    """Yield one row for each entry of a list in the record's data, with the columns that join it to its target."""
     provenance = record.provenance()
     joined = {"target_id": provenance.pop("id"), **provenance}
     for position, row in enumerate(row_path.rows(record.data)):

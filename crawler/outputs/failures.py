@@ -27,7 +27,7 @@ def is_for_failures(options: Mapping[str, Any]) -> bool:
 
 
 class WithoutFailures(ItemFilter):
-    """The filter of feeds for records: rejects failures, and applies the feed's own filter to all other items."""
+    """The item filter for feeds of records. It rejects failures, and applies the feed's own filter to other items."""
 
     def __init__(self, own: ItemFilter) -> None:
         super().__init__(None)

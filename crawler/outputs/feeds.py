@@ -75,7 +75,7 @@ class Feeds(FeedExporter):
 
     def __init__(self, crawler: Crawler) -> None:
         self.failed = False
-        """Whether writing a feed or the journal has failed. Records are no longer written then."""
+        """Whether writing a feed or the journal has failed. After that, no more records are written."""
         self.before_open: list[Callable[[str, int | None], None]] = []
         """Functions that are called before the first line of a feed is written.
 

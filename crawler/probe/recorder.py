@@ -41,7 +41,7 @@ class Download:
     seconds: float | None = None
     response: Response | None = None
     page: PlatformPage | None = None
-    """The page object that read the response. None if it was not read, such as a redirect or a retried failure."""
+    """The page object that read the response. None if no page object read it, such as for a redirect."""
 
 
 class Recorder:

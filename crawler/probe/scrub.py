@@ -40,7 +40,7 @@ IP4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")
 IP6 = re.compile(r"(?<![\w:.])(?=[\w:]*:[\w:]*:)[0-9A-Fa-f:]{3,39}(?![\w:]|\.\d)")
 
 MIN_SECRET_CHARACTERS = 6
-"""Shorter header values are not removed from pages, because values such as "en" or "1" occur in any page."""
+"""Header values shorter than this are not removed from pages: values such as "en" or "1" occur in any page."""
 
 
 @dataclass

@@ -10,7 +10,7 @@ from twisted.web.server import Request
 from crawler.errors import InvalidJson, PayloadTooLarge, ScrapeError, UnsupportedMediaType
 
 MAX_BODY_BYTES = 64 * 1024
-"""Bytes of a request body. The longest valid params are a URL of 2,000 characters."""
+"""Maximum bytes of a request body. The longest valid params are a URL of 2,000 characters."""
 
 BODY_TOO_LARGE = PayloadTooLarge(f"The body is too large: at most {MAX_BODY_BYTES} bytes are accepted.")
 
@@ -82,7 +82,7 @@ def read_object(request: Request) -> dict[str, Any]:
         if "\\u" in text:
             json.dumps(
                 value, ensure_ascii=False
-            ).encode()  # raises if a string contains half of a surrogate pair: responses could not encode it
+            ).encode()  # raises if a string contains half of a surrogate pair, which responses could not encode
     except RecursionError:
         raise InvalidJson("The body is nested too deeply.") from None
     except ValueError as error:

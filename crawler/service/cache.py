@@ -44,7 +44,7 @@ class _SharedFetch:
         """Wait for the data. Only the first call that receives the data is billed.
 
         Raises:
-            ScrapeError: the target's error, or ``UpstreamTimeout`` at the call's own deadline.
+            ScrapeError: the fetch failed, or (``UpstreamTimeout``) this call's own deadline passed.
         """
         self._waiting += 1
         try:
@@ -116,7 +116,7 @@ class Cache:
         del self._fetches[key]
 
     def _stored(self, key: bytes, served: Served) -> Served:
-        """Return a record as encoded. Store it if it is complete: a partial one is fetched again by the next call."""
+        """Encode a record and return it. Store it if it is complete. The next call fetches a partial record again."""
         data = orjson.dumps(served.data)
         if not served.warnings:
             self._store(key, data)

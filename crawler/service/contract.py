@@ -25,7 +25,7 @@ class Status(Model):
     code: str
     """`OK`, or the error's code."""
     message: str
-    """Text for people. It may change. Of a partial record it names the optional sources that failed."""
+    """Text for people. It may change. For a partial record, it names the optional sources that failed."""
     retryable: bool
     """Whether the same call may succeed later."""
 
@@ -151,7 +151,7 @@ class UsageEntry(Model):
     billable: int
     """Calls that returned fresh data."""
     partial: int
-    """Calls whose record lacks the data of an optional source, including repeated responses."""
+    """Calls whose record lacks the data of an optional source, including repeated calls with a stored response."""
     outcomes: dict[str, int]
     """The number of calls by code. `CLIENT_GONE`: the client disconnected before the response."""
 

@@ -85,7 +85,8 @@ class Endpoint:
                 purge_at = loop.time() + PURGE_SECONDS
                 try:
                     await self.idempotency.purge()
-                except Exception:  # depends on the database driver; the purge is repeated after ``PURGE_SECONDS``
+                # The exception's class depends on the database driver. The purge is repeated after PURGE_SECONDS.
+                except Exception:
                     logger.exception("purge_failed")
             await asyncio.sleep(usage.FLUSH_SECONDS)
 

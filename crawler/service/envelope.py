@@ -54,7 +54,7 @@ class Answer:
     code: str = "OK"
     billable: bool = False
     partial: bool = False
-    """Whether it has a record that lacks the data of an optional source."""
+    """Whether the response has a record that lacks the data of an optional source."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Served:
 
 
 def success(call: Call, served: Served) -> Answer:
-    """Return the envelope of data. Only fresh data is billable, also if optional sources failed."""
+    """Return the response of a successful call. Fresh data is billable, even if optional sources failed."""
     message, headers = "The scrape is complete.", _headers(call) | served.headers
     if served.warnings:
         sources = dict.fromkeys(warning.source for warning in served.warnings)
@@ -81,7 +81,7 @@ def success(call: Call, served: Served) -> Answer:
 
 
 def partial_header(warnings: Iterable[FailedSource]) -> str:
-    """Return the value of ``X-Partial``: an RFC 9651 list with one item, the source, for each warning.
+    """Return the value of ``X-Partial``: an RFC 9651 list. Each warning is one item: its source, with parameters.
 
     >>> partial_header([FailedSource("timeline", "EXTRACTION_FAILED", "stale_query_id")])
     'timeline; reason=stale_query_id; code=EXTRACTION_FAILED'
@@ -93,7 +93,10 @@ def partial_header(warnings: Iterable[FailedSource]) -> str:
 
 
 def _bare_item(text: str) -> str:
-    """Return text as a token of RFC 9651, else as a string, in which other characters than visible ASCII are "?"."""
+    """Return the text as an RFC 9651 token if it is a valid token, else as a quoted string of ASCII characters.
+
+    In the string, each character that is not visible ASCII or a space is replaced by "?".
+    """
     if _TOKEN.fullmatch(text):
         return text
     visible = re.sub(r"[^ -~]", "?", text)

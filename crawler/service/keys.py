@@ -57,7 +57,7 @@ class Keys(Protocol):
         """Return the client that owns the key.
 
         Raises:
-            MissingApiKey: the call carries no key.
+            MissingApiKey: the call has no key.
             InvalidApiKey: the key is unknown or revoked.
         """
 

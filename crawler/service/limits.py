@@ -44,7 +44,7 @@ class RateLimitStatus:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Response headers that show the rate limit: those of the IETF's draft, and the common ``X-RateLimit`` ones."""
+        """Response headers that show the rate limit: those of the IETF draft, and the common ``X-RateLimit-*``."""
         return {
             "RateLimit-Policy": f'"key";q={self.quota};w={self.window}',
             "RateLimit": f'"key";r={self.remaining};t={self.reset}',
@@ -98,7 +98,7 @@ class KeyLimits:
         return await _hit(self._local_limiter, share, holder.key_id)
 
     async def acquire(self, holder: Holder) -> Release:
-        """Count a call as in flight. Return the function that ends this when the call is completed.
+        """Count a call as in flight. Return a function to call when the call is completed.
 
         Raises:
             ConcurrencyLimited: the key already has its maximum of calls in flight.

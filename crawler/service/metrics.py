@@ -77,7 +77,7 @@ UNKNOWN = "unknown"
 """The scraper label of calls without a known scraper, so that callers cannot create new series."""
 
 SAMPLE_SECONDS = 1.0
-"""At most one record of a scraper is sampled in this time. Inspecting every record would take too much CPU time."""
+"""At most one record per scraper is sampled in this many seconds. Sampling every record would take too much CPU."""
 
 
 def count_call(call: Call, answer: Answer) -> None:

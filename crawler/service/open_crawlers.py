@@ -203,7 +203,7 @@ class OpenCrawlers:
 
     @property
     def load(self) -> dict[str, tuple[int, int]]:
-        """Platform -> the number of calls in its queue, and of all calls that wait for an outcome."""
+        """Platform -> the number of calls in its queue, and the number of all of its calls that wait for an outcome."""
         return {name: (len(crawler.source), crawler.in_flight) for name, crawler in self._crawlers.items()}
 
     def open(self) -> None:

@@ -249,7 +249,7 @@ def _send(request: Request, answer: Answer) -> None:
     if request.finished or request._disconnected:  # noqa: SLF001  # Twisted has no public attribute
         return
     request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
-    request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
+    request.responseHeaders.removeHeader(b"Server")  # no Server header: the server's version would help only attackers
     for name, value in answer.headers.items():
         request.setHeader(name, value)
     request.setHeader("Content-Length", str(len(answer.body)))

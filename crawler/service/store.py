@@ -42,7 +42,7 @@ def store_location(settings: BaseSettings) -> str:
 
 @dataclass(frozen=True)
 class NewColumn:
-    """A column that earlier versions of a table lack. Its table comes before it in a schema."""
+    """A column that tables of earlier versions lack. In a schema, it follows the statement that creates its table."""
 
     table: str
     name: str
@@ -55,7 +55,7 @@ class NewColumn:
 
 
 Schema = tuple[str | NewColumn, ...]
-"""Idempotent statements, and columns of newer versions."""
+"""Statements that can be repeated without effect, and the columns that later versions added."""
 
 
 @dataclass(frozen=True)

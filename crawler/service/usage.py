@@ -35,7 +35,7 @@ DAY_SECONDS = 24 * 60 * 60
 
 Key = tuple[str, str, str, str]
 Count = list[int]
-"""Calls, billable calls, calls with a partial record."""
+"""Three numbers: of all calls, of billable calls, and of calls with a partial record."""
 
 
 class Usage:
@@ -63,7 +63,7 @@ class Usage:
         pending, self._pending = self._pending, defaultdict(_no_calls)
         try:
             await self.store.transact(lambda session: _add(session, pending))
-        except Exception:  # of any database and driver: calls are still served
+        except Exception:  # any error of any database driver: the service still serves calls without the store
             logger.exception("usage_not_stored", calls=sum(count[0] for count in pending.values()))
             for key, count in pending.items():
                 self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]

@@ -69,7 +69,7 @@ class Supervisor:
         self.terminating = False
         self._processes = multiprocessing.get_context(
             "fork"
-        )  # shares loaded modules; safe because no other thread runs here
+        )  # a fork shares the loaded modules; it is safe because this process has no other thread
         self._selector = selectors.DefaultSelector()
         self._workers: list[Worker] = []
         self._ready: deque[Worker] = deque()

@@ -44,6 +44,6 @@ class Availability:
         return asyncio.get_running_loop().time() >= self._retry_at
 
     def failed(self, error: Exception) -> None:
-        """Note that Redis has failed, so that it is not used for ``FALLBACK_SECONDS``."""
+        """Record that Redis has failed. It is then not used for ``FALLBACK_SECONDS``."""
         self._retry_at = asyncio.get_running_loop().time() + FALLBACK_SECONDS
         logger.warning("redis_unavailable", **self.used_for, error=str(error), own_share_for_seconds=FALLBACK_SECONDS)

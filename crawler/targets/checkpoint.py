@@ -47,7 +47,7 @@ class ResumedSource(TargetSource):
     on_begin: Callable[[], None]
     """Called before the first target, after the journal has accepted the run."""
     restore: Callable[[list[tuple[str, dict[str, Any]]], list[Target]], None]
-    """Called with the codes and notes of stored targets, and the pending follow-ups."""
+    """Called with the (code, note) pairs of the stored targets that have a note, and with the pending follow-ups."""
 
     _pending: list[Target | InvalidTarget] = field(default_factory=list)
 

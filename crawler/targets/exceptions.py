@@ -56,6 +56,6 @@ def _download_error(error: Exception) -> ScrapeError:
         return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
     if not isinstance(error, IgnoreRequest):
         return UpstreamError(f"The download failed: {type(error).__name__}.", reason="connection")
-    if "robots.txt" in str(error):  # Scrapy gives no other detail
+    if "robots.txt" in str(error):  # Scrapy provides no other detail of the failure
         return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
     return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirect loop, decompression bomb

@@ -70,7 +70,7 @@ class Seen:
     def __init__(self, file: SeenFile) -> None:
         self.file = file
         self._listings: dict[str, _Listing] = {}
-        """Target id of a listing's next page -> the listing."""
+        """Target id of the next page of a listing -> that listing."""
 
     def unseen_below(self, target: Target, data: dict[str, Any]) -> bool:
         """Whether the pages after this page may contain entries that no earlier run has seen.

@@ -97,7 +97,7 @@ class Journal:
         self.discovered = 0
         """Number of follow-ups that earlier starts discovered."""
         self.notes: list[tuple[str, dict[str, Any]]] = []
-        """Codes and notes of stored targets, in order."""
+        """(Code, note) of each stored target that has a note, in the order of the journal."""
         self.arrived: set[str] = set()
         """URIs of the remote files whose upload by earlier starts is complete."""
         self._run: dict[str, Any] | None = None
@@ -214,7 +214,7 @@ class Journal:
         ends: list[tuple[str, int]] | None = None,
         note: dict[str, Any] | None = None,
     ) -> None:
-        """Note that a target is stored. ``ends``: the offsets after its line in local feeds."""
+        """Add an entry: a target is stored. ``ends``: the offsets after its line in local feeds."""
         entry = _done(key, code, followups, note)
         if ends:
             entry["sizes"] = [[self._numbers[path], end] for path, end in ends]
@@ -228,7 +228,7 @@ class Journal:
         uris: list[str],
         note: dict[str, Any] | None = None,
     ) -> None:
-        """Note that a target will be stored when these files are complete."""
+        """Add an entry: a target will be stored when these files are complete."""
         self._write({**_done(key, code, followups, note), "in": uris})
 
     def complete(self, uri: str, size: int | None) -> None:

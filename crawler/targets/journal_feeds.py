@@ -36,13 +36,13 @@ class JournalFeed:
         self.path = Path(path)
         self.files = files
         self.lines = lines
-        """Whether it is a JSON Lines feed of this run. None: it is not a feed of this run."""
+        """True: a JSON Lines feed of this run. False: another feed of this run. None: not a feed of this run."""
         self.end = 0
         """Offset in the file after the last valid line."""
         self.void = False
         """Whether an entry for a line after ``end`` was invalid. No later entry can then be valid."""
         self.starts: list[tuple[int, int]] = []
-        """The starts that wrote the feed: line number in the journal, and the number of bytes that the start kept."""
+        """For each start that wrote the feed: the line number of its journal entry, and how many bytes it kept."""
         exists = self.path.is_file()
         self.length = self.path.stat().st_size if exists else 0
         self.moved = lines is None and not exists

@@ -79,9 +79,9 @@ class Target:
     row: int | None = None
     """Position in the source, starting with 0. It identifies the target when a run is resumed."""
     batch: bool = False
-    """Whether it belongs to a list, so that its feed line must contain its id and params."""
+    """Whether the target belongs to a list of targets, so that its feed line must contain its id and params."""
     root: str | None = None
-    """The id of the requested target, if all lines of its follow-ups must name it."""
+    """The id of the requested target that led to this target, if the feed lines must contain that id."""
 
     def followup(self, **changes: Any) -> Target:
         """Return a follow-up target of the same scraper. ``changes``: the params that differ from this target's."""
@@ -206,7 +206,10 @@ class Outcome:
 
     target: Target | InvalidTarget
     record: Record | None
-    """The item as the pipelines returned it. None without an error: the target has nothing new, and no line."""
+    """The item that the last pipeline returned. None if the target failed.
+
+    If the error is None, too, the target succeeded without new data, and no line is written for it.
+    """
     error: ScrapeError | None
     duration_ms: int
     followups: tuple[Target, ...] = ()
@@ -214,7 +217,7 @@ class Outcome:
     warnings: tuple[FailedSource, ...] = ()
     """The optional sources that failed."""
     note: dict[str, Any] | None = None
-    """What the spider needs of this target if the run is resumed."""
+    """Data about this target that the spider gets back if the run is resumed."""
 
     @property
     def data(self) -> dict[str, Any] | None:
@@ -273,7 +276,7 @@ class TargetParser:
     default: str | None = None
     """The scraper of targets that do not name one (``-a scraper=``)."""
     sliced: bool = False
-    """Whether a target has many lines, its own and those of its slices, which all name it."""
+    """Whether targets may be split into slices. Each slice may have its own line, which must name the target."""
 
     def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
         """Return the scraper with a name or alias. Without a name, return the only scraper that accepts the params.

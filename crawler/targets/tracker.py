@@ -249,7 +249,7 @@ class TargetTracker:
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
         """Add a failed optional source to the target's outcome, once for each cause.
 
-        Ignored after ``hand_over``: the record is complete, and its line must have the warnings of its outcome.
+        Ignored after ``hand_over``: from then on, pipelines may write the record with the warnings that it has.
         """
         entry = self._in_flight.get(target.id)
         warning = FailedSource(source, error.code, error.reason or error.code.lower())
@@ -257,7 +257,7 @@ class TargetTracker:
             entry.warnings.append(warning)
 
     def note(self, target: Target, note: dict[str, Any]) -> None:
-        """Add a note to the target's outcome, which the spider gets back if the run is resumed."""
+        """Add a note to the target's outcome. If the run is resumed, the spider gets the note back."""
         entry = self._in_flight.get(target.id)
         if entry is not None:
             entry.note = note

@@ -114,7 +114,8 @@ def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:
 
 
 def _digest(values: dict[str, Any], warnings: list[dict[str, str]]) -> str:
-    content = [values, warnings] if warnings else values  # complete rows keep the digest of earlier versions
+    # Rows without warnings have the same digest as in earlier versions of the project.
+    content = [values, warnings] if warnings else values
     return blake2b(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 

@@ -2,7 +2,8 @@
 
 A table ``<platform>_<entity>`` has one row for each entity, with its newest state and its natural key. A table
 ``<table>_history`` has one row for each change of a price or count. Unchanged rows are not written again. Several
-processes may write to the same database: the state that was fetched last is stored, in whichever order they write.
+processes may write to the same database: the state that was fetched last is stored, whichever process
+writes last.
 """
 
 from __future__ import annotations

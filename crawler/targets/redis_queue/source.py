@@ -117,9 +117,11 @@ class StreamSource(TargetSource):
                 continue
             outage_since = None
             self._leased |= {each.id: each.tries for each in entries}
-            in_flight = set(self._entries.values())  # a lost entry may be taken again while its target is in flight
+            # This worker may take an entry that it lost again, while the target of the entry is still in flight.
+            in_flight = set(self._entries.values())
             for each in entries:
-                if each.id not in in_flight and each.id in self._leased:  # a heartbeat may have found the entry lost
+                # A heartbeat may have shown that this worker lost the entry.
+                if each.id not in in_flight and each.id in self._leased:
                     yield self._target(each)
 
     def _tolerate_outage(self, error: RedisError, seconds: float) -> None:
@@ -247,7 +249,8 @@ class StreamSource(TargetSource):
             sent_at = lease_clock()
             lost = await self.stream.heartbeat([entry for entry in self._leased if entry not in self._buffered])
             lost += await self.stream.heartbeat(list(self._buffered), buffered=True)
-            finished = {each.entry for each in self._unsent}  # may have been sent to Redis during the heartbeat
+            # The outcome of an entry may have been sent to Redis during the heartbeat.
+            finished = {each.entry for each in self._unsent}
             for entry in set(lost) - finished:
                 if self._leased.pop(entry, None) is not None:
                     logger.warning("lease_lost", entry=entry)

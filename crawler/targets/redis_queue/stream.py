@@ -20,7 +20,8 @@ from crawler.storage.redis_client import QUEUE_RESPONSE_TIMEOUT_SECONDS, connect
 
 GROUP = "workers"
 READ_COUNT = 8
-"""Maximum number of entries taken at once. It is small, because other workers could start entries that wait here."""
+"""Maximum number of entries taken at once. It is small, because idle workers cannot take entries that wait in
+this worker."""
 READ_BLOCK_MS = 1_000
 """Maximum milliseconds for which a read waits for new entries."""
 RATE_BUCKET_SECONDS = 10
