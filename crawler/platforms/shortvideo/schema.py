@@ -169,7 +169,7 @@ class Statistics(Model):
 
 
 class Video(Model):
-    """The post's video object, which is mostly empty: a photo post has only covers and a sound."""
+    """The post's video object. A photo post has no video, so most fields are empty; covers and sound are set."""
 
     cover: Image
     dynamic_cover: Image
