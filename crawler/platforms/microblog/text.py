@@ -103,7 +103,7 @@ def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
 
 
 def _dropped(raw: str, media: list[Node]) -> list[Replacement]:
-    """Return the removal of the link to the post's own media, if only white space follows the link.
+    """Return the edit that removes the link to the post's own media; empty if more than white space follows the link.
 
     Some sources state only the link's position, not its text.
     """

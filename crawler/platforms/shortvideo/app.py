@@ -46,7 +46,7 @@ def _id(item: dict[str, Any]) -> str:
 
 
 def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Convert an item to the record's format. ``path`` is the item's path in the response, for error details.
+    """Convert the platform's JSON of a post to a row of the record. ``path``: its place in the response, for errors.
 
     Raises:
         ExtractionFailed: a part that every photo post has is missing.
