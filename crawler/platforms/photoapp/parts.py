@@ -51,7 +51,10 @@ def account_id(account: object) -> str:
 
 
 def app_id(account: object) -> str:
-    """Return the id that the platform's app has for an account, or "". It is the value of ``id`` if that differs from ``pk`` or matches."""
+    """Return the id that the platform's app has for an account, or "".
+
+    It is the value of ``id``, if that differs from ``pk`` or has the form of an app's id.
+    """
     classic, other = text(dig(account, "pk")), text(dig(account, "id"))
     return other if (classic and other != classic) or _APP_ID.fullmatch(other) else ""
 

@@ -66,7 +66,10 @@ def _completed(post: Item, enrichments: list[Item]) -> Item:
 
 
 def _is_plausible(exact: int | None, stated: int | None) -> bool:
-    """Whether an exact number of views fits the list's rounded one. The site's feeds (Atom) sometimes state 1 view for every video."""
+    """Whether an exact number of views fits the list's rounded one.
+
+    The site's feeds (Atom) sometimes state 1 view for every video.
+    """
     return exact is not None and (stated is None or stated <= 2 * exact <= 4 * max(stated, 10))
 
 
