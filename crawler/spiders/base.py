@@ -186,7 +186,7 @@ class PlatformSpider(Spider):
         return []
 
     async def start(self) -> AsyncIterator[Request]:
-        """Yield the scheduled request of each target that the tracker releases."""
+        """Yield the first request of each target, when the tracker releases the target."""
         if self.args.explode:
             try:
                 self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)

@@ -51,7 +51,7 @@ def account_id(account: object) -> str:
 
 
 def app_id(account: object) -> str:
-    """Return the id that the platform's app has for an account, or "".
+    """Return an account's secondary id, or "" if the data does not have it.
 
     It is the value of ``id``, if that differs from ``pk`` or has the form of an app's id.
     """

@@ -24,7 +24,7 @@ class PhotoSearchParams(Params):
 
 
 class Image(Model):
-    """A picture or a sound, with its URLs."""
+    """A picture with its URLs. The platform uses this form for sounds, too."""
 
     height: int | None
     """Height in pixels as stated by the platform; null if missing. The files may have another height."""

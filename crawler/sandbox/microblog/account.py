@@ -184,7 +184,7 @@ class Inventor:
         )
 
     def post(self, author: User, time: int) -> Post:
-        """Invent a post by an author that is neither a repost nor a reply."""
+        """Invent an author's post that is neither a repost nor a reply."""
         rng = self.rng
         long = rng.random() < 0.12
         text = f"{rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.choice(_OBJECTS)}"

@@ -50,7 +50,7 @@ _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)
 
 
 def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
-    """Build the damaged response for a fault that only this network has."""
+    """Build the damaged response for a fault that only this platform has."""
     if name in _REDIRECTS:
         return 302, {"Location": _REDIRECTS[name].format(back=quote(PUBLIC + path, safe=""))}, b""
     if name in _ANSWERS:

@@ -88,7 +88,7 @@ class Markup:
         return f'<a class="profile-section-card__image-link" href="{tracked(page)}">{shown}</a>' if page else shown
 
     def card(self, heading: str, subtitle: str, body: str, logo: str = "", classes: str = "") -> str:
-        """Build a card, which shows one row in most lists. All arguments are HTML."""
+        """Build the HTML card for one row. Most lists show their rows as cards. All arguments are HTML."""
         return (
             f'<li class="profile-section-card relative flex w-full list-none py-1.5 pr-2 pl-1 {classes}">\n<!---->'
             f'{logo or self.logo(None)}\n  <div class="pl-0.5 grow break-words">\n    <h3 class="[&amp;&gt;*]:mb-0 '

@@ -76,7 +76,7 @@ class Site:
         return self._rendered(member.slug)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the damaged response for a fault that only this network has."""
+        """Build the damaged response for a fault that only this platform has."""
         return professional_faults.damaged(name, request.path, lambda: self.page(request))
 
     def catalogue(self) -> dict[str, Any]:
