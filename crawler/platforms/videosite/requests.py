@@ -103,7 +103,7 @@ def continuation_request(origin: str, token: str, *, channel: str, tab: str, ver
 
 
 def about_request(origin: str, token: str, *, channel: str, version: str = "") -> Request:
-    """Build the request for the channel's about panel, with the token from the page's header."""
+    """Build the request for a channel's about panel. ``token`` comes from the data of the channel page."""
     return _call(origin, "browse", version, {"continuation": token}, channel=channel)
 
 
