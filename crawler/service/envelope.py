@@ -95,7 +95,7 @@ def partial_header(warnings: Iterable[FailedSource]) -> str:
 def _bare_item(text: str) -> str:
     """Return the text as an RFC 9651 token if it is a valid token, else as a quoted string of ASCII characters.
 
-    In the string, each character that is not visible ASCII or a space is replaced by "?".
+    In the string, spaces and visible ASCII characters are kept; every other character is replaced by "?".
     """
     if _TOKEN.fullmatch(text):
         return text

@@ -218,7 +218,7 @@ class PlatformSpider(Spider):
         raise NotImplementedError
 
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
-        """Return the request with a callback whose response scrapy-poet injects as a page object of this class.
+        """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
 
         The request's source is the class's, unless ``request.meta`` names another. ``fallbacks`` are sources, or groups
         of sources, that can replace it. A source with fallbacks fails at once if its circuit breaker is open.

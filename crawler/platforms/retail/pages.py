@@ -216,7 +216,7 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _grids(self) -> list[tuple[int, dict[str, Any]]]:
-        """The stacks (groups of rows) that contain the listing's own rows, with their indexes.
+        """The stacks (groups of rows) with the listing's own rows, each with its index in the page.
 
         Carousels between them are left out, because they repeat or advertise products.
         """

@@ -194,7 +194,7 @@ class Site:
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the exact record for the post at ``url``. ``plays``: the crawl also reads play counts.
 
-        ``form`` (page, item, graph or embed): return the record that one response in this format results in.
+        ``form`` (page, item, graph or embed): return the record of a single response in this format.
 
         Raises:
             KeyError: the URL is missing, or the post does not exist.
