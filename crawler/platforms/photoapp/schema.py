@@ -174,7 +174,7 @@ class Music(Model):
 
 
 class Location(Model):
-    """The place that the owner named."""
+    """The place that the post's owner tagged."""
 
     id: str
     """The platform's id of the place."""
@@ -304,7 +304,7 @@ class Post(Model):
     like_and_view_counts_disabled: bool | None
     """Whether the owner hides the counts; null if the page does not state it."""
     location: Location | None
-    """The place that the owner named, or null."""
+    """The place that the post's owner tagged, or null."""
     owner: Owner
     product_type: str
     """feed, clips, carousel_container or igtv; "" if the page does not state it."""
