@@ -247,7 +247,7 @@ class ChannelReader:
         failed: ScrapeError | None = None
         for request in requests:
             try:
-                found = await self._item(AboutPage, request, retry=False)
+                found = await self._item(AboutPage, request, retry=False, optional=True)
             except ScrapeError as error:
                 failed = failed or error
             else:
@@ -294,25 +294,27 @@ class ChannelReader:
                     return
                 try:
                     request = upstream.video_request(self.origin, video, version=self.client_version)
-                    metadata = await self._item(VideoPage, request, retry=False)
+                    metadata = await self._item(VideoPage, request, retry=False, optional=True)
                 except ScrapeError as error:
                     logger.info("enrichment_failed", video=video, reason=error.reason)
                     if not isinstance(error, TargetError):  # a TargetError means only that the video is not public
                         self.spider.warn(self.target, VideoPage.source, error)
-                    if isinstance(error, UpstreamBlocked | UpstreamRateLimited):
+                    if isinstance(error, CircuitOpen | UpstreamBlocked | UpstreamRateLimited):
                         return  # further requests would be blocked, too
                 else:
                     found.extend(metadata["posts"])
 
         await asyncio.gather(*(work(waiting) for _ in range(MAX_CONCURRENT_ENRICHMENTS)))
 
-    async def _item(self, kind: type[VideositePage], request: Request, *, retry: bool = True) -> Item:
-        """Fetch another page and return its item.
+    async def _item(
+        self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False
+    ) -> Item:
+        """Fetch another page and return its item. ``optional``: do not wait while its circuit breaker is open.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.
         """
-        page = await self.spider.get(kind, request, self.target, retry=retry)
+        page = await self.spider.get(kind, request, self.target, retry=retry, optional=optional)
         return dict(await page.to_item())
 
     async def _optional(self, kind: type[VideositePage], request: Request) -> Item | None:
