@@ -33,14 +33,12 @@ def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
     """Return a platform's ``concurrency``, ``delay`` and ``sources``: its defaults, overridden by ``PLATFORM_BUDGETS``.
 
-    ``sources`` are the sources that have a budget of their own, each with its ``concurrency`` and ``delay``. With
-    ``SANDBOX`` they have none: the simulated platforms do not limit single sources.
+    ``sources`` are the sources that have a budget of their own, each with its ``concurrency`` and ``delay``.
     """
     platform = platforms().get(name)
     defaults: dict[str, Any] = {"sources": {}}
     if platform is not None:
-        sources = {} if settings.getbool("SANDBOX") else dict(platform.sources)
-        defaults = {"concurrency": platform.concurrency, "delay": platform.delay, "sources": sources}
+        defaults = {"concurrency": platform.concurrency, "delay": platform.delay, "sources": dict(platform.sources)}
     return defaults | (_configured("PLATFORM_BUDGETS", name, settings) or {})
 
 

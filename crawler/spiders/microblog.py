@@ -28,7 +28,7 @@ from crawler.platforms.microblog.api import (
 )
 from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.guest_query import GuestQuery
-from crawler.platforms.microblog.guest_token import MAX_LIMIT_SECONDS, SharedToken
+from crawler.platforms.microblog.guest_token import SharedToken
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import (
@@ -250,7 +250,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             return await self._timeline(target, user_id, cursor, first, optional=False)
         except UpstreamRateLimited as limit:
             has_deadline = target.deadline is not None or self.tracker.timeout
-            if has_deadline or limit.retry_after is None or limit.retry_after > MAX_LIMIT_SECONDS:
+            if has_deadline or limit.retry_after is None:
                 raise
             logger.info("rate_limit_waited_for", id=target.id, wait_seconds=limit.retry_after)
             async with self.closing.limit():
@@ -327,7 +327,8 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         """The platform's guest token, which all crawlers in this process share."""
         lifetime = self.settings.getfloat("GUEST_TOKEN_LIFETIME")
         pause = self.settings.getfloat("GUEST_TOKEN_PAUSE")
-        return self.shared.get(SharedToken, self.origin("api"), lambda: SharedToken(lifetime, pause))
+        max_limit = self.settings.getfloat("RETRY_AFTER_MAX")
+        return self.shared.get(SharedToken, self.origin("api"), lambda: SharedToken(lifetime, pause, max_limit))
 
     async def _new_token(self, target: Target, *, optional: bool) -> str:
         request = self._with_source_timeout(token_request(self.origin("api")))

@@ -146,9 +146,11 @@ def test_a_refused_page_falls_back_to_the_browser(
     site = Site(light=True)
     (number,) = (number for number, name in site.faults.items() if name == fault)
     request_ = post_request(HOME, number)
-    request_.meta["target"] = None
+    request_.meta.update(target=None, source="page")
     spider = PhotoappSpider(url=f"{HOME}/p/{number}/")
-    spider.settings = Settings({"BROWSER_FALLBACK": fallback})
+    spider.settings = Settings()
+    spider.settings.setmodule("crawler.settings")
+    spider.settings.set("BROWSER_FALLBACK", fallback)
 
     def page(answer: tuple[int, dict[str, str], bytes]) -> PostPage:
         response = HttpResponse(request_.url, answer[2], status=answer[0], headers=answer[1])

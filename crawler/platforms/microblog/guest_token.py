@@ -16,8 +16,6 @@ from crawler.errors import ScrapeError, UpstreamBlocked, UpstreamRateLimited
 
 LIMIT_WINDOW_SECONDS = 900.0
 """Duration of a rate limit if the response does not state when it ends. It is the length of the platform's window."""
-MAX_LIMIT_SECONDS = 3_600.0
-"""Maximum duration of a rate limit. If a response states a longer duration, this value is used instead."""
 
 
 @dataclass
@@ -25,11 +23,13 @@ class SharedToken:
     """A platform's guest token, which all targets share.
 
     ``lifetime`` is the number of seconds for which a token is used. ``pause`` is the number of seconds without requests
-    for a token after the platform refused one.
+    for a token after the platform refused one. ``max_limit`` is the maximum number of seconds for which a stated rate
+    limit is respected (``RETRY_AFTER_MAX``).
     """
 
     lifetime: float
     pause: float = 0.0
+    max_limit: float = 3_600.0
     _value: str = ""
     _until: float = 0.0
     _refusal: ScrapeError | None = None
@@ -54,7 +54,7 @@ class SharedToken:
             try:
                 self._value = await fetch()
             except (UpstreamBlocked, UpstreamRateLimited) as refusal:
-                stated = min(refusal.retry_after or 0, MAX_LIMIT_SECONDS)
+                stated = min(refusal.retry_after or 0, self.max_limit)
                 self._refusal, self._until = refusal, time.monotonic() + max(self.pause, stated)
                 raise
             self._refusal, self._until = None, time.monotonic() + self.lifetime
@@ -64,7 +64,7 @@ class SharedToken:
         """Keep a rate-limited token until its limit ends, unless another target has replaced it by now."""
         if token and token == self._value and self._refusal is None:
             stated = LIMIT_WINDOW_SECONDS if limit.retry_after is None else limit.retry_after
-            self._until = max(self._until, time.monotonic() + min(stated, MAX_LIMIT_SECONDS))
+            self._until = max(self._until, time.monotonic() + min(stated, self.max_limit))
 
     def invalidate(self, token: str) -> None:
         """Discard a token that the platform rejected, unless another target has already replaced it."""

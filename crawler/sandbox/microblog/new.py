@@ -125,29 +125,24 @@ def user_results(user: User, *, whole: bool = False) -> dict[str, Any]:
     return {KEY: made_id, "__typename": "UserResults", "result": user_payload(user, whole=whole), "id": made_id}
 
 
+def _post_reference(post_id: str, result: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Build the object that stands for a post that is not in the page."""
+    return {KEY: f"TweetResults:{post_id}", "__typename": "TweetResults", "result": result, "rest_id": post_id}
+
+
 def _quoted(post: Post) -> dict[str, Any]:
     if post.quote_of:
         return post_results(post.quote_of, depth=1)
     unavailable = (
         {"__typename": "BlurredMediaTombstone", "text": "Log in to X to view this post."} if int(post.id) % 2 else None
     )
-    return {
-        KEY: f"TweetResults:{post.quote_id}",
-        "__typename": "TweetResults",
-        "result": unavailable,
-        "rest_id": post.quote_id,
-    }
+    return _post_reference(post.quote_id, unavailable)
 
 
 def _reply(post: Post) -> dict[str, Any] | None:
     if not post.reply_id:
         return None
-    return {
-        KEY: f"TweetResults:{post.reply_id}",
-        "__typename": "TweetResults",
-        "result": None,
-        "rest_id": post.reply_id,
-    }
+    return _post_reference(post.reply_id)
 
 
 def _reply_user(post: Post) -> dict[str, Any] | None:
