@@ -177,12 +177,12 @@ class ThrottleMiddleware:
             return slots.pop_all().close
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Release the slots of a request that got its response from a middleware, without a download."""
+        """Release the slots of a request that was not downloaded because a middleware returned its response."""
         self.release(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Release the slots of a request for which a middleware raised an exception, without a download."""
+        """Release the slots of a request that was not downloaded because a middleware raised an exception."""
         self.release(request)
 
     @staticmethod

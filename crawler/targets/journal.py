@@ -6,8 +6,9 @@ JSON Lines file in the folder that ``resume=`` names. Its entries:
 - ``{"run": {...}, "feeds": [[path, n], ...]}``, the first entry: the targets that the journal is for, and its feeds;
 - ``{"feed": path, "size": n}``: a start retains n bytes of this local feed, and writes after them;
 - ``{"done": row or id, "code": ..., "then": [...], "sizes": [[feed, end], ...]}``: a target is stored. ``then``: its
-  follow-ups. ``sizes``: the feeds with its line, by their position among all named feeds, and where the line ends. A
-  target without a line has none. ``note``: what the spider needs of the target in a later start;
+  follow-ups. ``sizes``: for each local feed that has the target's line, the index of the feed (among all local feeds
+  that the journal has named so far) and the byte at which the line ends. It is empty if the target has no line.
+  ``note``: what the spider needs of the target in a later start;
 - the same with ``"in": [path or uri]``: the line is in a file that is not complete yet;
 - ``{"closed": path or uri, "size": n}``: the file is complete (a local file: with n bytes). All of its targets are
   stored. An uploaded file may have arrived without this entry.

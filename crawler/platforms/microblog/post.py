@@ -58,7 +58,7 @@ def missing_parts(post: Node) -> list[str]:
 
 
 def post_record(post: Node) -> dict[str, Any]:
-    """Build the contract's post object. The post must have all mandatory parts: see ``missing_parts``."""
+    """Build a post as the data model describes it. The post must have all mandatory parts: see ``missing_parts``."""
     reposts, quotes = _within(post, _REPOST_KEYS), _within(post, _QUOTE_KEYS)
     is_repost = bool(reposts)
     original = _first_readable(reposts)

@@ -27,7 +27,11 @@ class PostParams(Params):
 
 
 class Dimensions(Model):
-    """Size of the picture. The logged-out page states the upload's size; older forms state the shown picture's."""
+    """Size of the picture.
+
+    The page for logged-out visitors states the size of the uploaded file. The platform's older payload layouts state
+    the size at which the page shows the picture.
+    """
 
     height: int | None
     """Height in pixels; null if the page does not state it."""

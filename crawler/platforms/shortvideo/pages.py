@@ -78,8 +78,8 @@ class ResultsPage(PlatformPage):
         """Raise an error unless the response is a list of results, which may be empty.
 
         Raises:
-            UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the response has a bot check or an error
-                status instead of rows.
+            UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the JSON has a bot check or an error code
+                (``status_code``) instead of rows.
             TargetRestricted: the search requires an account.
             UpstreamError: the response is not JSON, or its HTTP status is a failure (see ``raise_for_failures``).
             ExtractionFailed: the list is missing or empty although the response does not report the end of the results,

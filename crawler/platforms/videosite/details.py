@@ -1,4 +1,4 @@
-"""Video site: page objects for the smaller responses that complete a record, and for resolved addresses."""
+"""Video site: page objects for the responses that complete a record, and for the channel that a URL leads to."""
 
 from __future__ import annotations
 
