@@ -177,7 +177,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         """Fetch one source. Store its item in ``parts``, or its error in ``errors`` so that the next source is tried.
 
         Raises:
-            ScrapeError: the target's deadline is over, or an authoritative source raised a target error.
+            ScrapeError: the target's deadline is over, or a source in ``AUTHORITATIVE`` raised a ``TargetError``.
         """
         try:
             parts[source] = await fetch()

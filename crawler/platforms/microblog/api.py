@@ -90,10 +90,11 @@ class ApiPage(MicroblogPage):
     def raise_for_failures(self) -> None:
         """Raise an error for a failed response, by the platform's error code or the HTTP status.
 
-        Here, status 404 means that the query id is out of date.
+        HTTP status 404 means that the API does not accept the query id in the request's URL.
 
         Raises:
-            ScrapeError: the response failed; its code or status decides the class. With data, error codes are ignored.
+            ScrapeError: the response failed. The platform's error code or the HTTP status decides the error's class. If
+                the response has data, its error codes are ignored.
         """
         status = self.response.status
         if status == 429:
@@ -195,7 +196,8 @@ class UserPage(ApiPage):
             TargetRestricted: the account is suspended or withheld.
             UpstreamBlocked: guests may not use the query, or the platform rejected the guest token.
             UpstreamRateLimited: the platform's rate limit is reached.
-            ExtractionFailed: the query id or the query's flags are out of date, or the user object is not recognised.
+            ExtractionFailed: the query id or the feature flags in the request are out of date, or the user object is
+                not recognised.
         """
         self.raise_for_failures()
         self._raise_for_missing_user()
@@ -236,8 +238,8 @@ class TimelinePage(ApiPage):
             TargetRestricted: the user is suspended or withheld, or all posts on the page are withheld.
             UpstreamBlocked: guests may not use the query, or the platform rejected the guest token.
             UpstreamRateLimited: the platform's rate limit is reached.
-            ExtractionFailed: the query id or the query's flags are out of date, the timeline is missing, or a post is
-                not recognised.
+            ExtractionFailed: the query id or the feature flags in the request are out of date, the timeline is missing,
+                or a post is not recognised.
         """
         self.raise_for_failures()
         self._raise_for_missing_user()
@@ -273,7 +275,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def user(self) -> Node:
-        """The profile's user. In older API generations, the user is only in the posts, as author."""
+        """The profile's user. In older API generations, this response has the user object only in the user's posts."""
         return self._result_user if screen_name(self._result_user) else super().user
 
     @cached_property
@@ -292,7 +294,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _all_entries(self) -> list[Node]:
-        """All entries. An entry that replaces an earlier entry comes first."""
+        """All entries of the timeline. Entries with which the API replaces earlier entries come first."""
         replacing = [each.node("entry") for each in self._instructions if kind_of(each) == "TimelineReplaceEntry"]
         return replacing + [entry for each in self._instructions for entry in each.nodes("entries")]
 
@@ -303,7 +305,10 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _cursors(self) -> list[tuple[str, str]]:
-        """Kind and value of each cursor. A cursor that replaces an earlier cursor comes first."""
+        """Kind and value of each of the platform's cursors in the timeline. The kind "Bottom" leads to the next page.
+
+        A cursor with which the API replaces an earlier cursor comes first.
+        """
         found = [entry.node("content", "itemContent") or entry.node("content") for entry in self._all_entries]
         return [
             (text(each.get("cursorType")) or text(each.get("cursor_type")), text(each.get("value"))) for each in found
@@ -311,7 +316,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _ends(self) -> str:
-        """The directions in which no further entries exist, such as "Bottom", separated by spaces."""
+        """The directions in which the timeline has no further entries, such as "Bottom", separated by spaces."""
         ends = (each for each in self._instructions if kind_of(each) == "TimelineTerminateTimeline")
         return " ".join(text(each.get("direction")) for each in ends)
 

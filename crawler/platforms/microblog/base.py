@@ -34,9 +34,9 @@ _LOGIN_TITLE = re.compile(r"<title[^>]*>\s*Log in to X")
 class MicroblogPage(PlatformPage):
     """Base class for the responses of all sources. ``page_params`` has ``username``: the requested handle without @.
 
-    Fields: ``profile`` (under the contract's names; None for values that the source does not expose; {} if the source
-    has no user), ``user_id``, ``posts`` (contract objects), ``pinned`` (the pinned post's id, or "") and
-    ``next_cursor`` (the platform's cursor, or "" if this source has no next page).
+    Fields: ``profile`` (with the data model's keys; None for values that the source does not expose; {} if the source
+    has no user), ``user_id``, ``posts`` (as the data model describes them), ``pinned`` (the pinned post's id, or "")
+    and ``next_cursor`` (the platform's cursor, or "" if this source has no next page).
     """
 
     @field
@@ -68,7 +68,7 @@ class MicroblogPage(PlatformPage):
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """The posts in the timeline, as contract objects."""
+        """The posts in the timeline, as the data model describes them."""
         return records_of(self.rows, self.owner)
 
     @cached_property
@@ -83,7 +83,7 @@ class MicroblogPage(PlatformPage):
 
     @cached_property
     def owner(self) -> str:
-        """The profile's handle: the requested handle, or if it is unknown, the likeliest handle in the response."""
+        """The requested handle. If it is unknown, it is the handle of the most frequent author in the timeline."""
         return self.requested_handle or owner_of(self.rows)
 
     # Validation methods that the page objects of all sources use

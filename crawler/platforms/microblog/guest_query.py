@@ -27,15 +27,15 @@ class GuestQuery:
     _tried: set[str | None] = field(default_factory=set)
 
     def request(self, token: str) -> Request:
-        """Return the request with the current query id and the flags that are known to be missing."""
+        """Return the request with the query id in use, and with the feature flags that the platform has required."""
         return self.build(token=token, query_id=self.query_ids[0], missing=self.missing_flags)
 
     def apply_remedy(self, error: UpstreamBlocked | ExtractionFailed) -> bool:
         """Change the query as its error requires, and return whether to send it again.
 
-        If the query id is outdated, the next query id is used. If flags are missing, they are added. If the token was
-        rejected, a new token is needed. If the response was not recognised, the same query is sent again. Each remedy
-        is tried once; for outdated query ids, once per id.
+        If the query id is outdated, the next query id is used. If the platform requires other feature flags, they are
+        added. If the token was rejected, a new token is needed. If the response was not recognised, the same query is
+        sent again. Each remedy is tried once; for outdated query ids, once per id.
         """
         decided = isinstance(error, UpstreamBlocked) or error.reason in PERMANENT_REASONS
         reason = error.reason if decided else "unrecognised"

@@ -23,8 +23,8 @@ class SharedToken:
     """A platform's guest token, which all targets share.
 
     ``lifetime`` is the number of seconds for which a token is used. ``pause`` is the number of seconds without requests
-    for a token after the platform refused one. ``max_limit`` is the maximum number of seconds for which a stated rate
-    limit is respected (``RETRY_AFTER_MAX``).
+    for a token after the platform refused one. ``max_limit`` is the setting ``RETRY_AFTER_MAX``: if the platform states
+    a longer rate limit, only this number of seconds is respected.
     """
 
     lifetime: float
@@ -44,7 +44,8 @@ class SharedToken:
         """Return the current token. If there is no valid token, await ``fetch`` for a new one.
 
         Raises:
-            ScrapeError: ``fetch`` failed. After a refusal, every call raises this error until the pause ends.
+            ScrapeError: ``fetch`` failed. If the platform refused a token, every call raises the same error until the
+                pause ends.
         """
         async with self._lock:
             if time.monotonic() < self._until:

@@ -39,7 +39,10 @@ Container = dict[str, Any] | list[Any]
 
 @dataclass
 class Literals:
-    """The values in a page's scripts. The scripts share their slots, so read them in the page's order."""
+    """The values in a page's scripts.
+
+    A script may refer to slots (``$R[n]``) of earlier scripts, so the scripts must be read in the page's order.
+    """
 
     containers: list[Container] = field(default_factory=list)
     """Every object and array whose closing bracket was read, in the order of the opening brackets."""
@@ -63,7 +66,7 @@ class Literals:
 
     @property
     def dicts(self) -> list[dict[str, Any]]:
-        """The objects among the containers."""
+        """The objects among ``containers``, without the arrays."""
         return [each for each in self.containers if isinstance(each, dict)]
 
 

@@ -72,15 +72,15 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
 
 
 def _is_complete(profile: dict[str, Any], posts: list[dict[str, Any]]) -> bool:
-    """Whether no posts are missing: the profile is protected, or its own count is not above the number of posts."""
+    """Whether ``posts`` lacks no post: the profile is protected, or its count of posts is not above their number."""
     count = profile["statuses_count"]
     return profile["protected"] is True or (count is not None and len(posts) >= count)
 
 
 def _repeated_later(parts: dict[str, Part]) -> list[str]:
-    """Return the ids of returned posts that a later timeline page repeats.
+    """Return the ids of posts in this record that a later page of the timeline repeats.
 
-    These are the pinned post, and the newest posts that were on the profile's page but not on this timeline page.
+    These are the pinned post, and the posts on the profile's public page that are not on this page of the timeline.
     """
     served = [post["post_id"] for post in parts["timeline"]["posts"]]
     newest = [post["post_id"] for post in parts.get("page", {}).get("posts", ())]
@@ -92,8 +92,8 @@ def _posts(parts: dict[str, Part]) -> list[dict[str, Any]]:
     """Merge the posts by id, in the timeline's order.
 
     Posts that only the profile's page has are the newest. They come first, but after a pinned post. If the timeline has
-    no posts, the order is: the page's posts, then the embed's. Otherwise the embed only completes posts of the timeline
-    and the page: its other posts come with later timeline pages.
+    no posts, the order is: the posts of the profile's page, then the embed's. Otherwise the embed only fills in missing
+    values of posts that the timeline or the profile's page has: its other posts come with later timeline pages.
     """
     by_source = {source: parts[source]["posts"] for source in POST_ORDER if source in parts}
     known: dict[str, dict[str, Any]] = {}

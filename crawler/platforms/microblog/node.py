@@ -1,4 +1,4 @@
-"""Microblog: classes that read nested objects, and objects that refer to other records by id, in the same way."""
+"""Microblog: classes that read nested objects, and objects that refer to a page's records by id, in the same way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_REFERENCES = 8
 
 
 class Records:
-    """The records in a page, by id. Objects in the page refer to records by id instead of containing them."""
+    """The page's records by id. A record is a JSON object to which other objects in the page refer by its id."""
 
     def __init__(self, dicts: list[dict[str, Any]]) -> None:
         self.by_id: dict[str, dict[str, Any]] = {}
@@ -25,17 +25,20 @@ class Records:
                 self.by_id[record_id] = {**self.by_id.get(record_id, {}), **each}
 
     def get(self, record_id: str) -> dict[str, Any] | None:
-        """Return a record by id, or None. A missing user record is rebuilt from the records of its parts."""
+        """Return the page's record with this id, or None. A missing user record is rebuilt from its parts' records."""
         found = self.by_id.get(record_id)
         return found if found is not None else self._rebuilt(record_id)
 
     def of_type(self, typename: str) -> list[dict[str, Any]]:
-        """Return all records of a type, in the page's order."""
+        """Return all of the page's records of a type, in the page's order."""
         return [record for record in self.by_id.values() if record.get("__typename") == typename]
 
     @cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:
-        """Records that are fields of another record, by its id and field name. An id is ``client:<id>:<field>``."""
+        """The page's records that are fields of another record, by that record's id and the field's name.
+
+        Their own ids are ``client:<id>:<field>``.
+        """
         parts: dict[str, dict[str, Any]] = defaultdict(dict)
         for record_id, record in self.by_id.items():
             head, _, rest = record_id.partition(":")
@@ -68,7 +71,7 @@ def plain_id(record_id: str) -> str:
 
 
 class Node:
-    """An object in a payload. Its methods take a path of keys, and follow references to records."""
+    """An object in a payload. Its methods take a path of keys, and follow references to the page's records."""
 
     def __init__(self, value: Any, records: Records | None = None) -> None:
         self.value: dict[str, Any] = value if isinstance(value, dict) else {}
@@ -107,7 +110,7 @@ class Node:
         return [Node(each, self.records) for each in dicts([self._follow(each) for each in dicts(value)])]
 
     def reference(self, *path: str) -> str:
-        """Return the id of the record that the value at a path refers to, even if the record is missing.
+        """Return the id of the record to which the value at a path refers, even if the page lacks the record.
 
         Return "" if the value is not a reference.
         """

@@ -85,7 +85,10 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _named(self) -> list[Node]:
-        """The records of the profile's user, the most complete one first. Post authors' records have fewer fields."""
+        """The page's records of the profile's user, the most complete one first.
+
+        A record that stands for a post's author has fewer fields.
+        """
         named = [user for user in self._users if screen_name(user).casefold() == self.owner.casefold()]
         return sorted(named, key=lambda user: len(user.value), reverse=True)
 
@@ -101,7 +104,10 @@ class ProfilePage(MicroblogPage):
 
     @property
     def _only_handle(self) -> str:
-        """The handle of the only user on the page, or "" if there are several. It is used if a page has no posts."""
+        """The handle of the only user on the page, or "" if there are several.
+
+        ``owner`` is this handle if nothing else on the page shows the profile's handle.
+        """
         handles = {screen_name(user).casefold() for user in self._users} - {""}
         return handles.pop() if len(handles) == 1 else ""
 
@@ -141,7 +147,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _entries(self) -> dict[str, Node]:
-        """The timeline's entries by id. If an entry has two records, the one with content is used."""
+        """The timeline's entries by id. If the page has two records of an entry, the one with content is used."""
         found: dict[str, Node] = {}
         for each in self._objects:
             entry_id = text(each.get("entry_id"))
@@ -168,7 +174,10 @@ class ProfilePage(MicroblogPage):
         return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
 
     def _entry_id(self, ref: str) -> str:
-        """Return the id of the entry that a reference names. Without a record, use the reference's last part."""
+        """Return the id of the entry to which a reference leads.
+
+        If the page lacks the entry's record, it is the last part of the reference.
+        """
         return text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
 
     def _rows_of_entry(self, entry_id: str) -> list[Row]:
@@ -266,7 +275,7 @@ class ProfilePage(MicroblogPage):
         raise missing_error("The page has no user object.", ["User", "core", "screen_name"], reason="no_user")
 
     def _raise_for_broken_literals(self) -> None:
-        """Raise an error if the page ends in the middle of its data. Excerpts without script tags are accepted."""
+        """Raise an error if the page ends in the middle of its data. A saved excerpt without script tags is valid."""
         if "<script" in self.response.text and not self._literals.complete:
             raise ExtractionFailed(
                 "The page's data ends in the middle of a value.",

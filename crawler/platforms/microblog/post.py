@@ -110,7 +110,7 @@ def _inner_record(post: Node) -> dict[str, Any]:
 
 
 def _within(post: Node, keys: tuple[str, ...]) -> list[Node]:
-    """Return the posts under these keys within a post. A deleted post gives an empty node."""
+    """Return the posts that a post contains under these keys, such as a quoted post. A deleted one is an empty node."""
     return [
         holder.node(key, "result")
         for holder in (post.node("legacy"), post)

@@ -100,7 +100,7 @@ def token_request(origin: str) -> Request:
 def user_request(origin: str, handle: str, *, token: str, query_id: str, missing: Iterable[str] = ()) -> Request:
     """Build the API request for a user by handle.
 
-    ``missing`` are flags that the platform required in an earlier response; they are sent as false.
+    ``missing`` are feature flags that the platform required in an earlier response; they are sent as false.
     """
     request = _call(
         f"{origin}/graphql/{query_id}/UserByScreenName",

@@ -205,7 +205,7 @@ class Post(Model):
 
 
 class Additional(Model):
-    """The data that is not in the posts."""
+    """The data about the account itself, without its posts."""
 
     profile_demographics: Demographics
 

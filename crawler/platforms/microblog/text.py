@@ -103,9 +103,9 @@ def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
 
 
 def _dropped(raw: str, media: list[Node]) -> list[Replacement]:
-    """Return the edit that removes the link to the post's own media; empty if more than white space follows the link.
+    """Return a list with the replacement that removes the link to the post's own media from the end of the text.
 
-    Some sources state only the link's position, not its text.
+    Return [] if the text does not end with this link. Some sources state only the link's position, not its URL.
     """
     for each in media:
         start, stop = (dig(each.get("indices"), n) for n in (0, 1))

@@ -62,7 +62,10 @@ def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
 
 
 def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
-    """Yield the posts in a timeline's instructions. A pinned post always comes first."""
+    """Yield the posts in a timeline. A pinned post always comes first.
+
+    ``instructions`` are the objects with which the API adds entries to the timeline, or pins an entry.
+    """
     plain: list[Row] = []
     for instruction in instructions:
         if kind_of(instruction) == "TimelinePinEntry":
@@ -76,7 +79,7 @@ def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
 
 
 def kind_of(instruction: Node) -> str:
-    """Return an instruction's type. Older API generations and the newest one use different keys for it."""
+    """Return the type of a timeline's instruction. Its key in the newest API generation differs from the older ones."""
     return text(instruction.get("type")) or text(instruction.get("__typename"))
 
 

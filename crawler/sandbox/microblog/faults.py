@@ -67,7 +67,7 @@ def _missing_flag(call: Call) -> FakeResponse:
 
 
 def _honest(call: Call) -> FakeResponse:
-    """Return the undamaged response. For ``wrong-profile``, the site has made it for another account."""
+    """Return the undamaged response. For the fault ``wrong-profile``, it is the response for another account."""
     return call.honest()
 
 
