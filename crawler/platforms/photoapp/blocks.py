@@ -63,7 +63,7 @@ _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
 
 
 def json_payload(body: bytes) -> Any:
-    """Decode a JSON response, after any guard at its start. Return None for an HTML page.
+    """Decode a JSON response. The guard ``for (;;);`` at its start is skipped. Return None for an HTML page.
 
     Raises:
         ExtractionFailed: the response looks like JSON but is malformed.
@@ -113,13 +113,13 @@ def preview_shortcode(body: bytes) -> str | None:
 
 
 def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
-    """Raise an error if the response's URL is a page for blocked visitors, or if its message is a refusal.
+    """Raise an error if the response's URL is a page for blocked visitors, or if its message refuses the request.
 
     ``payload`` is the decoded response if it is JSON, else None.
 
     Raises:
         UpstreamBlocked: the response is a challenge or the login page.
-        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the message means this error.
+        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the response's message means it.
     """
     raise_for_blocked_path(urlsplit(str(response.url)).path, response.status)
     body: bytes = response.body
@@ -234,7 +234,8 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
     Raises:
         TargetNotFound: the page is the platform's error page.
         UpstreamBlocked: the page is the login page, a challenge or the home page.
-        UpstreamRateLimited: the page is the post's, but without its data. Throttled visitors get such a page.
+        UpstreamRateLimited: the page is the post's, but without its data. Visitors whose requests the platform limits
+            get such a page.
         ExtractionFailed: the data has unknown keys, the page is for another post, or the kind of page is unknown.
     """
     body: bytes = response.body

@@ -42,7 +42,7 @@ LIKE_LISTS = ("edge_media_preview_like", "edge_liked_by")
 
 
 def graph_post(found: dict[str, Any]) -> dict[str, Any]:
-    """Build the contract's post. This form of the payload lacks the timeline and the secondary id: both stay empty."""
+    """Build the contract's post. The owner's timeline and secondary id stay empty, because this payload lacks them."""
     kind = _kind(found)
     is_video = None if kind is None else kind == VIDEO
     hidden = found.get("like_and_view_counts_disabled")

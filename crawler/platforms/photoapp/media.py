@@ -99,7 +99,10 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
 
 
 def media_type(media: dict[str, Any]) -> int | None:
-    """Return the media type: 1, 2 or 8. If the number is missing, it is derived from the type name or other keys."""
+    """Return the media type: 1 for an image, 2 for a video, 8 for a carousel.
+
+    If the number is missing, it is derived from the type name or other keys.
+    """
     kind = count(media.get("media_type"))
     if kind in KINDS:
         return kind

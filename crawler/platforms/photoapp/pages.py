@@ -112,7 +112,7 @@ class PhotoPage(PlatformPage):
 
 
 class PostItem(dict[str, Any]):
-    """The item of ``PostPage``. It is the page's only field, because one function reads the whole post."""
+    """The item of ``PostPage``: the post. ``PostPage`` has no other field: one function reads the whole post."""
 
     def __init__(self, post: dict[str, Any]) -> None:
         super().__init__(post)

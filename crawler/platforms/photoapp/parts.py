@@ -38,22 +38,22 @@ def post_id(*candidates: object) -> str:
 
 
 def kind_of_name(typename: object) -> int | None:
-    """Return the media type that a type name stands for, in any of the platform's generations, or None."""
+    """Return the media type for the platform's type name (``__typename``) of a post in any payload format, or None."""
     name = text(typename)
     return next((kind for word, kind in _KIND_WORDS if word in name), None)
 
 
 def account_id(account: object) -> str:
-    """Return an account's classic id, or "". Some forms of the payload have it under ``pk``, others under ``id``."""
+    """Return an account's classic numeric id, or "". Some payload formats have it under ``pk``, others under ``id``."""
     classic = text(dig(account, "pk"))
     other = text(dig(account, "id"))
     return classic or ("" if _APP_ID.fullmatch(other) else other)
 
 
 def app_id(account: object) -> str:
-    """Return an account's secondary id, or "" if the data does not have it.
+    """Return an account's secondary id (17841…), or "" if the data does not have it.
 
-    It is the value of ``id``, if that differs from ``pk`` or has the form of an app's id.
+    It is the value of ``id``, if that differs from ``pk`` or matches the pattern of secondary ids.
     """
     classic, other = text(dig(account, "pk")), text(dig(account, "id"))
     return other if (classic and other != classic) or _APP_ID.fullmatch(other) else ""

@@ -204,7 +204,7 @@ class TimelineUser(Model):
 
 
 class TimelineItem(Model):
-    """One of the owner's posts in the list on the post's page. Ids are in the platform's format."""
+    """One of the owner's posts in the list on the post's page."""
 
     is_media: str = Field(alias="__isXIGPolarisMedia")
     """The same as ``__typename``."""

@@ -48,7 +48,8 @@ def raise_for_blocks(response: HttpResponse) -> None:
     """Raise an error for a login wall, a challenge or another block.
 
     Raises:
-        UpstreamBlocked: the visitor is blocked. ``retry_after`` is set if the status is 999: such a block lasts.
+        UpstreamBlocked: the visitor is blocked. For a block that lasts, such as HTTP status 999, ``retry_after`` is
+            ``BLOCK_SECONDS``.
     """
     reason = _block_reason(response)
     if reason is not None:

@@ -167,7 +167,7 @@ def _masked_rows(page: Selector) -> list[Selector]:
 
 
 def _is_school(node: Selector, page: Selector) -> bool:
-    """Whether a masked row is a school: its name is the school in the profile's head, or it shows years."""
+    """Whether a masked row is a school: the profile's top section has it as the school, or the row has years."""
     name = line(node, "h3")
     if not is_masked(name, in_block=True):
         head = page.css("section.top-card-layout")

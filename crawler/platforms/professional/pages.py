@@ -376,7 +376,10 @@ class ProfilePage(PlatformPage):
         raise missing_error("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
-        """Raise an error if the page's URLs name several members. One other name is accepted."""
+        """Raise an error if the URLs in which the page names its own member are those of different members.
+
+        If all of them contain the same name, it may differ from the requested name.
+        """
         urls = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
         names = {last_segment(clean_url(url), "in").casefold() for url in urls} - {""}
         if len(names) > 1:

@@ -1,4 +1,4 @@
-"""Reads a profile page's lists except positions and schools: one function per list, one dict per row (spec. 2.6)."""
+"""Reads a profile page's lists, except positions and schools, and returns a dict for each row (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def described(description: str, headline: str) -> str:
 
 
 def activity(page: Selector, linked: Rows) -> Rows:
-    """Return the activity from either layout, in page order. Comments in the tabs layout are skipped: no author."""
+    """Return the activity from either layout, in page order.
+
+    The member's comments in the layout with tabs are skipped, because they lack an author.
+    """
     whole = {clean_url(node.get("url")): plain(node.get("text")) for node in linked}
     rows = []
     for node in page.css('section[data-section="posts"] li'):
