@@ -110,10 +110,12 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         return self.for_page(ListingPage, listing_request(self.origin(), **arguments))
 
     def _begin(self, target: Target, params: CategoryParams) -> CategoryParams:
-        """Begin the exhaustive crawl for a requested target, and return its params: first page, default order.
+        """Return the params of the page to request.
+
+        For a requested target, begin its exhaustive crawl at the first page, in the default order.
 
         Raises:
-            BlockedByPolicy: the target is not a page; it reports that the crawl reached ``max_requests``.
+            BlockedByPolicy: the target is the follow-up that only reports that the crawl reached ``max_requests``.
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)

@@ -1,4 +1,4 @@
-"""Exhaustive crawls: collect all products of a category, although a listing serves only about 500 (section 8).
+"""Exhaustive crawls: collect all products of a category, although a listing serves only about 500.
 
 A crawl splits the category into *slices* of at most about 500 products (the ceiling), in three stages:
 
@@ -11,8 +11,9 @@ The crawl does not rely on the platform's totals. They are estimates: they decid
 slice of stage 1 ends when the platform serves no further page. A slice of stage 2 or 3 also ends after several pages
 without new products. The crawl detects a price filter that has no effect, and stops using it.
 
-Products are identified by item id, and each is returned once. Each finished page has a *note*. A journal
-stores the notes, and a resumed crawl restores its state from them, in any order.
+Products are identified by item id, and each is returned once. Each finished page has a *note*: JSON data with the
+page's effect on the crawl's state. A journal stores the notes, and a resumed crawl restores its state from them, in any
+order.
 """
 
 from __future__ import annotations
@@ -250,7 +251,10 @@ class ExhaustiveCrawl:
         return sum(self.nodes[each].total or 0 for each in parts)
 
     def _opened_part(self, part: Slice, parent: Node, *, verifying: bool) -> Step:
-        """Add a slice for a part of a listing, or for the listing itself from page 2. Return its first page."""
+        """Add a slice and return its first page.
+
+        The slice is a part of a listing, the listing in another sort order, or the rest of the listing from page 2 on.
+        """
         self._add(part, parent, verifying=verifying)
         self._opened.append([part.as_list(), parent.part.as_list(), verifying])
         self.open.add(part)
@@ -267,7 +271,7 @@ class ExhaustiveCrawl:
             node.parent = parent.part
 
     def _allowed(self, steps: list[Step]) -> list[Step]:
-        """Return as many of the steps as ``max_requests`` allows, and close the slices of the remaining steps."""
+        """Return as many of the pages to request as ``max_requests`` allows, and close the slices of the others."""
         room = len(steps) if self.max_requests is None else max(0, self.max_requests - self.requests)
         for step in steps[room:]:
             self.open.discard(step.part)
@@ -309,7 +313,10 @@ class ExhaustiveCrawl:
                 self._judge(node, log=False)
 
     def is_report(self, step: Step) -> bool:
-        """Whether a follow-up only reports an incomplete crawl. Its params are those of the category's first page."""
+        """Whether a follow-up requests no page, and only reports that the crawl reached ``max_requests``.
+
+        Such a follow-up has the params of the category's first page.
+        """
         return step == Step(self.root)
 
     # Progress

@@ -341,7 +341,7 @@ def _is_grid(stack: dict[str, Any]) -> bool:
 
 
 def _is_product(row: dict[str, Any]) -> bool:
-    """Return whether a row is a product, not a placeholder. Reduced samples do not have ``__typename``."""
+    """Return whether a row is a product, not a placeholder. Rows in shortened sample responses lack ``__typename``."""
     return row.get("__typename") in (None, PRODUCT) and bool(text(row.get("usItemId")) and text(row.get("name")))
 
 

@@ -66,7 +66,7 @@ def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
-    """Return the texts of the flags, then of the tags. An icon tag's text is incomplete: return its key."""
+    """Return the texts of the flags, then of the tags. For an icon tag, return the key: its text is incomplete."""
     tags = [
         text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
     ]
@@ -122,7 +122,7 @@ _Found = tuple[float | None, float | None, float | None, str]
 
 
 def _lines(info: Any) -> _Found | None:
-    """Read the layout since July 2026: a list of typed lines. The older layouts' fields exist, but are "" or 0."""
+    """Read a price in the layout since July 2026: typed lines. The older layouts' fields exist, but are "" or 0."""
     values: dict[tuple[str, str], float | None] = {}
     for line in dicts(dig(info, "priceDetails", "priceLines")):
         for each in dicts(line.get("values")):
@@ -136,7 +136,7 @@ def _lines(info: Any) -> _Found | None:
 
 
 def _nested(row: dict[str, Any], info: Any) -> _Found | None:
-    """Read the layout in responses to the page's API calls: objects with a number and its text."""
+    """Read a price in the layout of responses to the page's API calls: objects with a number and its text."""
     current = amount(dig(info, "currentPrice", "price"))
     low, high = amount(dig(info, "priceRange", "minPrice")), amount(dig(info, "priceRange", "maxPrice"))
     if current is None and low is None:
@@ -145,7 +145,10 @@ def _nested(row: dict[str, Any], info: Any) -> _Found | None:
 
 
 def _flat(info: Any) -> _Found | None:
-    """Read the layout until mid-2026: texts. ``itemPrice`` is the struck-through price. ``row["price"]`` may be cut."""
+    """Read a price in the layout until mid-2026: texts.
+
+    ``itemPrice`` is not read: it is the struck-through price. ``row["price"]`` is not read: it may be cut.
+    """
     current = amount(dig(info, "linePrice")) or amount(dig(info, "linePriceDisplay"))
     ends = amounts(dig(info, "priceRangeString") if isinstance(dig(info, "priceRangeString"), str) else "")
     if current is None and not ends:
