@@ -1,4 +1,4 @@
-"""Short-video: reads pictures and sounds in three formats, and has helpers for both item formats."""
+"""Short-video: reads images in the formats of the app's API and the web API, and helps to read the items of both."""
 
 from __future__ import annotations
 

@@ -282,7 +282,10 @@ class SearchPage(PlatformPage):
 
     @cached_property
     def wall(self) -> str | None:
-        """The login dialog or CAPTCHA in the HTML, or None. In the browser, the visible one is assigned instead."""
+        """The login dialog or CAPTCHA in the HTML, or None.
+
+        For a page in the browser, the spider sets it to the one that was visible.
+        """
         return wall_in(self.response)
 
     @classmethod

@@ -32,7 +32,7 @@ COMMERCE = (
 
 
 def is_photo(item: dict[str, Any]) -> bool:
-    """Return whether an item is a photo post. A missing list of pictures still counts; an empty list does not.
+    """Return whether an item is a photo post. A post with an empty list of pictures is not.
 
     If the list is missing, the result is true, and ``photo_post`` raises an error for the item.
     """

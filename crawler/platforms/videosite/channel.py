@@ -78,7 +78,7 @@ class ChannelReader:
     # The channel
 
     async def _channel(self, first: First) -> Item:
-        """Return the channel's page. If it fails, try the name's other addresses or the page's own API calls."""
+        """Return the channel's page. If it fails, try the name's other URL paths or the page's own API calls."""
         try:
             return await self._redirected(dict(await (await first.page(ChannelPage)).to_item()))
         except (UpstreamRateLimited, UpstreamTimeout):
@@ -89,10 +89,10 @@ class ChannelReader:
             return await self._by_api_calls(error)
 
     async def _by_other_addresses(self, not_found: TargetNotFound) -> Item:
-        """Return the channel's page from one of the other addresses that the name may stand for.
+        """Return the channel's page from one of the other URL paths at which a channel with this name may be found.
 
         Raises:
-            ScrapeError: no address leads to a channel. The error is ``not_found`` or a more precise error.
+            ScrapeError: no path leads to a channel. The error is ``not_found`` or a more precise error.
         """
         addresses = [] if self.continuation else upstream.addresses(self.params.username)[1:]
         if not_found.reason != "not_found":
@@ -121,7 +121,8 @@ class ChannelReader:
 
         Raises:
             TargetNotFound: a call found that the channel does not exist.
-            ScrapeError: the calls fail for another reason. The error is ``failed``; without a page, the calls'.
+            ScrapeError: the calls fail for another reason. ``failed`` is raised, but if ``failed`` is an open circuit
+                breaker, the error of the call is raised.
         """
         try:
             channel, address = await self._resolved()
@@ -136,7 +137,7 @@ class ChannelReader:
         return page
 
     async def _resolved(self) -> tuple[str, str]:
-        """Return the channel's id, and the address that led to it."""
+        """Return the channel's id, and the URL path that led to it; the path is "" if the cursor has the id."""
         if self.continuation:
             return self.continuation.channel, ""
         addresses = upstream.addresses(self.params.username)
@@ -203,7 +204,9 @@ class ChannelReader:
         return listing["posts"], listing["continuation"]
 
     async def _without_tabs(self, channel: str, tab: str) -> tuple[list[Item], str]:
-        """Return the items in a channel without tabs, from the tab's playlist. If that fails, use the playlist's feed.
+        """Return the items of a channel whose page has no tabs, from the playlist for ``tab``.
+
+        If the playlist fails, use its feed.
 
         Raises:
             ScrapeError: both the playlist and the feed failed. The error is the playlist's.
@@ -309,7 +312,7 @@ class ChannelReader:
     async def _item(
         self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False
     ) -> Item:
-        """Fetch another page and return its item. ``optional``: do not wait while its circuit breaker is open.
+        """Fetch another page and return its item. ``optional``: fail at once if its source's circuit breaker is open.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.

@@ -250,7 +250,10 @@ class VideoPage(VideositePage):
 
 @attrs.define(slots=False)
 class CommentsPage(VideositePage):
-    """The data around the video on its page. Only this data has the number of comments. It is read only from files."""
+    """A video page's own data, without the player's data. Only this data has the number of comments.
+
+    The spider does not request it. It is read only from saved responses.
+    """
 
     source: ClassVar[str] = "comments"
 
@@ -259,7 +262,7 @@ class CommentsPage(VideositePage):
         return '"twoColumnWatchNextResults"' in body and '"playerMicroformatRenderer"' not in body
 
     def validate_input(self) -> None:
-        """Raise an error unless the response has the content around a video.
+        """Raise an error unless the response has the data of a video's page.
 
         Raises:
             ExtractionFailed: the response has no valid video id.
@@ -312,7 +315,7 @@ class CommentsPage(VideositePage):
 
 @attrs.define(slots=False)
 class ResolvePage(VideositePage):
-    """The API response that resolves an address on the platform to a channel or to another address."""
+    """The API response that states which channel, or which other URL, one of the platform's URLs leads to."""
 
     source: ClassVar[str] = "resolve"
 
@@ -321,10 +324,10 @@ class ResolvePage(VideositePage):
         return '"resolveUrlCommandMetadata"' in body or ('"endpoint"' in body and "ResolveUrl_rid" in body)
 
     def validate_input(self) -> None:
-        """Raise an error unless the address leads to a channel or to another address.
+        """Raise an error unless the resolved URL leads to a channel or to another URL.
 
         Raises:
-            TargetNotFound: the address is unknown, or leads to a page that is not a channel.
+            TargetNotFound: the resolved URL is unknown, or leads to a page that is not a channel.
         """
         super().validate_input()
         if not self.channel and not self.url:

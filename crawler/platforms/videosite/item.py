@@ -138,7 +138,10 @@ _TOKENS: tuple[Path, ...] = (
 
 
 def _kind(tab: str, url: object, *styles: object, streamed: bool = False) -> str:
-    """Return the content type from an item's link, styles and tab. If the tab is unknown, ``streamed`` means live."""
+    """Return the content type from an item's link, styles and tab.
+
+    If the tab is unknown, an item that is ``streamed`` has the content type "live".
+    """
     if text(url).startswith("/shorts/") or "SHORTS" in styles or tab == "shorts":
         return "short"
     return "live" if tab == "streams" or (not tab and streamed) else "video"
@@ -149,7 +152,10 @@ def _url_in(endpoint: Any) -> Any:
 
 
 def _lockup(video: str, shape: dict[str, Any], tab: str) -> dict[str, Any]:
-    """Read the format of video and live tabs since 2026. A part of a metadata row is recognised only by its text."""
+    """Read an item in the format of video and live tabs since 2026.
+
+    Only its text shows whether a part of a metadata row is the number of views.
+    """
     about = dig(shape, "metadata", "lockupMetadataViewModel")
     rows = dicts(dig(about, "metadata", "contentMetadataViewModel", "metadataRows"))
     parts = [node_text(part.get("text")) for row in reversed(rows) for part in dicts(row.get("metadataParts"))]

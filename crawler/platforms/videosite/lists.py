@@ -60,7 +60,10 @@ class ContinuationPage(ListPage):
 
     @property
     def _is_empty_list(self) -> bool:
-        """Whether the response is valid although it has no rows: it has no action, or an action that would add rows."""
+        """Whether the response is valid although it has no rows.
+
+        It must have no commands for the page (``onResponseReceivedActions``), or a command that appends rows.
+        """
         actions = dig(self.data, "onResponseReceivedActions") or dig(self.data, "onResponseReceivedEndpoints")
         items = [item for name in _APPENDING_ACTIONS for item in find_all(actions, name)]
         return bool(dig(self.data, "responseContext")) and (not actions or bool(items))

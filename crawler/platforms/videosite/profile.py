@@ -245,7 +245,10 @@ def about_of(panel: dict[str, Any]) -> dict[str, Any]:
 
 
 def creation(moment: datetime) -> dict[str, Any]:
-    """Return both fields of a channel's creation date from one time. Two sources could disagree near midnight."""
+    """Return both fields of a channel's creation date from one time.
+
+    If they came from two sources, they could disagree near midnight.
+    """
     return {
         "account_creation_date": int(moment.timestamp()),
         "account_creation_date_text": moment.astimezone(UTC).date().isoformat(),

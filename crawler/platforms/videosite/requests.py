@@ -74,7 +74,7 @@ def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
 
 
 def resolve_request(origin: str, address: str, *, version: str = "") -> Request:
-    """Build the API request that resolves an address to a channel."""
+    """Build the API request that resolves a URL path (``address``) to a channel."""
     url = f"{PLATFORM.origin}/{_path(address)}"
     return _call(origin, "navigation/resolve_url", version, {"url": url})
 
@@ -85,7 +85,7 @@ def resolve_url_request(origin: str, url: str, *, version: str = "") -> Request:
 
 
 def browse_request(origin: str, channel: str, tab: str, *, address: str = "", version: str = "") -> Request:
-    """Build the API request for a tab on a channel's page. ``address`` is the address that led to the channel."""
+    """Build the API request for a tab on a channel's page. ``address`` is the URL path that led to the channel."""
     body = {"browseId": channel, "params": TAB_PARAMS[tab]}
     request = _call(origin, "browse", version, body, **{**expected_echo(address), "channel": channel}, tab=tab)
     return request.replace(meta={**request.meta, "source": BROWSE})

@@ -132,7 +132,7 @@ class Site(Posts):
         }
 
     def catalogue(self) -> dict[str, Any]:
-        """Return the example keywords, the keywords that select faults, and the clicks on dialogs.
+        """Return the example keywords, the keywords that select faults, and how often dialogs were clicked.
 
         A search for any other keywords has results, too.
         """
@@ -172,6 +172,6 @@ class Site(Posts):
         return photos[1:] if keyword in shortvideo_faults.WITHOUT_FIRST_ROW else photos
 
     def _may_continue(self, keyword: str, rows: int) -> bool:
-        """Return whether the site has further responses after the one with which a crawl has ``rows`` rows."""
+        """Return whether further responses follow the response with which a crawl reaches ``rows`` rows."""
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
         return any(len(self._visible(keyword, posts[:end])) >= rows for end in range(PAGE_SIZE, len(posts), PAGE_SIZE))
