@@ -1,7 +1,7 @@
 """One package for each platform, and the base classes that their models and page objects share.
 
-A platform's ``__init__`` defines ``PLATFORM`` and imports no other module of its package, because spiders are loaded
-only when they are needed.
+A platform's ``__init__`` defines ``PLATFORM`` and imports no other module of its package. So ``PLATFORM`` can be read
+without loading the platform's page objects and spider.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def _configured(setting: str, name: str, settings: BaseSettings) -> Any:
     """Return a setting's value for one platform, or None if the setting does not name this platform.
 
     Raises:
-        ValueError: the setting names an unknown platform. If a typo were ignored, the crawl would go to the real
-            platform, at full speed.
+        ValueError: the setting names an unknown platform. If a misspelled name were ignored, the crawl would use the
+            platform's real origins or its default budget.
     """
     values = settings.getdict(setting)
     unknown = values.keys() - platforms().keys() - {name}

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Platform:
-    """A platform's origins, the budget of requests for one client address, and the names of its scrapers."""
+    """A platform's origins, the budget for its requests from one IP address, and the names of its scrapers."""
 
     name: str
     origins: Mapping[str, str]

@@ -145,7 +145,7 @@ class PlatformSpider(Spider):
         return ArgumentSource(parser, {name: arguments[name] for name in names & arguments.keys()})
 
     def use_origins(self, origins: str | dict[str, str]) -> None:
-        """Set the platform's origins: one origin for all requests, or one origin per role."""
+        """Set the platform's origins: one for all requests, or one for each role, such as ``page`` or ``api``."""
         self.origins = {"page": origins} if isinstance(origins, str) else origins
 
     @property
@@ -154,7 +154,7 @@ class PlatformSpider(Spider):
         return set(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role, by default the page's."""
+        """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
         return self.origins.get(role) or self.origins["page"]
 
     @property
@@ -178,7 +178,10 @@ class PlatformSpider(Spider):
         return False
 
     def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> None:
-        """Restore a resumed run's state from the codes and notes of its stored targets, before the first target."""
+        """Restore a resumed run's state, before the first target.
+
+        ``notes`` has code and note of each stored target with a note: the data that ``TargetTracker.note`` added.
+        """
 
     @property
     def status_lines(self) -> list[str]:
@@ -220,8 +223,9 @@ class PlatformSpider(Spider):
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
         """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
 
-        The request's source is the class's, unless ``request.meta`` names another. ``fallbacks`` are sources, or groups
-        of sources, that can replace it. A source with fallbacks fails at once if its circuit breaker is open.
+        The request's source is the class's, unless ``request.meta`` names another. ``fallbacks`` are the groups of
+        sources that can replace it. If its circuit breaker is open, and all circuit breakers of one of these groups are
+        closed, the request fails at once.
         """
         meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
         return request.replace(callback=self._callback(kind), meta=meta)
@@ -232,7 +236,8 @@ class PlatformSpider(Spider):
         """Return the page object of a follow-up request of a target, with its item read.
 
         With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
-        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, do not wait for an open breaker.
+        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, the request fails at once if its
+        source's circuit breaker is open.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.
