@@ -119,7 +119,8 @@ def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
 
     Raises:
         UpstreamBlocked: the response is a challenge or the login page.
-        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the response's message means it.
+        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the message in the response stands
+            for this error.
     """
     raise_for_blocked_path(urlsplit(str(response.url)).path, response.status)
     body: bytes = response.body
