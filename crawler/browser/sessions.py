@@ -259,7 +259,7 @@ class ResponseListener(PageSession):
         self.is_silent = not (self._in_flight or self._has_lost_response or self.has_failed or _now() >= end)
 
     async def _scroll(self, page: Page) -> None:
-        """Scroll the page, unless an end marker is visible."""
+        """Scroll the page, unless an end marker (such as a login dialog) is visible."""
         self.end_marker = await self.evaluate(page, SCROLL_SCRIPT, [dict(self.end_markers), self._scrolls_to_start])
         if self.end_marker is None:
             self._end_marker_since, self._scrolls_to_start = None, False
@@ -267,15 +267,16 @@ class ResponseListener(PageSession):
             self._end_marker_since = _now()
 
     def _is_at_end(self) -> bool:
-        """Whether an end marker has been visible for long enough, and no response is in flight."""
+        """Whether an end marker (such as a login dialog) was visible for long enough, and no response is in flight."""
         if self._end_marker_since is None or self._in_flight or not self._responses.empty():
             return False
         return _now() - self._end_marker_since >= END_MARKER_SECONDS
 
     async def _close(self, page: Page) -> bool:
-        """Click the close button of the visible end marker, once per page. Return whether it was clicked.
+        """Click the close button of the visible end marker (such as a login dialog). Return whether it was clicked.
 
-        As for a visitor, the click fails if another element, such as a CAPTCHA, covers the button.
+        Only one click is made per page. As for a visitor, it fails if another element, such as a CAPTCHA, covers the
+        button.
         """
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
 

@@ -79,7 +79,7 @@ def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
 
 
 def _asked(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
-    """Return the page params for the ``-a`` arguments. Params that the scraper requires may be missing.
+    """Convert the ``-a`` arguments to the params that page objects get. Required params of the scraper may be missing.
 
     Raises:
         UsageError: an argument is not ``name=value``.

@@ -68,7 +68,7 @@ class CircuitBreaker(Protocol):
 
     @property
     def open_seconds(self) -> float | None:
-        """Seconds since the breaker opened, including failed trials; None while it is closed."""
+        """Seconds since the breaker opened; a failed trial does not restart the count. None while it is closed."""
 
     async def enter(self) -> float:
         """Return 0 if a request may be sent, else the seconds to wait."""
@@ -170,7 +170,7 @@ class Breakers:
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
 
-        This limits the error's ``retry_after`` to the maximum, so the target's outcome has the limited value.
+        This limits the error's ``retry_after`` to ``RETRY_AFTER_MAX``, so the target's outcome has the limited value.
         """
         if isinstance(error, CircuitOpen):
             return  # nothing was sent

@@ -69,8 +69,8 @@ class PlannedInjector(Injector):
     ) -> dict[Any, Any]:
         """Build the instances that a plan requires.
 
-        If ``INPUTS`` has all of them, they are built without scrapy-poet's providers. The providers are used for other
-        classes, and whenever the settings configure additional providers or the cache.
+        If ``INPUTS`` has a function for each of them, they are built without scrapy-poet's providers. The providers are
+        used for other classes, and whenever the settings configure additional providers or the cache.
         """
         kinds: list[Any] = [kind for kind, _ in plan.dependencies]
         needed = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]

@@ -119,7 +119,10 @@ class RedisBreaker:
             await self._send("answer" if is_answer(error) else "failure")
 
     async def _send(self, event: str, retry_after: float = 0.0) -> float | None:
-        """Count an event in Redis. Return the seconds to wait, or None while Redis is unavailable."""
+        """Send an event to the breaker in Redis. Return the seconds to wait, or None while Redis is unavailable.
+
+        ``event``: ``enter`` before a request; ``block``, ``answer`` or ``failure`` after it.
+        """
         if not self._available:
             return None
         policy = self.policy

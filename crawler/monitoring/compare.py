@@ -101,17 +101,17 @@ class Report:
 
     @property
     def dropped(self) -> list[FieldChange]:
-        """Fields that are filled significantly less often."""
+        """Fields that are filled significantly less often than before."""
         return [each for each in self.fields if each.change == "dropped"]
 
     @property
     def failing(self) -> list[CodeChange]:
-        """Error codes with which too many targets failed."""
+        """Error codes with which significantly more targets failed than before, or more than ``limit`` allows."""
         return [each for each in self.codes if each.risen]
 
     @property
     def failing_sources(self) -> list[SourceChange]:
-        """Optional sources that fail for more targets."""
+        """Optional sources that failed for a significantly greater share of the targets than before."""
         return [each for each in self.sources if each.risen]
 
     @property

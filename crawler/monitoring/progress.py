@@ -36,7 +36,7 @@ RATE_WINDOW = 60.0
 
 
 class Bar(rich.progress.Progress):
-    """A progress bar on stderr, with lines of text below it. It is shown again only when its caller refreshes it."""
+    """A progress bar on stderr, with lines of text below it. It is redrawn only when its caller refreshes it."""
 
     def __init__(self) -> None:
         self.lines: list[Text] = []

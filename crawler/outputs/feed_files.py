@@ -43,7 +43,7 @@ def absolute_path(uri: str) -> str:
 
 
 def path_pattern(template: str, spider: Spider) -> re.Pattern[str]:
-    """Return a pattern that matches the paths that any start of this run can make of a local feed's URI template."""
+    """Return a pattern for all paths that a local feed's URI template can produce at any start of this run."""
     parts, last = [], 0
     text = absolute_path(template)
     for found in _PLACEHOLDER.finditer(text):

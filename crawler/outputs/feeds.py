@@ -1,6 +1,7 @@
 """The feed exporter: writes records and failures to feeds, and sends a signal when a target is stored.
 
-If a feed cannot be written, the run ends or its exit code is 1. The error is never only logged.
+If a feed cannot be written, the run's exit code is 1. If further lines would fail too, as on a full disk, the run ends
+at once.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ class Feeds(FeedExporter):
     """Extends Scrapy's feed exporter: tracks when a target is stored.
 
     A target is stored when its line is stored in each feed that accepted it. A local JSON Lines feed has stored a line
-    when it has flushed it. Any other feed has stored a line when the file with the line is closed and stored.
+    when it has flushed it. Any other feed has stored a line when the file with the line is closed and its storage has
+    accepted it.
 
-    If a feed cannot be written, the run ends or its exit code is 1. Scrapy alone would only log the error.
+    If a feed cannot be written, the run's exit code is 1. Scrapy alone would only log the error.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -115,7 +115,7 @@ class Recorder:
     def save(self, folder: Path, scrubber: Scrubber, origins: Iterable[str]) -> list[tuple[Path, str]]:
         """Save each response that a page object has read as a fixture, without secrets.
 
-        Return each fixture's folder, with a note if scrubbing has changed the data of its page, else "".
+        Return each fixture's folder, with a note if the removal of secrets has changed the data of its page, else "".
 
         Raises:
             TypeError: a page object has an input from which secrets cannot be removed.
@@ -163,7 +163,7 @@ def _extract(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | N
 
 
 def _difference(before: tuple[Any, Any], after: tuple[Any, Any]) -> str:
-    """Describe how scrubbing has changed the data or the error of a page. Return "" if it has not."""
+    """Describe how the removal of secrets has changed the data or the error of a page. Return "" if it has not."""
     if type(before[1]) is not type(after[1]):
         return f"scrubbing changed the outcome ({after[1] or 'data'}): pass the names of required values to --keep"
     changed = [key for key in before[0] or {} if before[0][key] != (after[0] or {}).get(key)]

@@ -47,7 +47,7 @@ MIN_SECRET_CHARACTERS = 6
 class Scrubber:
     """Removes secrets from texts.
 
-    Secrets are the ``known`` values, and the values of all names that contain ``PRIVATE_NAME_PARTS`` and are not in
+    Secrets are the ``known`` values, and the values of all names that match ``PRIVATE_NAME_PARTS`` and are not in
     ``keep``.
     """
 

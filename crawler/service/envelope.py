@@ -1,4 +1,4 @@
-"""The envelope: converts data or an error to the status, headers and body of a response (specification 2.1)."""
+"""The envelope: converts data or an error to the status, headers and body of a response."""
 
 from __future__ import annotations
 

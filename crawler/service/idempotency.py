@@ -91,7 +91,7 @@ class Idempotency:
         await self.store.transact(lambda session: session.run("DELETE FROM idempotency WHERE expires <= :now", now=now))
 
     async def _claim(self, key: str, client: str, target: Target) -> Served | None:
-        """Claim the key for this call, and return None. If a completed call has the key, return its stored result."""
+        """Claim the ``Idempotency-Key`` for this call. If a completed call has it, return the stored result."""
         assert target.deadline is not None
         left = target.deadline - asyncio.get_running_loop().time() + LEASE_SECONDS
         until = math.ceil(time.time() + left)
@@ -115,7 +115,7 @@ class Idempotency:
 
 
 def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | None, str | None] | None:
-    """Claim the key for this call, and return None. If another call has the key, return the row of that call."""
+    """Insert the row of this call's ``Idempotency-Key``. If another call has the key, return that call's row."""
     primary_key = {"client": row["client"], "key": row["key"]}
     expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
     session.run(expired, **primary_key, now=int(time.time()))

@@ -125,7 +125,10 @@ class CrawlerMetrics:
         self.open.discard(self)
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Count an outcome. If the last sample is older than ``SAMPLE_SECONDS``, count its empty fields, too."""
+        """Count an outcome, and from time to time the empty fields of its record.
+
+        The fields are counted if the scraper's last sample is older than ``SAMPLE_SECONDS``.
+        """
         target = outcome.target
         if isinstance(target, InvalidTarget):
             return

@@ -170,7 +170,7 @@ class OpenCrawler:
                 await asyncio.sleep(RESTART_SECONDS)
 
     def _fail_waiting(self) -> None:
-        """End all calls whose targets are still in the queue with an error."""
+        """Fail all calls whose targets are still in the queue, because the crawler cannot be started."""
         for target_id, future in self._calls.items():
             if self.source.discard(target_id) and not future.done():
                 future.set_exception(_unavailable(self.spider.name))

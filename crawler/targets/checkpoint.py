@@ -204,7 +204,7 @@ def _key(outcome: Outcome) -> int | str:
 
 
 def _entry_fields(outcome: Outcome) -> tuple[int | str, str, list[dict[str, Any]]]:
-    """Return the fields of the journal's entry for an outcome: key, code and follow-ups."""
+    """Return the fields of the journal's entry for an outcome: row number or id, code and follow-ups."""
     return _key(outcome), outcome.code, [each.dump() for each in outcome.followups]
 
 

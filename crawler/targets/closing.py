@@ -58,7 +58,7 @@ class AnnounceClosing:
 
 
 class Closing:
-    """Ends the waits and downloads of a component ``grace`` seconds after the crawler has started to close."""
+    """Ends the waits and downloads of its owner (such as a download handler) ``grace`` seconds after closing begins."""
 
     def __init__(self, crawler: Crawler, grace: float = 0.0) -> None:
         self.grace = grace

@@ -11,7 +11,7 @@ JSON Lines file in the folder that ``resume=`` names. Its entries:
   ``note``: what the spider needs of the target in a later start;
 - the same with ``"in": [path or uri]``: the line is in a file that is not complete yet;
 - ``{"closed": path or uri, "size": n}``: the file is complete (a local file: with n bytes). All of its targets are
-  stored. An uploaded file may have arrived without this entry.
+  stored. If a run is killed, it may have uploaded a file without writing this entry.
 
 Earlier versions also wrote ``{"ended": true}``, ``closed`` without the size, and ``run`` without the feeds.
 

@@ -49,7 +49,7 @@ class JournalFeed:
         """Whether the file no longer exists, and this run does not write it. All of its lines then count as stored."""
 
     def contains(self, number: int, end: int) -> bool:
-        """Whether the feed still contains a line that ends at ``end``. ``number``: the journal line of its entry."""
+        """Whether the feed still contains a line that ends at ``end``. ``number``: its entry's line in the journal."""
         if self.moved:
             return True
         if self.void or end > self.length or self.restarted_before(number, end):

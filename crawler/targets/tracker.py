@@ -63,7 +63,7 @@ def outcomes_by_code(stats: Mapping[str, Any]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class _InFlight:
-    """A target in flight: when it was released, the timer for its deadline, and when its data was complete."""
+    """A target in flight: when ``release()`` yielded it, the timer for its deadline, and when its data was complete."""
 
     target: Target
     since: float
@@ -99,9 +99,9 @@ def _as_record(item: Any, entry: _InFlight, *, is_line: bool) -> Record:
 class TargetTracker:
     """Tracks the targets in flight and decides how each one ends.
 
-    It is a spider middleware, because only a middleware is informed when a callback ends. All other events are signals.
-    It limits the targets in flight to ``TARGETS_IN_FLIGHT``, because Scrapy would take targets from ``start()`` without
-    waiting for earlier targets.
+    It is a spider middleware, because only a middleware is informed when a callback ends. All other events of Scrapy
+    reach it as signals. It limits the targets in flight to ``TARGETS_IN_FLIGHT``, because Scrapy would take targets
+    from ``start()`` without waiting for earlier targets.
     """
 
     def __init__(self, crawler: Crawler) -> None:

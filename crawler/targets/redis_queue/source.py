@@ -127,7 +127,8 @@ class StreamSource(TargetSource):
     def _tolerate_outage(self, error: RedisError, seconds: float) -> None:
         """Log an outage of Redis, or end the run if it lasts too long.
 
-        For some time after an outage, no entries are claimed, because running workers could not renew their leases.
+        For some time after an outage, no entries of other workers are claimed, because those workers could not renew
+        their leases.
 
         Raises:
             TargetsUnavailableError: the outage lasts too long, or the queue no longer exists.

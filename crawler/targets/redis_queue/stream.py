@@ -150,7 +150,7 @@ class Status:
         return round(left / self.per_second) if self.per_second else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the status as JSON data. ``buffered`` has the key ``filed``."""
+        """Return the status as JSON data. The field ``buffered`` has the key ``filed``, as in earlier versions."""
         fields = {"filed" if name == "buffered" else name: value for name, value in vars(self).items()}
         return {**fields, "seconds_left": self.seconds_left}
 
