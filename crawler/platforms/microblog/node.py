@@ -15,7 +15,7 @@ MAX_REFERENCES = 8
 
 
 class Records:
-    """The page's records by id. A record is a JSON object to which other objects in the page refer by its id."""
+    """The page's normalised JSON objects by id. Other objects in the page refer to such an object by its id."""
 
     def __init__(self, dicts: list[dict[str, Any]]) -> None:
         self.by_id: dict[str, dict[str, Any]] = {}

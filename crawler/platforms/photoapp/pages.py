@@ -189,7 +189,7 @@ class PostPage(PhotoPage):
 
     @cached_property
     def _chosen(self) -> FormedCandidate | None:
-        """The requested post. If no shortcode was requested, it is the first post that is not withheld.
+        """The requested post. If no shortcode was requested, return the first post that is not withheld.
 
         Raises:
             ExtractionFailed: the response has posts, but not the requested one.

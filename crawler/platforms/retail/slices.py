@@ -137,7 +137,8 @@ def price_ranges(part: Slice, prices: Iterable[float], count: int, highest: floa
     """Split a slice into about ``count`` price ranges with equal numbers of products.
 
     ``prices`` are the prices of some of its products, in dollars, and ``highest`` is the upper end of the page's price
-    filter. Each range is smaller than the slice. Return [] if the slice has only one price, or if no price is known.
+    filter. Each range is narrower than the slice's price filter. Return [] if the slice has only one price, or if no
+    price is known.
     """
     low, high = part.low or 0, part.high
     cents = (round(price * 100) for price in prices)

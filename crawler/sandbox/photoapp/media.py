@@ -32,7 +32,7 @@ def video_url(post: Post) -> str:
 
 
 def typename(post: Post) -> str:
-    """Return the type name that the current page has for posts of this kind."""
+    """Return the type name that the newest page layout has for posts of this kind."""
     return _TYPES[post.kind]
 
 
