@@ -177,8 +177,12 @@ class PlatformSpider(Spider):
         """Whether a requested target is split into slices, so that the feed has many lines for one requested target."""
         return False
 
-    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> None:
-        """Restore a resumed run's state from the codes and notes of its stored targets, before the first target."""
+    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
+        """Restore a resumed run's state from the codes and notes of its stored targets, before the first target.
+
+        ``pending``: the follow-ups that earlier starts have not stored. Return the follow-ups to scrape.
+        """
+        return pending
 
     @property
     def status_lines(self) -> list[str]:
