@@ -1,18 +1,29 @@
-"""Fifty throttled targets in a row: a crawl stops after a few of them, and the rest stay pending."""
+"""Fifty throttled targets in a row: after a few downloads, crawls stop and calls are refused. The rest stay pending."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crawler import cursors
+from crawler.platforms.microblog.schema import CURSOR
+from crawler.registry import scrapers
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as Photoapp
+from tests.browsers import require_chromium
 from tests.crawls import crawl
+from tests.service.client import HEADERS, Reply, many
+from tests.service.conftest import Service, running
+from tests.service.downloads_log import ENABLED
+from tests.structured_fields import parse_list
 
 IN_FLIGHT, THRESHOLD, TARGETS = 4, 5, 50
 
@@ -22,8 +33,7 @@ def microblog(fault: str) -> dict[str, str]:
 
 
 def photoapp(fault: str) -> dict[str, str]:
-    code = next(code for code, name in Photoapp().faults.items() if name == fault)
-    return {"url": f"https://www.instagram.com/p/{code}/"}
+    return {"url": Photoapp().url_of_fault(fault)}
 
 
 def crawl_throttled(tmp_path: Path, spider: str, params: dict[str, str], *options: str) -> tuple[int, Any, Any, str]:
@@ -100,6 +110,7 @@ def test_ph_2_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -
         ("microblog", microblog("timeline-off"), "optional_source_failed .*source=timeline "),
         ("microblog", microblog("embed-limited"), "optional_source_failed .*source=embed "),
         ("microblog", microblog("page-off"), "optional_source_failed .*source=page "),
+        ("photoapp", photoapp("embed-forbidden"), "optional_source_failed .*source=embed "),
         ("videosite", {"username": "@bot-check"}, "optional_source_failed .*source=video "),
         ("videosite", {"username": "@no-page"}, "source_fallback .*source=browse "),
     ],
@@ -114,3 +125,148 @@ def test_ph_2_a_good_source_beside_a_throttled_one_does_not_reset_its_breaker(
     refused = [line for line in events if "circuit_open" not in line]
     assert {line for line in events if "circuit_open" in line}, log
     assert THRESHOLD <= len(refused) <= THRESHOLD + IN_FLIGHT, log
+
+
+# The endpoint
+
+PATHS = {scraper.platform: f"/v1/scrapers/{name}" for name, scraper in scrapers().items()}
+CATEGORY, SEARCH = "/v1/scrapers/retail-category-v4", "/v1/scrapers/retail-search-v4"
+OPEN = "CIRCUIT_OPEN"
+
+
+CALLS = {
+    "rate limit": {
+        "microblog": (microblog("all-limited"), 3, 0),
+        "photoapp": (photoapp("rate-limited"), 1, 0),
+        "professional": ({"url": f"{SITE}rate-limited"}, 1, 0),
+        "retail": ({"query": "rate-limited"}, 1, 0),
+        "shortvideo": ({"keywords": "rate-limited"}, 1, 0),
+        "videosite": ({"username": "@rate-limited"}, 3, 0),
+    },
+    "block": {
+        "microblog": (microblog("login-wall"), 3, 1),
+        "photoapp": (photoapp("login-redirect"), 1, 1),
+        "professional": ({"url": f"{SITE}login-wall"}, 1, 1),
+        "retail": ({"query": "challenge"}, 1, 0),
+        "shortvideo": ({"keywords": "captcha"}, 1, 0),
+        "videosite": ({"username": "@consent"}, 3, 0),
+    },
+}
+"""The params of a throttled target by kind and platform, the number of its sources, and the redirects of each."""
+
+
+@contextmanager
+def endpoint(folder: Path) -> Iterator[tuple[Service, Path]]:
+    """An endpoint whose circuit breakers stay open, and the log of its downloads."""
+    downloads = folder / "downloads"
+    downloads.touch()
+    settings = (
+        f"BREAKER_THRESHOLD={THRESHOLD}",
+        "BREAKER_COOLDOWN=3600",
+        "DOWNLOAD_TIMEOUT=60",
+        "VIDEOSITE_ENRICH_MAX=2",
+        ENABLED,
+        f"DOWNLOADS_LOG={downloads}",
+    )
+    with running(folder / "log", *settings) as service:
+        yield service, downloads
+
+
+def call_in_a_row(service: Service, *calls: tuple[str, dict[str, str]]) -> list[Reply]:
+    """Make these calls fifty times, with as many in flight as the targets of the crawls above."""
+    headers = HEADERS | {"Prefer": "wait=60"}
+    return asyncio.run(many(service.url, [*calls] * TARGETS, at_once=IN_FLIGHT, headers=headers))
+
+
+def check_refused(replies: list[Reply], sources: int) -> None:
+    """Check that a few calls failed with the platform's error, and all later ones with ``CIRCUIT_OPEN``."""
+    codes = Counter(reply.code for reply in replies)
+    failed = codes.total() - codes[OPEN]
+    assert codes.keys() <= {"UPSTREAM_BLOCKED", "UPSTREAM_RATE_LIMITED", OPEN}
+    assert 0 < failed <= (THRESHOLD + IN_FLIGHT) * sources, codes
+    for reply in replies:
+        if reply.code == OPEN:
+            assert reply.status == 503
+            assert int(reply.headers["Retry-After"]) == reply.body["error"]["retry_after"] > 0
+
+
+@pytest.fixture(scope="module", params=["rate limit", "block"])
+def throttled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Service, Path]]:
+    """A kind of throttling, and an endpoint with the log of its downloads."""
+    with endpoint(tmp_path_factory.mktemp("throttled")) as (service, downloads):
+        yield request.param, service, downloads
+
+
+@pytest.mark.parametrize("platform", sorted(PATHS))
+def test_ph_2_throttled_calls_are_refused(throttled: tuple[str, Service, Path], platform: str) -> None:
+    """At most the threshold and the calls in flight are downloaded from each of the sources."""
+    kind, service, downloads = throttled
+    params, sources, redirects = CALLS[kind][platform]
+    path = SEARCH if platform == "retail" else PATHS[platform]
+    if platform == "shortvideo":
+        require_chromium()
+    replies = call_in_a_row(service, (path, params))
+    assert replies[-1].code == OPEN
+    check_refused(replies, sources)
+    by_source = Counter(line for line in downloads.read_text().splitlines() if line.startswith(f"{platform} "))
+    limited = {source: number for source, number in by_source.items() if source != "microblog guest_token"}
+    assert len(limited) <= sources
+    assert all(number <= (THRESHOLD + IN_FLIGHT) * (1 + redirects) for number in limited.values()), by_source
+
+
+@pytest.mark.parametrize(
+    ("platform", "params", "source"),
+    [
+        ("microblog", microblog("timeline-off"), "timeline"),
+        ("microblog", microblog("embed-limited"), "embed"),
+        ("microblog", microblog("page-off"), "page"),
+        ("photoapp", photoapp("embed-forbidden"), "embed"),
+        ("videosite", {"username": "@bot-check"}, "video"),
+        ("videosite", {"username": "@no-page"}, ""),
+    ],
+)
+def test_ph_2_calls_do_without_a_throttled_source(
+    tmp_path: Path, platform: str, params: dict[str, str], source: str
+) -> None:
+    """Good sources beside a throttled one do not reset its breaker. ``source``: the source in the warning, if any."""
+    with endpoint(tmp_path) as (service, downloads):
+        replies = call_in_a_row(service, (PATHS[platform], params))
+    assert {reply.code for reply in replies} == {"OK"}
+    found = Counter(downloads.read_text().splitlines())
+    throttled_source = f"{platform} {source or 'channel'}"
+    assert THRESHOLD <= found[throttled_source] <= THRESHOLD + IN_FLIGHT, found
+    if source:
+        partial = [parse_list(reply.headers["X-Partial"]) for reply in replies]
+        assert all(name == source for ((name, _),) in partial)
+        assert partial[-1] == [(source, {"reason": "circuit_open", "code": OPEN})]
+
+
+def timeline_of(fault: str) -> dict[str, str]:
+    """The params of a page that only the timeline has."""
+    handle = microblog(fault)["username"]
+    payload = {"handle": handle, "user_id": Microblog().account(handle).user.id, "cursor": "", "seen": []}
+    return {"username": handle, "cursor": cursors.encode(CURSOR, payload)}
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ((CATEGORY, {"cat_id": "976759"}), (SEARCH, {"query": "challenge"})),
+        (
+            (PATHS["photoapp"], {"url": "https://www.instagram.com/p/DaSandbox01/"}),
+            (PATHS["photoapp"], photoapp("share-login")),
+        ),
+        ((PATHS["microblog"], microblog("timeline-off")), (PATHS["microblog"], timeline_of("timeline-off"))),
+    ],
+    ids=["retail", "photoapp", "microblog"],
+)
+def test_ph_2_good_calls_between_throttled_ones_do_not_reset_the_breaker(
+    tmp_path: Path, good: tuple[str, dict[str, str]], bad: tuple[str, dict[str, str]]
+) -> None:
+    with endpoint(tmp_path) as (service, _):
+        replies = call_in_a_row(service, good, bad)
+    assert {reply.code for reply in replies[::2]} == {"OK"}
+    assert replies[-1].code == OPEN
+    check_refused(replies[1::2], 1)

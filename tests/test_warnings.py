@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import csv
 import json
 import re
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from crawler.monitoring.run import History
 from crawler.registry import scrapers
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as PhotoApp
@@ -40,6 +44,12 @@ class Case:
     platform: str
     fault: str
     warnings: tuple[tuple[str, str, str], ...]
+    cursor: str = ""
+    last: str = "OK"
+    """The code with which a loop over the pages ends: later pages may require a source."""
+
+    def __str__(self) -> str:
+        return f"{self.platform} {self.fault}"
 
     @property
     def params(self) -> dict[str, Any]:
@@ -64,9 +74,15 @@ BLOCKED = ("UPSTREAM_BLOCKED", "refused")
 CASES = [
     Case("microblog", "page-off", (("page", *BLOCKED),)),
     Case("microblog", "embed-off", (("embed", *BLOCKED),)),
-    Case("microblog", "timeline-off", (("timeline", *BLOCKED),)),
-    Case("microblog", "stale-ids", (("timeline", "EXTRACTION_FAILED", "stale_query_id"),)),
-    Case("microblog", "only-embed", (("page", *BLOCKED), ("timeline", *BLOCKED))),
+    Case("microblog", "timeline-off", (("timeline", *BLOCKED),), last="UPSTREAM_BLOCKED"),
+    Case("microblog", "stale-ids", (("timeline", "EXTRACTION_FAILED", "stale_query_id"),), last="EXTRACTION_FAILED"),
+    Case("microblog", "only-embed", (("page", *BLOCKED), ("timeline", *BLOCKED)), last="UPSTREAM_BLOCKED"),
+    Case(
+        "microblog",
+        "only-page",
+        (("embed", *BLOCKED), ("user", *BLOCKED), ("timeline", *BLOCKED)),
+        last="UPSTREAM_BLOCKED",
+    ),
     Case("photoapp", "embed-forbidden", (("embed", *BLOCKED),)),
     Case("photoapp", "reels-forbidden", (("reels", *BLOCKED),)),
     Case("videosite", "no-feed", (("feed", "UPSTREAM_ERROR", "no_feed"),)),
@@ -74,8 +90,15 @@ CASES = [
     Case("videosite", "no-about", (("about", *BLOCKED),)),
     Case("videosite", "no-playlist", (("playlist", *BLOCKED),)),
     Case("videosite", "no-about-call", ()),  # the about panel's own page has the same data
-    Case("shortvideo", "repeated-page", (("web results", "UPSTREAM_RATE_LIMITED", "repeated_results"),)),
+    Case(
+        "shortvideo",
+        "repeated-page",
+        (("web results", "UPSTREAM_RATE_LIMITED", "repeated_results"),),
+        last="UPSTREAM_RATE_LIMITED",
+    ),
+    Case("shortvideo", "missing-author", (("web results", "EXTRACTION_FAILED", "missing_part"),)),
 ]
+PARTIAL = [case for case in CASES if case.warnings]
 
 
 def of(platform: str) -> dict[str, Case]:
@@ -86,6 +109,31 @@ def settings(*more: str) -> list[str]:
     return [part for each in (*SETTINGS, *more) for part in ("-s", each)]
 
 
+WARNING = {"get_optional", "_optional", "warn", "_try_source"}
+"""The methods that add a warning. They get the source, or the class of its page object."""
+
+
+def optional_sources() -> set[tuple[str, str]]:
+    """Platform and source of each optional source, from the calls in the platforms' code that add warnings."""
+    names = {(name, page.__name__): page.source for name, scraper in SCRAPERS.items() for page in scraper.pages}
+    found: set[tuple[str, str]] = set()
+    for platform in SCRAPERS:
+        folder = ROOT / "crawler"
+        for file in (folder / "spiders" / f"{platform}.py", *(folder / "platforms" / platform).glob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WARNING:
+                    arguments = [part for each in node.args for part in ast.walk(each)]
+                    classes = {(platform, each.id) for each in arguments if isinstance(each, ast.Name)}
+                    found |= {(platform, names[each]) for each in classes & names.keys()}
+                    if node.func.attr == "_try_source":
+                        found |= {(platform, each.value) for each in node.args if isinstance(each, ast.Constant)}
+    return found
+
+
+def test_co_6_each_optional_source_has_a_case() -> None:
+    assert optional_sources() == {(case.platform, source) for case in CASES for source, *_ in case.warnings}
+
+
 # Crawls
 
 
@@ -94,7 +142,8 @@ def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platfor
     cases = of(platform)
     targets, parquet, database = tmp_path / "targets.jsonl", tmp_path / "out.parquet", tmp_path / "out.db"
     targets.write_text("".join(json.dumps({"id": name, **case.params}) + "\n" for name, case in cases.items()))
-    outputs = ["-O", str(parquet), *settings(f"SQL_SINK={database}")]
+    monitors = tmp_path / "monitors"
+    outputs = ["-O", str(parquet), *settings(f"SQL_SINK={database}", "MONITORS=1", f"MONITORS_DIR={monitors}")]
     code, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", *outputs, spider=platform)
     assert (code, failures) == (0, []), log
     assert {line["id"]: line["warnings"] for line in out} == {name: case.objects for name, case in cases.items()}
@@ -111,6 +160,8 @@ def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platfor
     failed = [(source, reason) for case in partial for source, _, reason in case.warnings]
     for source, reason in failed:
         assert f"'sources/failed/{source}/{reason}': {failed.count((source, reason))}," in log
+    (run,) = History(monitors, platform).last(1)
+    assert run.failed_sources == Counter(source for source, _ in failed)
 
 
 def stored_warnings(database: Path) -> list[Any]:
@@ -130,28 +181,38 @@ def test_co_6_a_single_targets_line_has_the_data_only(tmp_path: Path) -> None:
     assert re.search(r"event=targets_done .*partial=1 ", log)
 
 
-@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
-def test_co_6_rows_of_a_list_have_the_warnings(tmp_path: Path, name: str) -> None:
-    case = of("microblog")["page-off"]
-    arguments = ("-a", f"username={case.params['username']}", "-a", "explode=posts", "-O", str(tmp_path / name))
-    code, out, _, log = crawl(tmp_path, *arguments, *settings(), spider="microblog")
+@pytest.mark.parametrize(
+    ("platform", "rows"),
+    [
+        ("microblog", "posts"),
+        ("photoapp", "data.xdt_shortcode_media.edge_media_to_comment.edges"),
+        ("shortvideo", "search_item_list"),
+        ("videosite", "posts"),
+    ],
+)
+def test_co_6_rows_of_a_list_have_the_warnings(tmp_path: Path, platform: str, rows: str) -> None:
+    cases = of(platform)
+    targets, table, parquet = tmp_path / "targets.jsonl", tmp_path / "out.csv", tmp_path / "out.parquet"
+    targets.write_text("".join(json.dumps({"id": name, **case.params}) + "\n" for name, case in cases.items()))
+    arguments = ("-a", f"targets={targets}", "-a", f"explode={rows}", "-O", str(table), "-O", str(parquet))
+    code, out, _, log = crawl(tmp_path, *arguments, *settings(), spider=platform)
     assert code == 0, log
-    if name == "out.csv":
-        head, first, *_ = (tmp_path / name).read_text().splitlines()
-        assert head.startswith("target_id,scraper,params,fetched_at,warnings,position,")
-        assert '""reason"":""refused""' in first
-    else:
-        assert out
-        assert all(row["warnings"] == case.objects for row in out)
+    with table.open(newline="") as file:
+        cells = [{**row, "warnings": json.loads(row["warnings"])} for row in csv.DictReader(file)]
+    for found in (out, cells, pq.read_table(parquet).to_pylist()):
+        assert {row["target_id"] for row in found} == cases.keys()
+        assert all(row["warnings"] == cases[row["target_id"]].objects for row in found)
 
 
-def test_co_6_probe_prints_the_warnings() -> None:
-    case = of("photoapp")["embed-forbidden"]
-    options = ["-a", f"url={case.params['url']}", "-s", "SANDBOX=1"]
-    command = [sys.executable, "-m", "scrapy", "probe", "photoapp-post-v4", *options]
+@pytest.mark.parametrize("case", PARTIAL, ids=str)
+def test_co_6_probe_prints_the_warnings(case: Case) -> None:
+    params = [part for name, value in case.params.items() for part in ("-a", f"{name}={value}")]
+    name = SCRAPERS[case.platform].name
+    command = [sys.executable, "-m", "scrapy", "probe", name, *params, *settings("SANDBOX=1")]
     run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 0, run.stderr
-    assert "WARNING    without embed: UPSTREAM_BLOCKED (refused)" in run.stdout.splitlines()
+    printed = [line for line in run.stdout.splitlines() if line.startswith("WARNING")]
+    assert printed == [f"WARNING    without {source}: {code} ({reason})" for source, code, reason in case.warnings]
 
 
 # The endpoint
@@ -166,7 +227,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def ask(service: Service, case: Case, **headers: str) -> Reply:
     name = SCRAPERS[case.platform].name
-    return call(service.url, f"/v1/scrapers/{name}", case.params, headers={**HEADERS, **headers})
+    params = case.params | ({"cursor": case.cursor} if case.cursor else {})
+    return call(service.url, f"/v1/scrapers/{name}", params, headers={**HEADERS, **headers})
 
 
 def usage(service: Service, platform: str) -> dict[str, Any]:
@@ -175,7 +237,7 @@ def usage(service: Service, platform: str) -> dict[str, Any]:
     return next((entry for entry in entries if entry["scraper"] == SCRAPERS[platform].name), zero)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.platform} {case.fault}")
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_co_6_a_response_names_the_missing_sources(service: Service, case: Case) -> None:
     before = usage(service, case.platform)
     first = ask(service, case, **{"Idempotency-Key": case.fault})
@@ -198,6 +260,42 @@ def test_co_6_a_response_names_the_missing_sources(service: Service, case: Case)
     for source, _, reason in case.warnings:
         labels = {"platform": case.platform, "source": source, "reason": reason}
         assert value(service.url, "crawler_source_failures_total", **labels) >= 2
+
+
+def cursor_of(data: dict[str, Any]) -> str | None:
+    """The cursor of the next page, or None after the last one."""
+    more = data.get("hasMore", data.get("has_more", data.get("pagination", {}).get("has_more")))
+    cursor = data.get("nextCursor", data.get("cursor", data.get("pagination", {}).get("cursor")))
+    assert cursor or not more
+    return cursor if more else None
+
+
+def ids_of(data: dict[str, Any]) -> list[str]:
+    """The ids of the entries of a page."""
+    for rows, key in (("posts", "content_id"), ("search_item_list", "aweme_id")):
+        if rows in data:
+            return [row[key] for row in data[rows]]
+    return [row["post_id"] for row in data["data"]["main"]]
+
+
+MAX_PAGES = 30
+"""More pages than any of the targets has."""
+
+
+@pytest.mark.parametrize("case", [case for case in PARTIAL if case.platform != "photoapp"], ids=str)
+def test_mb_1_a_loop_over_the_pages_ends(service: Service, case: Case) -> None:
+    pages: list[dict[str, Any]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        assert len(pages) < MAX_PAGES, "the loop does not end"
+        reply = ask(service, replace(case, cursor=cursor))
+        if reply.code != "OK":
+            break
+        pages.append(reply.body["data"])
+        cursor = cursor_of(reply.body["data"])
+    ids = [each for page in pages for each in ids_of(page)]
+    assert len(ids) == len(set(ids)), "each entry once"
+    assert reply.code == case.last
 
 
 @pytest.mark.parametrize(

@@ -47,12 +47,16 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
     return kinds[column_type]
 
 
-def arrow_schema(fields: Struct, row_path: RecordPath | None) -> pa.Schema:
-    """Return the columns of a file: those that identify the target, then the keys of the data or of the list's rows."""
+def arrow_schema(fields: Struct, row_path: RecordPath | None, *, sliced: bool = False) -> pa.Schema:
+    """Return the columns of a file: those that identify the target, then the keys of the data or of the list's rows.
+
+    ``sliced``: whether a requested target may have several lines, so that ``root`` must name it.
+    """
     import pyarrow as pa  # noqa: PLC0415  # an extra
 
     columns = [
         pa.field("target_id", pa.string(), nullable=False),
+        *([pa.field("root", pa.string(), nullable=False)] if sliced else []),
         pa.field("scraper", pa.string(), nullable=False),
         pa.field("params", pa.string(), nullable=False),
         pa.field("fetched_at", pa.timestamp("us", tz="UTC"), nullable=False),
@@ -67,6 +71,7 @@ def arrow_schema(fields: Struct, row_path: RecordPath | None) -> pa.Schema:
 def _joined(provenance: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of ``Record.provenance()``, except the target's id."""
     return {
+        "root": provenance.get("root"),
         "scraper": provenance["scraper"],
         "params": orjson.dumps(provenance["params"]).decode(),
         "fetched_at": datetime.fromisoformat(provenance["fetched_at"]),
@@ -77,13 +82,15 @@ def _joined(provenance: dict[str, Any]) -> dict[str, Any]:
 class ParquetExporter(BaseItemExporter):
     """Writes records as rows of a Parquet file."""
 
-    def __init__(self, file: IO[bytes], *, fields: Struct, row_path: RecordPath | None, **kwargs: Any) -> None:
+    def __init__(
+        self, file: IO[bytes], *, fields: Struct, row_path: RecordPath | None, sliced: bool = False, **kwargs: Any
+    ) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415  # an extra
 
         super().__init__(dont_fail=True, **kwargs)
         self.fields = fields
         self.row_path = row_path
-        self.schema = arrow_schema(fields, row_path)
+        self.schema = arrow_schema(fields, row_path, sliced=sliced)
         self._writer = pq.ParquetWriter(file, self.schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
         self._batches: list[pa.RecordBatch] = []
@@ -93,7 +100,7 @@ class ParquetExporter(BaseItemExporter):
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> ParquetExporter:
         spider = cast("PlatformSpider", crawler.spider)
         fields = column_type_of_models([scraper.data for scraper in spider.scrapers])
-        return cls(file, fields=fields, row_path=spider.exploded, **kwargs)
+        return cls(file, fields=fields, row_path=spider.exploded, sliced=spider.sliced, **kwargs)
 
     def export_item(self, item: Record | dict[str, Any]) -> None:
         """Add a record, or a row that ``exporters.exploded_rows`` has made."""

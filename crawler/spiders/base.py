@@ -177,11 +177,13 @@ class PlatformSpider(Spider):
         """Whether a requested target is split into slices, so that the feed has many lines for one requested target."""
         return False
 
-    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> None:
+    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
         """Restore a resumed run's state, before the first target.
 
         ``notes`` has code and note of each stored target with a note: the data that ``TargetTracker.note`` added.
+        ``pending``: the follow-ups that earlier starts have not stored. Return the follow-ups to scrape.
         """
+        return pending
 
     @property
     def status_lines(self) -> list[str]:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.errors import BlockedByPolicy, ScrapeError, ShuttingDown
+from crawler.errors import ScrapeError, ShuttingDown
 from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
 from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
@@ -23,11 +23,9 @@ from crawler.platforms.retail.schema import (
 )
 from crawler.platforms.retail.slices import PageRead, Slice, Step, Taken
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.targets.exceptions import LimitReached
 from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import Outcome, Scraper, Target
-
-MAX_REQUESTS = "max_requests"
-"""Reason of the error that reports that an exhaustive crawl reached ``max_requests``."""
 
 
 class RetailArguments(CrawlArguments):
@@ -115,7 +113,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         For a requested target, begin its exhaustive crawl at the first page, in the default order.
 
         Raises:
-            BlockedByPolicy: the target is the follow-up that only reports that the crawl reached ``max_requests``.
+            LimitReached: the target is not a page; it reports that the crawl reached ``max_requests``.
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)
@@ -125,23 +123,35 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         reported = self._crawls.get(target.root or "")
         if reported and reported.is_report(Step(slice_of(params), params.page)):
             message = f"max_requests={self.args.max_requests} reached: {reported.progress} found."
-            raise BlockedByPolicy(message, reason=MAX_REQUESTS)
+            raise LimitReached(message, reason="max_requests")
         return params
 
     def _new_crawl(self, root: Slice) -> ExhaustiveCrawl:
         return ExhaustiveCrawl(root, self.settings.getint("LISTING_CEILING"), self.args.max_requests)
 
-    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> None:
+    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
         if notes and not self.args.exhaustive:
             raise TargetsUnavailableError("this run is an exhaustive crawl: add exhaustive=true")
         for code, note in notes:
             root = note["root"]
-            crawl = self._crawls.get(root) or self._new_crawl(Slice(*note["slice"]))  # its first page comes first
-            self._crawls[root] = crawl
-            crawl.restore(note, stored=code == "OK")
-        for root, crawl in self._crawls.items():
-            params = [each.params for each in pending if each.root == root]
-            crawl.resume([Step(slice_of(each), each.page) for each in params if isinstance(each, CategoryParams)])
+            if note["is_first"]:
+                self._crawls[root] = self._new_crawl(Slice(*note["slice"]))
+            # After a power cut, the category's first page may be lost. The category is then scraped again, from there.
+            if root in self._crawls:
+                self._crawls[root].restore(note, stored=code == "OK")
+        if not notes:
+            return pending
+        return [target for root, crawl in self._crawls.items() for target in self._resumed(crawl, root, pending)]
+
+    @staticmethod
+    def _resumed(crawl: ExhaustiveCrawl, root: str, pending: list[Target]) -> list[Target]:
+        """Return the pending pages of one category, and those that ``max_requests`` no longer prevents."""
+        mine = [(target, _step(target, crawl)) for target in pending if target.root == root]
+        left_out = crawl.resume([step for _, step in mine])
+        pages = [target for target, step in mine if not crawl.is_report(step)]
+        pages += [_followup(mine[0][0], step) for step in left_out]
+        reports = [target for target, step in mine if crawl.is_report(step)]
+        return pages + (reports[:1] if crawl.reported else [])
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -188,18 +198,9 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         return {**data, "products": taken.fresh, "returned": len(taken.fresh)}
 
     def _push(self, target: Target, taken: Taken) -> None:
-        self.tracker.note(target, {"root": target.root, **taken.note})
-        for part, page in taken.steps:
-            self.tracker.push(
-                target.followup(
-                    page=page,
-                    cat_id=part.cat_id,
-                    url=None,
-                    sort=part.sort,
-                    min_price=None if part.low is None else part.low / 100,
-                    max_price=None if part.high is None else part.high / 100,
-                )
-            )
+        self.tracker.note(target, {"root": target.root, "is_first": target.parent is None, **taken.note})
+        for step in taken.steps:
+            self.tracker.push(_followup(target, step))
 
     @property
     def status_lines(self) -> list[str]:
@@ -211,7 +212,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         if not isinstance(target, Target) or target.root not in self._crawls:
             return
         crawl = self._crawls[target.root]
-        reported = outcome.error is not None and outcome.error.reason == MAX_REQUESTS
+        reported = isinstance(outcome.error, LimitReached)
         if outcome.error is not None and outcome.note is not None:
             crawl.release(outcome.note.get("ids", ()))
         elif outcome.error is not None and not reported and not isinstance(outcome.error, ShuttingDown):
@@ -225,6 +226,19 @@ def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:
     """Return the slice and the page number that a target stands for in an exhaustive crawl."""
     assert isinstance(target.params, CategoryParams)
     return Step(crawl.root) if target.parent is None else Step(slice_of(target.params), target.params.page)
+
+
+def _followup(target: Target, step: Step) -> Target:
+    """Return a follow-up target for a page of a slice."""
+    part, page = step
+    return target.followup(
+        page=page,
+        cat_id=part.cat_id,
+        url=None,
+        sort=part.sort,
+        min_price=None if part.low is None else part.low / 100,
+        max_price=None if part.high is None else part.high / 100,
+    )
 
 
 def slice_of(params: CategoryParams) -> Slice:

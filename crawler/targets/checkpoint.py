@@ -19,6 +19,7 @@ from scrapy.exceptions import CloseSpider
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feed_files import holds_lines, is_local
 from crawler.outputs.feeds import FAILED, Feeds, target_buffered, target_stored
+from crawler.targets.exceptions import LimitReached
 from crawler.targets.journal import CannotResumeError, Journal
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
@@ -46,8 +47,9 @@ class ResumedSource(TargetSource):
     """Returns the path of each local feed, and how many bytes of the file are kept when it is opened."""
     on_begin: Callable[[], None]
     """Called before the first target, after the journal has accepted the run."""
-    restore: Callable[[list[tuple[str, dict[str, Any]]], list[Target]], None]
-    """Called with the (code, note) pairs of the stored targets that have a note, and with the pending follow-ups."""
+    restore: Callable[[list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
+    """Gets the (code, note) pairs of the stored targets that have a note, and the pending follow-ups. Returns the
+    follow-ups to scrape."""
 
     _pending: list[Target | InvalidTarget] = field(default_factory=list)
 
@@ -57,8 +59,9 @@ class ResumedSource(TargetSource):
             self.journal.begin(self.source.identity, self.feeds)
         except CannotResumeError as error:
             raise TargetsUnavailableError(f"cannot resume: {error}") from error
-        self._pending = [self.parser.load(each) for each in self.journal.pending.values()]
-        self.restore(self.journal.notes, [each for each in self._pending if isinstance(each, Target)])
+        pending = [self.parser.load(each) for each in self.journal.pending.values()]
+        followups = self.restore(self.journal.notes, [each for each in pending if isinstance(each, Target)])
+        self._pending = [*followups, *(each for each in pending if isinstance(each, InvalidTarget))]
         self.on_begin()
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
@@ -155,7 +158,7 @@ class Resume:
 
     def target_buffered(self, outcome: Outcome, uris: list[str]) -> None:
         """Write to the journal that the target's line is in files that are not complete yet."""
-        if self.journal is not None:
+        if self.journal is not None and _is_final(outcome):
             self._buffered[_key(outcome)] = uris
             self._write(self.journal.buffer, *_entry_fields(outcome), uris, outcome.note)
 
@@ -164,7 +167,7 @@ class Resume:
 
         For a buffered target, the entry names its complete file. One entry is enough for all targets of a file.
         """
-        if self.journal is None:
+        if self.journal is None or not _is_final(outcome):
             return
         uris = self._buffered.pop(_key(outcome), None)
         if uris is None:
@@ -197,6 +200,11 @@ class Resume:
         """Release the folder. All feeds have been closed before this signal."""
         if self.journal is not None:
             self.journal.close()
+
+
+def _is_final(outcome: Outcome) -> bool:
+    """Whether no later start can change the outcome. The others stay pending, and their lines are removed."""
+    return not isinstance(outcome.error, LimitReached)
 
 
 def _key(outcome: Outcome) -> int | str:

@@ -1,4 +1,4 @@
-"""Converts exceptions of Scrapy, Twisted and item pipelines to this project's typed errors."""
+"""Converts exceptions of Scrapy, Twisted and item pipelines to typed errors, and the error of a reached limit."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ DOWNLOAD_FAILURES = (
     ResponseDataLossError,
 )
 """Exceptions of a download that the platform or the network causes."""
+
+
+class LimitReached(BlockedByPolicy):
+    """Raised when a crawl has reached a limit that its user has set.
+
+    A journal does not note such a target as stored: a later start, with a higher limit, can continue.
+    """
 
 
 def as_scrape_error(error: BaseException | None) -> ScrapeError:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from crawler.sandbox.retail.site import FAULTS, Site
@@ -114,6 +115,17 @@ def test_re_7_each_line_names_its_target_and_slice(tmp_path: Path) -> None:
     assert set(products_of([line for line in out if line["root"] == "big"])) == priced | unpriced
 
 
+@pytest.mark.parametrize("explode", [[], ["-a", "explode=products"]], ids=["pages", "products"])
+def test_re_7_parquet_rows_name_their_target(tmp_path: Path, explode: list[str]) -> None:
+    arguments = ("-a", "cat_id=976759_6837314_30279539", "-a", "exhaustive=true", *explode)
+    status, out, _, log = crawl(tmp_path, *arguments, "-O", str(tmp_path / "out.parquet"), *PATIENT)
+    assert status == 0, log
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.column_names[:3] == ["target_id", "root", "scraper"]
+    key = "target_id" if explode else "id"
+    assert [(row["target_id"], row["root"]) for row in table.to_pylist()] == [(line[key], line["root"]) for line in out]
+
+
 def test_max_requests_is_a_partial_outcome(tmp_path: Path) -> None:
     arguments = ("-a", f"cat_id={Site().big_category}", "-a", "exhaustive=true", "-a", "max_requests=3")
     status, out, failures, log = crawl(tmp_path, *arguments, *PATIENT)
@@ -143,6 +155,43 @@ def test_re_7_an_exhaustive_crawl_is_resumed(tmp_path: Path) -> None:
     status, _, _, log = crawl(tmp_path, "-a", f"cat_id={cat_id}", "-a", f"resume={tmp_path / 'run'}")
     assert status == 1
     assert "add exhaustive=true" in log
+
+
+def test_re_7_a_crawl_that_reached_max_requests_continues_with_a_higher_limit(tmp_path: Path) -> None:
+    cat_id = "4044_28310"
+    arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true", "-a", f"resume={tmp_path / 'run'}", *PATIENT)
+    priced, unpriced = Site().products_of(cat_id)
+    total = len(priced | unpriced)
+    found: list[int] = []
+    for limit in (5, 5, 20):
+        status, out, failures, log = crawl(tmp_path, *arguments, "-a", f"max_requests={limit}")
+        assert status == 4, log
+        found.append(len(products_of(out)))
+        messages = [failure["message"] for failure in failures]
+        assert messages == [f"max_requests={limit} reached: {found[-1]:,} of about {total:,} products found."]
+    assert found[0] == found[1] < found[2]
+    status, out, failures, log = crawl(tmp_path, *arguments)
+    assert (status, failures) == (0, []), log
+    assert set(products_of(out)) == priced | unpriced
+
+
+def test_re_7_a_power_cut_that_removes_the_first_line_repeats_no_product(tmp_path: Path) -> None:
+    """Of the journal's entries, only those of pages without new products remain valid."""
+    cat_id = "4044_28310"
+    arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true", "-a", f"resume={tmp_path / 'run'}", *PATIENT)
+    crawl(tmp_path, *arguments, "-s", "CLOSESPIDER_ITEMCOUNT=10")
+    journal = tmp_path / "run" / "ledger.jsonl"
+    *entries, last = map(json.loads, journal.read_text().splitlines())
+    assert last["then"]
+    del last["sizes"]
+    last["note"]["ids"] = []
+    journal.write_text("".join(json.dumps(entry) + "\n" for entry in [*entries, last]))
+    (tmp_path / "out.jsonl").write_text("")
+    status, out, failures, log = crawl(tmp_path, *arguments)
+    assert (status, failures) == (0, []), log
+    priced, unpriced = Site().products_of(cat_id)
+    assert set(products_of(out)) == priced | unpriced
+    assert len({line["root"] for line in out}) == 1
 
 
 @pytest.mark.soak

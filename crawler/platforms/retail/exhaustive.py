@@ -58,16 +58,20 @@ class ExhaustiveCrawl:
     """Maximum number of pages that the crawl requests; None for no limit."""
     requests: int = 0
     """Number of pages requested so far."""
-    left_out: int = 0
-    """Number of pages that were not requested because of ``max_requests``."""
+    left_out: list[Step] = field(default_factory=list)
+    """The pages that were not requested because of ``max_requests``."""
     found: set[str] = field(default_factory=set)
     open: set[Slice] = field(default_factory=set)
     """Slices with a requested page that is not finished."""
     unfiltered: set[Slice] = field(default_factory=set)
     """Listings whose price filter has no effect."""
     nodes: dict[Slice, Node] = field(default_factory=dict)
+    reported: bool = False
+    """Whether the crawl has ended because of ``max_requests``, and the follow-up that reports this was returned."""
+    _read: set[Step] = field(default_factory=set)
+    """The pages that earlier starts of the crawl finished."""
     _opened: list[list[Any]] = field(default_factory=list)
-    _reported: bool = False
+    _newly_left_out: list[list[Any]] = field(default_factory=list)
 
     # Pages
 
@@ -160,8 +164,8 @@ class ExhaustiveCrawl:
         for stage in (self._uncovered_by_price, self._probes):
             if not self.open and not self.left_out and self.total is not None:
                 steps += self._allowed(list(stage()))
-        if not self.open and self.left_out and not self._reported:
-            self._reported = True
+        if not self.open and self.left_out and not self.reported:
+            self.reported = True
             steps.append(Step(self.root))
         return steps
 
@@ -275,7 +279,8 @@ class ExhaustiveCrawl:
         room = len(steps) if self.max_requests is None else max(0, self.max_requests - self.requests)
         for step in steps[room:]:
             self.open.discard(step.part)
-        self.left_out += len(steps[room:])
+            self._newly_left_out.append([step.part.as_list(), step.page])
+        self.left_out += steps[room:]
         self.requests += len(steps[:room])
         return steps[:room]
 
@@ -283,13 +288,15 @@ class ExhaustiveCrawl:
 
     def _note(self, part: Slice, number: int) -> dict[str, Any]:
         opened, self._opened = self._opened, []
-        return {"slice": part.as_list(), "page": number, "opened": opened, "left_out": self.left_out}
+        left_out, self._newly_left_out = self._newly_left_out, []
+        return {"slice": part.as_list(), "page": number, "opened": opened, "left_out": left_out}
 
     def restore(self, note: dict[str, Any], *, stored: bool) -> None:
         """Add a page that an earlier start of the crawl finished. ``stored``: whether its products were stored."""
         node = self._node(Slice(*note["slice"]))
         self.requests += 1
-        self.left_out = max(self.left_out, note["left_out"])
+        self._read.add(Step(node.part, note["page"]))
+        self.left_out += [Step(Slice(*part), page) for part, page in note["left_out"]]
         if "total" in note:
             ids = note["ids"] if stored else []
             self.found.update(ids)
@@ -303,14 +310,24 @@ class ExhaustiveCrawl:
         for part, parent, verifying in note["opened"]:
             self._add(Slice(*part), self._node(Slice(*parent)), verifying=verifying)
 
-    def resume(self, pending: Sequence[Step]) -> None:
-        """Continue with the unfinished pages of earlier starts. Call this after all finished pages are restored."""
-        self._reported = Step(self.root) in pending
-        self.open = {step.part for step in pending if step != Step(self.root)}
-        self.requests += len(pending) - self._reported
+    def resume(self, pending: Sequence[Step]) -> list[Step]:
+        """Continue with the unfinished pages of earlier starts. Call this after all finished pages are restored.
+
+        Return the pages that earlier starts left out, as many as ``max_requests`` allows now.
+        """
+        unfinished = [step for step in pending if not self.is_report(step)]
+        self.open = {step.part for step in unfinished}
+        self.requests += len(unfinished)
+        left_out = [step for step in self.left_out if step not in self._read and step not in unfinished]
+        self.left_out = []
+        steps = self._allowed(left_out)
+        self._newly_left_out = []  # the notes of earlier starts have these pages
+        self.open |= {step.part for step in steps}
+        self.reported = not self.open and bool(self.left_out)
         for node in list(self.nodes.values()):
             if node.by_price and not self._is_waited_for(node.by_price):
                 self._judge(node, log=False)
+        return steps
 
     def is_report(self, step: Step) -> bool:
         """Whether a follow-up requests no page, and only reports that the crawl reached ``max_requests``.
@@ -354,5 +371,5 @@ class ExhaustiveCrawl:
             found_by_sort_order=sum(node.gained for node in nodes if node.part.is_sorted or node.probes),
             filter_without_effect=[str(part) for part in sorted(self.unfiltered, key=str)],
             failed=[str(node.part) for node in nodes if node.failed],
-            pages_left_out=self.left_out,
+            pages_left_out=len(self.left_out),
         )

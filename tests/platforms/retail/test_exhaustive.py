@@ -124,7 +124,9 @@ class Run:
             self.crawl = self.new()
             for note in self.stored:
                 self.crawl.restore(json.loads(json.dumps(note)), stored=True)
-            self.crawl.resume(self.pending)
+            reports = [step for step in self.pending if self.crawl.is_report(step)]
+            pages = [step for step in self.pending if step not in reports] + self.crawl.resume(self.pending)
+            self.pending = pages + (reports[:1] if self.crawl.reported else [])
         else:
             self.__post_init__()
 
@@ -294,6 +296,24 @@ def test_max_requests_counts_the_pages_of_earlier_starts() -> None:
     run.until(5_000)
     assert 60 < run.shop.requests <= 60 + 4 * 2, "only pages that were lost are requested twice"
     assert run.reports == 1
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_a_crawl_that_reached_max_requests_continues_with_a_higher_one(lost: int) -> None:
+    """A report stays pending, as in the journal. ``lost``: pages that each start loses."""
+    run = Run(shop(category(6_446, own=600)), max_requests=10)
+    for limit in (10, 60, 61, None):
+        run.max_requests = limit
+        run.restart()
+        run.until(30, lost=lost).restart()
+        run.until(5_000)
+        assert run.crawl.finished
+        if limit is not None:
+            assert bool(run.crawl.left_out) == run.crawl.reported
+            assert run.crawl.requests == limit
+            run.pending.append(Step(run.crawl.root))
+    assert not run.crawl.left_out
+    assert len(run.ids) == len(set(run.ids)) == 6_446
 
 
 def test_a_crawl_within_max_requests_has_no_report() -> None:
