@@ -334,24 +334,29 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "a form": (
         b"POST "
         + CATEGORY.encode()
-        + b" HTTP/1.1\r\nX-API-Key: sandbox\r\nContent-Type: multipart/form-data; boundary=x\r\n"
+        + b" HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: multipart/form-data; boundary=x\r\n"
         + length(b"--x--"),
         {415},
     ),
     "a key of bytes": (
         b"POST "
         + CATEGORY.encode()
-        + b" HTTP/1.1\r\nX-API-Key: \xff\xfe\r\nContent-Type: application/json\r\n"
+        + b" HTTP/1.1\r\nHost: x\r\nX-API-Key: \xff\xfe\r\nContent-Type: application/json\r\n"
         + length(GOOD_BODY),
         {401},
     ),
     "two keys": (HEAD + b"X-API-Key: other\r\n" + length(GOOD_BODY), {401}),
     "a key of 10 KB": (
-        b"POST " + CATEGORY.encode() + b" HTTP/1.1\r\nX-API-Key: " + b"k" * 10_000 + b"\r\n" + length(GOOD_BODY),
+        b"POST "
+        + CATEGORY.encode()
+        + b" HTTP/1.1\r\nHost: x\r\nX-API-Key: "
+        + b"k" * 10_000 + b"\r\n" + length(GOOD_BODY),
         {401},
     ),
     "a type of bytes": (
-        b"POST " + CATEGORY.encode() + b" HTTP/1.1\r\nX-API-Key: sandbox\r\nContent-Type: \xff\r\n" + length(GOOD_BODY),
+        b"POST "
+        + CATEGORY.encode()
+        + b" HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: \xff\r\n" + length(GOOD_BODY),
         {415},
     ),
     "an idempotency key of bytes": (HEAD + b"Idempotency-Key: \xff\r\n" + length(GOOD_BODY), {400}),
@@ -363,6 +368,23 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     ),
     "an end in the middle": (HEAD + b"Content-Length: 1000\r\n\r\n" + GOOD_BODY, {0}),
     "nothing": (b"", {0}),
+}
+GET = b"GET /healthz HTTP/1.1\r\n"
+RB_18: dict[str, tuple[bytes, int]] = {
+    "no host": (GET + b"\r\n", 400),
+    "two hosts": (GET + b"Host: x\r\nHost: y\r\n\r\n", 400),
+    "no host in HTTP/1.0": (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
+    "a folded key": (
+        HEAD.replace(b"X-API-Key: sandbox", b"X-API-Key: sand\r\n box") + length(GOOD_BODY),
+        400,
+    ),
+    "a folded length": (HEAD + b"Content-Length:\r\n 20\r\n\r\n" + GOOD_BODY, 400),
+    "a folded encoding": (HEAD + b"Transfer-Encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n", 400),
+    "a compressed body": (HEAD + b"Content-Encoding: br\r\n" + length(GOOD_BODY), 415),
+    "a body that is not compressed": (HEAD + b"Content-Encoding: identity\r\n" + length(GOOD_BODY), 200),
+    "an unknown expectation": (GET + b"Host: x\r\nExpect: 200-ok\r\n\r\n", 417),
+    "a URL as the target": (b"GET http://x:1/healthz?a=b HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+    "a URL without a path": (b"GET HTTPS://x HTTP/1.1\r\nHost: x\r\n\r\n", 404),
 }
 
 
@@ -396,6 +418,13 @@ def test_malformed_http_is_refused_with_the_envelope(service: Service, name: str
         assert json.loads(body)["success"] is False
     assert b"<html" not in received.lower()
     assert b"Traceback" not in received
+
+
+@pytest.mark.parametrize("name", RB_18)
+def test_rb_18_http_is_read_as_the_standard_requires(service: Service, name: str) -> None:
+    sent, expected = RB_18[name]
+    received = exchange(service.url, sent)
+    assert re.findall(rb"HTTP/1\.1 (\d{3}) ", received.replace(b"HTTP/1.0", b"HTTP/1.1")) == [b"%d" % expected]
 
 
 def test_pipelined_requests_get_their_responses_in_order(service: Service) -> None:
