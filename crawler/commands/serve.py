@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 EXIT_REFUSED, EXIT_PORT_BUSY = 2, 1
 
-BACKLOG = 1024
+BACKLOG = 4_096
 """Maximum number of connections that wait in the kernel until the process accepts them."""
 
 STARTUP_SECONDS = 1.0

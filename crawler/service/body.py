@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from twisted.web.server import Request
 
 from crawler.errors import InvalidJson, InvalidRequest, PayloadTooLarge, ScrapeError, UnsupportedMediaType
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
 
 MAX_BODY_BYTES = 64 * 1024
 """Maximum bytes of a request body. The longest valid params are a URL of 2,000 characters."""
@@ -33,6 +36,9 @@ class RefusableConnection(Protocol):
 class CappedRequest(Request):
     """A request whose body is refused once its declared or received size is over the limit."""
 
+    is_disconnected = False
+    """Whether the client has disconnected before the response was complete."""
+
     def gotLength(self, length: int | None) -> None:  # Twisted's name
         super().gotLength(min(length or 0, MAX_BODY_BYTES))
         self._received = 0
@@ -55,6 +61,10 @@ class CappedRequest(Request):
             self._connection.refuse(ONE_HOST)
         if not self._connection.refused:
             super().requestReceived(command, ABSOLUTE_FORM.sub(b"", path, count=1) or b"/", version)
+
+    def connectionLost(self, reason: Failure) -> None:
+        self.is_disconnected = True
+        super().connectionLost(reason)
 
     def _handleStar(self) -> None:  # noqa: N802  # Twisted's own response has no envelope
         self.render(cast("Any", self.site).resource)

@@ -61,6 +61,8 @@ class Channel(HTTPChannel):
     _unread_timer: IDelayedCall | None = None
     _is_full = False
     """Whether the transport's buffer is full, because the client has not read enough of the response."""
+    _is_answering = False
+    """Whether a request has arrived completely, and its response is not complete or not read."""
     _answered: Request | None = None
     """A request whose response is complete, but not yet read."""
 
@@ -74,7 +76,7 @@ class Channel(HTTPChannel):
         if self.refused:
             return
         super().dataReceived(data)
-        if not self._handlingRequest and self._arrival_timer is None and not self.refused:
+        if not self._is_answering and self._arrival_timer is None and not self.refused:
             self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort_slow_request)
 
     # Responses that are not read. The transport calls the first two when its buffer has become full or empty.
@@ -91,13 +93,14 @@ class Channel(HTTPChannel):
         super().resumeProducing()
         answered, self._answered = self._answered, None
         if answered is not None:
-            super().requestDone(answered)
+            self.requestDone(answered)
 
     def requestDone(self, request: Request) -> None:  # noqa: N802  # Twisted's
         """Continue with the next request, but not before the transport's buffer has room for its response."""
         if self._is_full:
             self._answered = request
         else:
+            self._is_answering = False
             super().requestDone(request)
 
     # Requests
@@ -117,6 +120,7 @@ class Channel(HTTPChannel):
 
     def allContentReceived(self) -> None:
         self._stop_arrival_timer()
+        self._is_answering = True
         super().allContentReceived()
 
     def headerReceived(self, line: bytes) -> bool:

@@ -10,7 +10,7 @@ from datetime import date
 from functools import cache
 from http import HTTPStatus
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import orjson
 import structlog
@@ -30,7 +30,7 @@ from crawler.errors import (
 )
 from crawler.registry import scrapers
 from crawler.service import metrics, openapi, viewer
-from crawler.service.body import header, read_object
+from crawler.service.body import CappedRequest, header, read_object
 from crawler.service.envelope import Answer, Call, failure, json_response, raw_response, success
 from crawler.targets.target import Scraper, Target, check_params
 
@@ -225,7 +225,7 @@ class Api(Resource):
         return holder
 
     def _send(self, request: Request, answer: Answer) -> None:
-        if request.finished or request._disconnected:  # noqa: SLF001  # Twisted has no public attribute
+        if request.finished or cast("CappedRequest", request).is_disconnected:
             return
         request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
         request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
