@@ -11,6 +11,7 @@
     │   ├── IdempotencyInProgress     IDEMPOTENCY_IN_PROGRESS    409  retryable
     │   ├── PayloadTooLarge           PAYLOAD_TOO_LARGE          413
     │   ├── UnsupportedMediaType      UNSUPPORTED_MEDIA_TYPE     415
+    │   ├── ExpectationFailed         EXPECTATION_FAILED         417
     │   ├── BlockedByPolicy           BLOCKED_BY_POLICY          422
     │   ├── ItemDropped               ITEM_DROPPED               422
     │   ├── IdempotencyMismatch       IDEMPOTENCY_MISMATCH       422
@@ -30,6 +31,7 @@
     │   └── UpstreamTimeout           UPSTREAM_TIMEOUT           504  retryable
     └── ServiceError              INTERNAL_ERROR             500  retryable
         ├── Overloaded                OVERLOADED                 503  retryable
+        ├── StoreUnavailable          STORE_UNAVAILABLE          503  retryable
         └── ShuttingDown              SHUTTING_DOWN              503  retryable
 
 The page objects, spiders, middlewares and the endpoint raise only these errors. Any other exception is a bug: the
@@ -149,10 +151,17 @@ class PayloadTooLarge(RequestError):
 
 
 class UnsupportedMediaType(RequestError):
-    """Raised when the ``Content-Type`` of a request is not ``application/json``."""
+    """Raised when a request body is not ``application/json``, or is compressed (``Content-Encoding``)."""
 
     code = "UNSUPPORTED_MEDIA_TYPE"
     http_status = 415
+
+
+class ExpectationFailed(RequestError):
+    """Raised when the header ``Expect`` of a request is not ``100-continue``."""
+
+    code = "EXPECTATION_FAILED"
+    http_status = 417
 
 
 class BlockedByPolicy(RequestError):
@@ -185,7 +194,7 @@ class IdempotencyMismatch(RequestError):
 
 
 class RateLimited(RequestError):
-    """Raised when a call exceeds the rate limit of its API key."""
+    """Raised when a call exceeds the rate limit of its API key, or too many calls have no valid API key."""
 
     code = "RATE_LIMITED"
     http_status = 429
@@ -301,6 +310,13 @@ class Overloaded(ServiceError):
     """Raised when too many calls are waiting, or the call cannot start before its deadline."""
 
     code = "OVERLOADED"
+    http_status = 503
+
+
+class StoreUnavailable(ServiceError):
+    """Raised when the service cannot read or write its stores, such as an ``Idempotency-Key``."""
+
+    code = "STORE_UNAVAILABLE"
     http_status = 503
 
 

@@ -12,13 +12,14 @@ from urllib.parse import urlsplit
 
 import structlog
 from scrapy import Request, signals
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
-from scrapy.exceptions import DownloadTimeoutError
+from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.utils.response import response_status_message
 
 from crawler.downloads.shared import platform_state
-from crawler.errors import CircuitOpen, UpstreamBlocked, UpstreamTimeout
+from crawler.errors import CircuitOpen, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
 from crawler.targets.closing import Closing
 
@@ -63,8 +64,44 @@ class AllowedOrigins:
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
 
 
+class Decompression(HttpCompressionMiddleware):
+    """Scrapy's middleware that decompresses bodies, with a typed error for a damaged body."""
+
+    def process_response(  # type: ignore[override]  # Scrapy passes no spider
+        self, request: Request, response: Response
+    ) -> Request | Response:
+        """Decompress the body of a response.
+
+        Raises:
+            UpstreamError: the body is incomplete or damaged.
+        """
+        try:
+            return super().process_response(request, response)
+        except IgnoreRequest:  # the decompressed body is too large
+            raise
+        except Exception as error:  # each codec has exceptions of its own, and only the body causes them
+            raise UpstreamError(f"The body of the response is damaged: {error}.", reason="damaged_body") from error
+
+
 class Redirect(RedirectMiddleware):
-    """Scrapy's redirect middleware, without the ``Referer`` header."""
+    """Scrapy's redirect middleware, without the ``Referer`` header, and with a typed error for an invalid location."""
+
+    def process_response(  # type: ignore[override]  # as above
+        self, request: Request, response: Response
+    ) -> Request | Response:
+        """Return the request to the location of a redirect.
+
+        Raises:
+            UpstreamError: the location is not a URL.
+        """
+        try:
+            return super().process_response(request, response)
+        except ValueError as error:  # raised by urllib, such as for "//[::1"
+            raise UpstreamError(
+                f"The platform redirected to an invalid URL: {error}.",
+                upstream_status=response.status,
+                reason="invalid_redirect",
+            ) from error
 
     def handle_referer(self, request: Request, response: Response) -> None:
         request.headers.pop("Referer", None)

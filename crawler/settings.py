@@ -130,6 +130,8 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins replaces it, with a typed error
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform uses it
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+    "crawler.middlewares.Decompression": 590,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "crawler.middlewares.Redirect": 600,
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
@@ -248,6 +250,17 @@ KEY_CONCURRENCY = 0
 key."""
 SERVICE_MAX_CONNECTIONS = 4_000
 """Maximum number of open client connections per process. Further connections get ``OVERLOADED`` and are closed."""
+SERVICE_ADDRESS_CONNECTIONS = 1_000
+"""Maximum number of open connections of one client address per process. 0: no limit."""
+SERVICE_ADDRESS_FAILED_KEYS = 30
+"""Maximum number of calls without a valid API key in a minute from one client address. Further ones get
+``RATE_LIMITED``. Calls with a valid key are not affected. 0: no limit."""
+SERVICE_TRUSTED_PROXIES: list[str] = []
+"""Addresses or networks of proxies whose ``X-Forwarded-For`` header is used to find the client's address."""
+SERVICE_HIDDEN_ROUTES: list[str] = []
+"""Routes that the port of the service does not serve: ``/docs``, ``/metrics``, ``/openapi.json``."""
+SERVICE_INTERNAL_ADDRESS: str | None = None
+"""A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
 SERVICE_STORE: str | None = None
 """Database of usage counts and stored responses: an SQLite file, or a ``postgresql://`` URL for several hosts. None: a
 file in the project's ``.scrapy`` folder."""

@@ -28,16 +28,13 @@ REASONS = {
         "_engine_started",
     ): "Scrapy's redirect middleware warns where RefererMiddleware is disabled",
     ("crawler.service.body", "_handleStar"): "Twisted responds to 'OPTIONS *' without the envelope",
-    (
-        "crawler.service.edge",
-        "_handlingRequest",
-    ): "Twisted has no public flag for a request that is still being received",
+    ("crawler.downloads.handlers", "_factory"): "Twisted's pool has no public way to set its protocols",
+    ("crawler.downloads.handlers", "_pool"): "Scrapy's handler has no public way to set its pool",
     (
         "crawler.service.edge",
         "_respondToBadRequestAndDisconnect",
     ): "Twisted responds to a malformed request without a body",
     ("crawler.service.edge", "_send100Continue"): "Twisted sends it before the headers are checked",
-    ("crawler.service.resources", "_disconnected"): "Twisted has no public flag for a client that has disconnected",
 }
 """Module and name -> the reason that no public name can replace it."""
 DOCUMENTED = {("crawler.outputs.feeds", "_job"): "the spider argument in which Scrapyd passes the id of a job"}

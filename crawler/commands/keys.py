@@ -12,6 +12,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands.serve import keys_file
+from crawler.errors import StoreUnavailable
 from crawler.service import usage
 from crawler.service.keys import KeyStore
 from crawler.service.store import Store, store_location
@@ -45,21 +46,29 @@ class Command(ScrapyCommand):
         assert self.settings is not None
         store = KeyStore(keys_file(self.settings))
         match args:
-            case ["create", client] if client.strip():
-                print(store.create(client, opts.rate, opts.concurrency))
+            case ["create", client]:
+                try:
+                    created = store.create(client, opts.rate, opts.concurrency)
+                except ValueError as error:
+                    raise UsageError(str(error)) from None
+                print(created)
                 print("Save this key now: only its hash is stored.", file=sys.stderr)
             case ["list"]:
                 for key in store.all():
                     state = "revoked" if key.revoked else "valid"
                     limits = [key.rate or "", f"{key.concurrency} in flight" if key.concurrency else ""]
                     day = f"{datetime.fromtimestamp(key.created, UTC):%Y-%m-%d}"
-                    print("  ".join([key.id, f"{state:7}", day, key.client, *filter(None, limits)]))
+                    print("  ".join([key.id, f"{state:7}", day, printable(key.client), *filter(None, limits)]))
             case ["revoke", key_id]:
                 if not store.revoke(key_id):
                     print(f"No valid key has the id {key_id}. 'scrapy keys list' prints all ids.", file=sys.stderr)
                     self.exitcode = 1
             case ["usage", *client] if len(client) <= 1:
-                self._print_usage(client)
+                try:
+                    self._print_usage(client)
+                except StoreUnavailable as error:
+                    print(f"The store cannot be read: {error.__cause__}.", file=sys.stderr)
+                    self.exitcode = 1
             case _:
                 raise UsageError(f"Usage: scrapy keys {self.syntax()}")
 
@@ -68,13 +77,19 @@ class Command(ScrapyCommand):
         assert self.settings is not None
         store = Store(store_location(self.settings), usage.SCHEMA)
         print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  {'partial':>8}  outcomes")
-        for client in clients or store.transact_sync(usage.clients):
-            for entry in store.transact_sync(partial(usage.report, client=client))["usage"]:
+        for client in clients or store.transact_sync(usage.clients, write=False):
+            for entry in store.transact_sync(partial(usage.report, client=client), write=False)["usage"]:
                 outcomes = " ".join(f"{code}={calls}" for code, calls in entry["outcomes"].items())
+                name = printable(client)
                 print(
-                    f"{client:20}  {entry['day']}  {entry['scraper']:30}  {entry['calls']:8}  {entry['billable']:8}"
+                    f"{name:20}  {entry['day']}  {entry['scraper']:30}  {entry['calls']:8}  {entry['billable']:8}"
                     f"  {entry['partial']:8}  {outcomes}"
                 )
+
+
+def printable(client: str) -> str:
+    """Return a client's name without control characters. Earlier versions accepted names with them."""
+    return client if client.isprintable() else ascii(client)
 
 
 def rate(text: str) -> str:

@@ -8,8 +8,10 @@ import ipaddress
 import logging
 import os
 import socket
+import sqlite3
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 EXIT_REFUSED, EXIT_PORT_BUSY = 2, 1
 
-BACKLOG = 1024
+BACKLOG = 4_096
 """Maximum number of connections that wait in the kernel until the process accepts them."""
 
 STARTUP_SECONDS = 1.0
@@ -43,10 +45,31 @@ def keys_file(settings: Settings) -> Path:
     return Path(settings["KEYS_FILE"] or data_file("keys.sqlite"))
 
 
+OPTIONAL_ROUTES = frozenset({"/docs", "/metrics", "/openapi.json"})
+"""Routes that the setting ``SERVICE_HIDDEN_ROUTES`` may contain."""
+
+
+class RefusedError(Exception):
+    """Raised when the service cannot be started. The message says what to do."""
+
+    def __init__(self, message: str, exitcode: int = EXIT_REFUSED) -> None:
+        super().__init__(message)
+        self.exitcode = exitcode
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """The listening sockets of the public port and, if there is one, of the internal port."""
+
+    public: socket.socket
+    internal: socket.socket | None
+
+
 class Command(ScrapyCommand):
     """Serves until SIGTERM, and then completes the calls in flight.
 
-    Exit codes: 1 if it cannot listen on the port, 2 if no API key is valid or ``--sandbox`` is used with a public host.
+    Exit codes: 1 if it cannot listen on a port, 2 if no API key is valid, ``--sandbox`` is used with a public host, or
+    a setting is invalid.
     """
 
     requires_project = True
@@ -67,26 +90,48 @@ class Command(ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from crawler.service.keys import KeyStore, SandboxKeys  # noqa: PLC0415  # only this command needs the service
-
         assert self.settings is not None
-        keys: Keys
-        if opts.sandbox:
-            if not _is_loopback(opts.host):
-                return self._fail(f"--sandbox serves loopback addresses only, not {opts.host}. Use --host 127.0.0.1.")
-            keys = SandboxKeys()
-        else:
-            store = KeyStore(keys_file(self.settings))
-            if store.empty:
-                return self._fail("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
-            keys = store
         try:
+            self._check_settings(self.settings)
+            keys = self._keys(opts, self.settings)
+            internal = _internal_address(self.settings)
+            if opts.sandbox:
+                _require_loopback(opts.host, *internal[:1] if internal else ())
             listener = _listen(opts.host, opts.port)
-        except OSError as error:
-            return self._fail(f"Cannot listen on {opts.host}:{opts.port}: {error.strerror or error}.", EXIT_PORT_BUSY)
+            internal_listener = _listen(*internal) if internal else None
+        except RefusedError as error:
+            return self._fail(str(error), error.exitcode)
         self._configure(opts)
-        self._serve(listener, keys, opts)
+        self._serve(Listeners(listener, internal_listener), keys, opts)
         return None
+
+    @staticmethod
+    def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
+        from crawler.service.keys import KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415  # only this command needs it
+
+        if opts.sandbox:
+            return SandboxKeys()
+        store = KeyStore(keys_file(settings))
+        try:
+            known = store.all()
+        except sqlite3.Error as error:
+            raise RefusedError(f"Cannot read the API keys in {store.path}: {error}.") from error
+        if all(key.revoked is not None for key in known):
+            raise RefusedError("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
+        return KeyRing(store)
+
+    @staticmethod
+    def _check_settings(settings: Settings) -> None:
+        from crawler.service.addresses import Addresses  # noqa: PLC0415  # as above
+
+        unknown = set(settings.getlist("SERVICE_HIDDEN_ROUTES")) - OPTIONAL_ROUTES
+        if unknown:
+            routes = ", ".join(sorted(OPTIONAL_ROUTES))
+            raise RefusedError(f"SERVICE_HIDDEN_ROUTES may contain {routes}, not {', '.join(sorted(unknown))}.")
+        try:
+            Addresses.from_settings(settings)
+        except ValueError as error:
+            raise RefusedError(f"SERVICE_TRUSTED_PROXIES: {error}. Expected addresses or networks.") from None
 
     def _configure(self, opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -98,14 +143,14 @@ class Command(ScrapyCommand):
         for noisy in ("scrapy", "scrapy_poet"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
 
-    def _serve(self, listener: socket.socket, keys: Keys, opts: argparse.Namespace) -> None:
-        host, port = listener.getsockname()[:2]
-
+    def _serve(self, listeners: Listeners, keys: Keys, opts: argparse.Namespace) -> None:
         def announce() -> None:
-            print(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+            print(f"listening on {_url(listeners.public)}", flush=True)
+            if listeners.internal:
+                print(f"listening on {_url(listeners.internal)} (internal)", flush=True)
 
         if opts.workers == 1:
-            return self._work(keys, opts, listener=listener, announce=announce)
+            return self._work(keys, opts, listeners, announce=announce)
         with TemporaryDirectory(prefix="crawler-metrics-") as folder:
             # The workers share their metrics in this folder. It must be set before prometheus_client is imported.
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
@@ -113,20 +158,25 @@ class Command(ScrapyCommand):
 
             from crawler.service.workers import Supervisor  # noqa: PLC0415  # only this command needs the service
 
-            work = partial(self._work, keys, opts)
-            Supervisor(listener, opts.workers, lambda channel: work(channel=channel), announce, mark_process_dead).run()
+            work = partial(self._work, keys, opts, listeners)
+            Supervisor(
+                listeners.public, opts.workers, lambda channel: work(channel=channel), announce, mark_process_dead
+            ).run()
         return None
 
     def _work(
         self,
         keys: Keys,
         opts: argparse.Namespace,
+        listeners: Listeners,
         *,
-        listener: socket.socket | None = None,
         announce: Callable[[], None] = lambda: None,
         channel: socket.socket | None = None,
     ) -> None:
-        """Serve in this process: accept connections on ``listener``, or receive them from the supervisor."""
+        """Serve in this process: accept connections, or receive those of the public port from the supervisor.
+
+        The workers share the listener of the internal port: how its few connections are distributed does not matter.
+        """
         install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", "uvloop.Loop")
         from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
 
@@ -141,10 +191,12 @@ class Command(ScrapyCommand):
 
         def started() -> None:
             endpoint.open()
-            if listener:
-                reactor.adoptStreamPort(listener.fileno(), listener.family, endpoint.site)
             if channel:
                 receive_connections(channel, reactor, endpoint.site)
+            else:
+                reactor.adoptStreamPort(listeners.public.fileno(), listeners.public.family, endpoint.site)
+            if listeners.internal:
+                reactor.adoptStreamPort(listeners.internal.fileno(), listeners.internal.family, endpoint.internal_site)
             announce()
             reactor.callLater(STARTUP_SECONDS, tune_garbage_collector)
 
@@ -175,7 +227,27 @@ def workers(text: str) -> int:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise RefusedError(f"Cannot listen on {host}:{port}: {error.strerror or error}.", EXIT_PORT_BUSY) from error
+
+
+def _internal_address(settings: Settings) -> tuple[str, int] | None:
+    """Return the host and port of ``SERVICE_INTERNAL_ADDRESS``, or None if it is not set."""
+    text = settings["SERVICE_INTERNAL_ADDRESS"]
+    if not text:
+        return None
+    host, _, number = str(text).rpartition(":")
+    try:
+        return host.removeprefix("[").removesuffix("]") or "127.0.0.1", port(number)
+    except (ValueError, argparse.ArgumentTypeError):
+        raise RefusedError(f"SERVICE_INTERNAL_ADDRESS: expected host:port, not {text!r}.") from None
+
+
+def _url(listener: socket.socket) -> str:
+    host, number = listener.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{number}"
 
 
 def tune_garbage_collector() -> None:
@@ -196,6 +268,12 @@ def _use_sandbox(settings: Settings) -> None:
     budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
     settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")
+
+
+def _require_loopback(*hosts: str) -> None:
+    for host in hosts:
+        if not _is_loopback(host):
+            raise RefusedError(f"--sandbox serves loopback addresses only, not {host}. Use --host 127.0.0.1.")
 
 
 def _is_loopback(host: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
+from crawler.downloads.heads import BoundedHeads
 from crawler.targets.closing import Closing
 
 if TYPE_CHECKING:
@@ -43,4 +44,13 @@ class BoundedTransfers:
 
 
 class HttpHandler(BoundedTransfers, HTTP11DownloadHandler):
-    """Scrapy's own HTTP handler, which ends its transfers when the crawler closes."""
+    """Scrapy's own HTTP handler, which ends its transfers when the crawler closes and limits the heads of responses."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        make_factory = self._pool._factory  # noqa: SLF001  # Twisted has no public way to set a pool's protocols
+
+        def bounded(*arguments: Any) -> BoundedHeads:
+            return BoundedHeads(make_factory(*arguments))
+
+        self._pool._factory = bounded  # type: ignore[assignment]  # noqa: SLF001  # as above

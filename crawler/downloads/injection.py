@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 def _response(_request: Request, response: Response) -> HttpResponse:
-    headers = HttpResponseHeaders.from_bytes_dict(response.headers)
+    # Latin-1 decodes all bytes, as HTTP requires. UTF-8, web-poet's default, fails for some values.
+    headers = HttpResponseHeaders.from_bytes_dict(response.headers, encoding="latin-1")
     return HttpResponse(response.url, response.body, status=response.status, headers=headers)
 
 
@@ -34,7 +35,7 @@ def _params(request: Request, _response: Response) -> PageParams[str, Any]:
 
 
 INPUTS: dict[Any, Callable[[Request, Response], Any]] = {HttpResponse: _response, PageParams: _params}
-"""Class of a page object's input -> the function that makes it, with the same result as scrapy-poet's provider."""
+"""Class of a page object's input -> the function that makes it, as scrapy-poet's provider does."""
 
 
 class PlannedInjector(Injector):

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Protocol, cast
+import re
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from twisted.web.server import Request
 
-from crawler.errors import InvalidJson, PayloadTooLarge, ScrapeError, UnsupportedMediaType
+from crawler.errors import InvalidJson, InvalidRequest, PayloadTooLarge, ScrapeError, UnsupportedMediaType
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
 
 MAX_BODY_BYTES = 64 * 1024
 """Maximum bytes of a request body. The longest valid params are a URL of 2,000 characters."""
 
+ONE_HOST = InvalidRequest("Send exactly one Host header.")
 BODY_TOO_LARGE = PayloadTooLarge(f"The body is too large: at most {MAX_BODY_BYTES} bytes are accepted.")
+
+
+ABSOLUTE_FORM = re.compile(rb"^https?://[^/?#]*", re.IGNORECASE)
+"""Matches scheme and host of a request target that is a whole URL."""
 
 
 class RefusableConnection(Protocol):
@@ -26,6 +35,9 @@ class RefusableConnection(Protocol):
 
 class CappedRequest(Request):
     """A request whose body is refused once its declared or received size is over the limit."""
+
+    is_disconnected = False
+    """Whether the client has disconnected before the response was complete."""
 
     def gotLength(self, length: int | None) -> None:  # Twisted's name
         super().gotLength(min(length or 0, MAX_BODY_BYTES))
@@ -41,8 +53,18 @@ class CappedRequest(Request):
             super().handleContentChunk(data)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # Twisted's name
+        """Pass the request on, if it has the one Host header that RFC 9112 requires.
+
+        ``path`` may be a whole URL. Its host is ignored, as is the Host header: the service has only one site.
+        """
+        if version != b"HTTP/1.0" and len(self.requestHeaders.getRawHeaders(b"Host", [])) != 1:
+            self._connection.refuse(ONE_HOST)
         if not self._connection.refused:
-            super().requestReceived(command, path, version)
+            super().requestReceived(command, ABSOLUTE_FORM.sub(b"", path, count=1) or b"/", version)
+
+    def connectionLost(self, reason: Failure) -> None:
+        self.is_disconnected = True
+        super().connectionLost(reason)
 
     def _handleStar(self) -> None:  # noqa: N802  # Twisted's own response has no envelope
         self.render(cast("Any", self.site).resource)
@@ -67,12 +89,14 @@ def read_object(request: Request) -> dict[str, Any]:
     The standard library is used, because orjson accepts repeated keys and rounds huge integers.
 
     Raises:
-        UnsupportedMediaType: the Content-Type header is not ``application/json``.
+        UnsupportedMediaType: the Content-Type header is not ``application/json``, or the body is compressed.
         InvalidJson: the body is not JSON, is not an object, contains repeated keys or NaN, or is nested too deeply.
     """
     declared = (header(request, "Content-Type") or "").partition(";")[0].strip().lower()
     if declared != "application/json":
         raise UnsupportedMediaType("Send the params as a JSON object with Content-Type: application/json.")
+    if (header(request, "Content-Encoding") or "identity").strip().lower() != "identity":
+        raise UnsupportedMediaType("Send the body without Content-Encoding: compressed bodies are not accepted.")
     assert request.content is not None
     try:
         text = request.content.read().decode()

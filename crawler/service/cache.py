@@ -124,6 +124,8 @@ class Cache:
 
     def _store(self, key: bytes, data: bytes) -> None:
         self._drop(key)
+        # orjson keeps up to 4 kB of unused memory behind its results. Copies take only the memory that is counted.
+        key, data = bytes(memoryview(key)), bytes(memoryview(data))
         self._entries[key] = _Entry(data, time.monotonic())
         self._size += len(key) + len(data) + ENTRY_OVERHEAD_BYTES
         while self._size > self.max_bytes:

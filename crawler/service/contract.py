@@ -171,6 +171,9 @@ class UsageReport(Model):
     """All billable calls of these days."""
     partial: int
     """All calls of these days with a partial record."""
+    pending: int
+    """Calls that the responding process could not store yet, because the store is unavailable. They are not included in
+    the other numbers. Usually 0."""
     usage: list[UsageEntry]
     """One entry for each day and scraper, the newest day first."""
 

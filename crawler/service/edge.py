@@ -1,7 +1,8 @@
-"""Limits on connections, and on requests that have not arrived completely.
+"""Limits on connections, on requests that have not arrived completely, and on responses that are not read.
 
-Twisted limits the headers of a request (500 headers, 16 KiB) and closes idle connections. This module adds a time limit
-for the arrival of a request, a maximum number of connections, and error envelopes for requests that are refused early.
+Twisted limits the headers of a request (500 headers, 16 KiB) and closes idle connections. This module adds time limits
+for the arrival of a request and for reading its response, maximum numbers of connections, the checks of HTTP/1.1 that
+Twisted leaves out, and error envelopes for requests that are refused early.
 """
 
 from __future__ import annotations
@@ -13,19 +14,25 @@ from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
 from twisted.web.server import Site
 
-from crawler.errors import InvalidRequest, Overloaded, ScrapeError
+from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, ScrapeError
 from crawler.service.body import CappedRequest
 from crawler.service.envelope import raw_error_bytes
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IAddress, IDelayedCall
     from twisted.web.resource import Resource
+    from twisted.web.server import Request
+
+    from crawler.service.addresses import Addresses
 
 IDLE_SECONDS = 60
 """Seconds after which an idle connection is closed."""
 
 ARRIVAL_SECONDS = 15.0
 """If a request takes longer than this to arrive, the connection is closed."""
+
+UNREAD_SECONDS = 30.0
+"""If a client reads nothing of a response for this long, the connection is closed."""
 
 LINGER_SECONDS = 1.0
 """Seconds for which the client can still read the response after its request was refused."""
@@ -36,27 +43,84 @@ MAX_LENGTH_DIGITS = 18
 """Maximum digits of a Content-Length header: ``int()`` raises for thousands of digits."""
 
 
+UNKNOWN_EXPECTATION = ExpectationFailed("The header Expect may only be 100-continue.")
+
+
 class Channel(HTTPChannel):
-    """A connection that is closed when a request does not arrive in time."""
+    """A connection that is closed when a request does not arrive in time, or a response is not read in time.
+
+    Pipelined requests are answered one at a time: the next one is parsed after the client has read enough of the last
+    response. Otherwise a client that sends many requests and reads nothing would fill the memory with responses.
+    """
 
     site: EdgeSite
     refused = False
+    peer: str | None = None
+    """The address of the client, or None if the connection is not over IP."""
     _arrival_timer: IDelayedCall | None = None
+    _unread_timer: IDelayedCall | None = None
+    _is_full = False
+    """Whether the transport's buffer is full, because the client has not read enough of the response."""
+    _is_answering = False
+    """Whether a request has arrived completely, and its response is not complete or not read."""
+    _answered: Request | None = None
+    """A request whose response is complete, but not yet read."""
 
     def connectionMade(self) -> None:
         super().connectionMade()
-        self.site.connections += 1
+        self.peer = getattr(cast("Any", self.transport).getPeer(), "host", None)
+        self.site.connected(self.peer)
 
     def dataReceived(self, data: bytes) -> None:
         """Start the arrival timer if the request is not complete yet. Most requests arrive in one piece."""
         if self.refused:
             return
         super().dataReceived(data)
-        if not self._handlingRequest and self._arrival_timer is None and not self.refused:
+        if not self._is_answering and self._arrival_timer is None and not self.refused:
             self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort_slow_request)
+
+    # Responses that are not read. The transport calls the first two when its buffer has become full or empty.
+
+    def pauseProducing(self) -> None:  # noqa: N802  # Twisted's
+        self._is_full = True
+        if self._unread_timer is None:
+            self._unread_timer = self.callLater(UNREAD_SECONDS, self._abort_unread_response)
+        super().pauseProducing()
+
+    def resumeProducing(self) -> None:  # noqa: N802  # Twisted's
+        self._is_full = False
+        self._stop_unread_timer()
+        super().resumeProducing()
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            self.requestDone(answered)
+
+    def requestDone(self, request: Request) -> None:  # noqa: N802  # Twisted's
+        """Continue with the next request, but not before the transport's buffer has room for its response."""
+        if self._is_full:
+            self._answered = request
+        else:
+            self._is_answering = False
+            super().requestDone(request)
+
+    # Requests
+
+    def lineReceived(self, line: bytes) -> None:
+        """Refuse a header that continues on a second line, because RFC 9112 forbids it."""
+        if line[:1] in {b" ", b"\t"}:
+            self.refuse(MALFORMED_REQUEST)
+        if not self.refused:
+            super().lineReceived(line)
+
+    def allHeadersReceived(self) -> None:
+        expected = self.requests[-1].requestHeaders.getRawHeaders(b"Expect", [])
+        if any(each.lower() != b"100-continue" for each in expected):
+            self.refuse(UNKNOWN_EXPECTATION)
+        super().allHeadersReceived()
 
     def allContentReceived(self) -> None:
         self._stop_arrival_timer()
+        self._is_answering = True
         super().allContentReceived()
 
     def headerReceived(self, line: bytes) -> bool:
@@ -68,13 +132,24 @@ class Channel(HTTPChannel):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self._stop_arrival_timer()
-        self.site.connections -= 1
+        self._stop_unread_timer()
+        self._answered = None
+        self.site.disconnected(self.peer)
         super().connectionLost(reason)
 
     def _stop_arrival_timer(self) -> None:
         if self._arrival_timer is not None:
             self._arrival_timer.cancel()
             self._arrival_timer = None
+
+    def _stop_unread_timer(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
+
+    def _abort_unread_response(self) -> None:
+        self._unread_timer = None
+        cast("Any", self.transport).abortConnection()
 
     def _abort_slow_request(self) -> None:
         self._arrival_timer = None
@@ -106,30 +181,49 @@ class Channel(HTTPChannel):
 
 
 class _RefusedConnection(Protocol):
-    """A connection above the limit: responds with ``OVERLOADED`` and is closed."""
+    """A connection above a limit: responds with ``OVERLOADED`` and is closed."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
 
     def connectionMade(self) -> None:
         transport = cast("Any", self.transport)
-        transport.write(raw_error_bytes(Overloaded("Too many connections are open.", retry_after=5)))
+        transport.write(raw_error_bytes(Overloaded(self.message, retry_after=5)))
         transport.loseConnection()
 
 
 class EdgeSite(Site):
-    """The endpoint's HTTP site. It limits the number of connections of this process."""
+    """An HTTP site that limits the number of connections: of this process, and of each address."""
 
     protocol = Channel  # type: ignore[assignment]  # replaces Twisted's default, which negotiates HTTP/2 over TLS
     noisy = False
 
-    def __init__(self, resource: Resource, max_connections: int) -> None:
+    def __init__(self, resource: Resource, max_connections: int, addresses: Addresses) -> None:
         # The endpoint accepts no forms, and parsing them takes memory.
         super().__init__(resource, requestFactory=CappedRequest, timeout=IDLE_SECONDS, parsePOSTFormSubmission=False)
         self.max_connections = max_connections
+        self.addresses = addresses
         self.connections = 0
 
     def log(self, request: Any) -> None:
         """Log nothing: ``resources.py`` logs each call."""
 
+    def connected(self, peer: str | None) -> None:
+        """Count an open connection."""
+        self.connections += 1
+        if peer is not None:
+            self.addresses.connected(peer)
+
+    def disconnected(self, peer: str | None) -> None:
+        """Count a connection as closed."""
+        self.connections -= 1
+        if peer is not None:
+            self.addresses.disconnected(peer)
+
     def buildProtocol(self, addr: IAddress | None) -> Any:  # noqa: N802  # Twisted's
+        peer = getattr(addr, "host", None)
         if self.connections >= self.max_connections:
-            return _RefusedConnection()
+            return _RefusedConnection("Too many connections are open.")
+        if peer is not None and not self.addresses.may_connect(peer):
+            return _RefusedConnection("Too many connections from this address are open.")
         return super().buildProtocol(addr)

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import structlog
 
 from crawler.downloads.shared import SharedState
-from crawler.service import idempotency, metrics, usage
+from crawler.errors import StoreUnavailable
+from crawler.service import idempotency, metrics, openapi, usage, viewer
+from crawler.service.addresses import Addresses
 from crawler.service.cache import Cache
 from crawler.service.edge import EdgeSite
 from crawler.service.idempotency import Idempotency
 from crawler.service.limits import KeyLimits
 from crawler.service.open_crawlers import OpenCrawlers
-from crawler.service.resources import MAX_WAIT_SECONDS, Api
+from crawler.service.resources import MAX_WAIT_SECONDS, Api, Parts, catalogue
 from crawler.service.store import Store, store_location
 from crawler.service.usage import Usage
 
@@ -30,12 +32,18 @@ logger = structlog.get_logger(__name__)
 PURGE_SECONDS = 600.0
 """Interval in seconds at which expired ``Idempotency-Key`` entries are deleted."""
 
+LAST_FLUSH_SECONDS = 5.0
+"""Maximum seconds for storing the usage counts when the service shuts down."""
+
+INTERNAL_CONNECTIONS = 100
+"""Maximum number of open connections to ``SERVICE_INTERNAL_ADDRESS``."""
+
 OTHER_FILES = 512
 """File descriptors reserved for everything except the connections of clients."""
 
 
 class Endpoint:
-    """One process of the endpoint: the HTTP site, the open crawlers, and the store of usage and responses."""
+    """One process of the endpoint: the HTTP sites, the open crawlers, and the store of usage and responses."""
 
     def __init__(self, settings: Settings, keys: Keys) -> None:
         self.settings = settings.copy()
@@ -45,21 +53,28 @@ class Endpoint:
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
         self.crawlers = OpenCrawlers(self.settings, SharedState())
-        self.cache = Cache(
+        cache = Cache(
             self.crawlers.call,
             ttls={name: float(ttl) for name, ttl in self.settings.getdict("RESPONSE_CACHE").items()},
             max_bytes=self.settings.getint("RESPONSE_CACHE_MB") * 1024 * 1024,
             max_wait=MAX_WAIT_SECONDS,
         )
-        connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
-        _raise_file_limit(connections + OTHER_FILES)
         self.limits = KeyLimits(self.settings)
-        self.api = Api(self.crawlers, keys, self.limits, self.cache, self.idempotency, self.usage)
-        self.site = EdgeSite(self.api, connections)
+        addresses = Addresses.from_settings(self.settings)
+        parts = Parts(self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage)
+        self.api = Api(parts, hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"))
+        self.internal_api = Api(parts)
+        connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
+        _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
+        self.site = EdgeSite(self.api, connections, addresses)
+        self.internal_site = EdgeSite(self.internal_api, INTERNAL_CONNECTIONS, Addresses())
+        """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
+        self._stores = metrics.StoreMetrics(keys, self.store, self.usage)
         self._upkeep: asyncio.Task[None] | None = None
 
     def open(self) -> None:
         """Start the crawlers and the periodic tasks."""
+        prepare_documents()
         self.crawlers.open()
         self._upkeep = asyncio.ensure_future(self._run_upkeep())
 
@@ -67,11 +82,14 @@ class Endpoint:
         """Wait until the calls in flight have a response, and store the usage counts."""
         await self.crawlers.drain()
         await self.api.finish()
+        await self.internal_api.finish()
         if self._upkeep:
             self._upkeep.cancel()
             with suppress(asyncio.CancelledError):
                 await self._upkeep
-        await self.usage.flush()
+        await self.usage.flush(LAST_FLUSH_SECONDS)
+        if self.usage.pending:
+            logger.error("usage_lost", calls=self.usage.pending)
         await self.store.close()
         await self.limits.close()
 
@@ -79,16 +97,22 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         purge_at = loop.time()
         while True:
+            await self.usage.flush(usage.FLUSH_SECONDS)
+            self._stores.collect()
             metrics.collect(self.crawlers, self.settings, self.site.connections)
-            await self.usage.flush()
             if loop.time() >= purge_at:
                 purge_at = loop.time() + PURGE_SECONDS
-                try:
+                with suppress(StoreUnavailable):  # the store has logged it; the purge is repeated after PURGE_SECONDS
                     await self.idempotency.purge()
-                # The exception's class depends on the database driver. The purge is repeated after PURGE_SECONDS.
-                except Exception:
-                    logger.exception("purge_failed")
             await asyncio.sleep(usage.FLUSH_SECONDS)
+
+
+def prepare_documents() -> None:
+    """Build and compress the documents that are the same for all callers, before the first call waits for it."""
+    catalogue()
+    for document in (viewer.page(), openapi.as_json(), *viewer.bundled_files().values()):
+        assert document.digest
+        assert document.gzipped
 
 
 def _raise_file_limit(number: int) -> None:

@@ -37,6 +37,8 @@ class Call:
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
     """Headers to add to the response, whether the call succeeds or fails."""
+    is_logged: bool = True
+    """Whether the call gets a line in the log. Calls without a valid API key beyond a limit do not get one."""
 
     @property
     def duration_ms(self) -> int:
@@ -136,9 +138,11 @@ def json_response(status: int, value: Any, call: Call) -> Answer:
     return Answer(status, _headers(call), value if isinstance(value, bytes) else orjson.dumps(value))
 
 
-def raw_response(call: Call, media_type: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
-    """Return a response that is not JSON, such as a page of the documentation or the metrics."""
-    return Answer(200, _headers(call) | {"Content-Type": media_type} | (headers or {}), body)
+def raw_response(
+    call: Call, media_type: str, body: bytes, headers: dict[str, str] | None = None, status: int = 200
+) -> Answer:
+    """Return a response with a given body, such as a page of the documentation or the metrics."""
+    return Answer(status, _headers(call) | {"Content-Type": media_type} | (headers or {}), body)
 
 
 def _headers(call: Call) -> dict[str, str]:

@@ -41,6 +41,10 @@ STORE = (
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
 """Matches valid keys: 1 to 255 visible ASCII characters."""
 
+STORE_SECONDS = 0.25
+"""Seconds for which a call may use the store after its deadline."""
+PURGE_SECONDS = 5.0
+"""Maximum seconds for deleting expired keys."""
 LEASE_SECONDS = 5.0
 """A call's claim on its key expires this long after the call's deadline, in case its process was killed."""
 
@@ -58,6 +62,7 @@ class Idempotency:
         """Run ``serve``, or return the stored result if the same call was already completed.
 
         Raises:
+            StoreUnavailable: the key cannot be checked, or the result cannot be stored.
             InvalidRequest: the key is malformed.
             IdempotencyInProgress: the same call is still running.
             IdempotencyMismatch: the key was used for another call.
@@ -76,28 +81,39 @@ class Idempotency:
             body = orjson.dumps(served.data)
             row = {"client": client, "key": key, "owner": target.id, "until": int(time.time() + self.ttl)}
             row |= {"body": body, "warnings": orjson.dumps([*map(list, served.warnings)]).decode()}
-            await self.store.transact(lambda session: session.run(STORE, **row))
+            left = max(_seconds_left(target), STORE_SECONDS)
+            await self.store.transact(lambda session: session.run(STORE, **row), seconds=left)
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
             # This includes a client that has disconnected: nothing was billed, and the client may retry at once.
-            await asyncio.shield(self.store.transact(lambda session: _release(session, client, key, target.id)))
+            await self._release(client, key, target.id)
             raise
         return replace(served, data=orjson.Fragment(body))
 
+    async def _release(self, client: str, key: str, owner: str) -> None:
+        """Release the key. Do not wait long: the release continues, and otherwise the claim expires."""
+        release = asyncio.ensure_future(self.store.transact(lambda session: _release(session, client, key, owner)))
+        release.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait([release], timeout=STORE_SECONDS)
+
     async def purge(self) -> None:
-        """Delete expired keys."""
+        """Delete expired keys.
+
+        Raises:
+            StoreUnavailable: the store cannot be written.
+        """
         now = int(time.time())
-        await self.store.transact(lambda session: session.run("DELETE FROM idempotency WHERE expires <= :now", now=now))
+        delete = "DELETE FROM idempotency WHERE expires <= :now"
+        await self.store.transact(lambda session: session.run(delete, now=now), seconds=PURGE_SECONDS)
 
     async def _claim(self, key: str, client: str, target: Target) -> Served | None:
         """Claim the key for this call, and return None. If a completed call has the key, return its stored result."""
-        assert target.deadline is not None
-        left = target.deadline - asyncio.get_running_loop().time() + LEASE_SECONDS
-        until = math.ceil(time.time() + left)
+        left = _seconds_left(target)
+        until = math.ceil(time.time() + left + LEASE_SECONDS)
         fingerprint = hashlib.sha256(orjson.dumps(target.as_dict() | {"id": ""})).hexdigest()
         row = {"client": client, "key": key, "fingerprint": fingerprint, "owner": target.id, "expires": until}
-        found = await self.store.transact(lambda session: _claim(session, row))
+        found = await self.store.transact(lambda session: _claim(session, row), seconds=left)
         if found is None:
             return None
         known, expires, data, warnings = found
@@ -112,6 +128,11 @@ class Idempotency:
             headers={"Idempotent-Replayed": "true"},
             warnings=tuple(FailedSource(*each) for each in orjson.loads(warnings or "[]")),
         )
+
+
+def _seconds_left(target: Target) -> float:
+    assert target.deadline is not None
+    return target.deadline - asyncio.get_running_loop().time()
 
 
 def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | None, str | None] | None:

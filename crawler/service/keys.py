@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+import re
 import secrets
+import sqlite3
 import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from crawler.errors import InvalidApiKey, MissingApiKey
+import structlog
+
+from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
 from crawler.storage.sqlite import SqliteFile
+
+logger = structlog.get_logger(__name__)
+
+MAX_CLIENT = 100
+CLIENT = re.compile(rf"[^\W_][\w @.:/+&'(),#-]{{0,{MAX_CLIENT - 1}}}")
+"""Matches the valid names of clients: without control characters, and not like a formula."""
+
+READ_SECONDS = 1.0
+"""Maximum seconds for which reading the file waits for the lock of another process."""
+WAIT_SECONDS = 0.5
+"""Maximum seconds for which a call waits for changed keys."""
+RETRY_SECONDS = 1
+"""Seconds after a failure until the file is read again."""
 
 SCHEMA = (
     (
@@ -53,19 +71,25 @@ class Holder:
 class Keys(Protocol):
     """Interface that looks up the client that owns an API key."""
 
-    def holder(self, key: str | None) -> Holder:
+    failures: int
+    """Number of attempts to read the keys that failed."""
+
+    async def holder(self, key: str | None) -> Holder:
         """Return the client that owns the key.
 
         Raises:
             MissingApiKey: the call has no key.
             InvalidApiKey: the key is unknown or revoked.
+            StoreUnavailable: the keys could not be read yet.
         """
 
 
 class SandboxKeys:
     """The keys of the sandbox: only ``sandbox`` is valid."""
 
-    def holder(self, key: str | None) -> Holder:
+    failures = 0
+
+    async def holder(self, key: str | None) -> Holder:
         if not key:
             raise MissingApiKey("Send an API key in the header X-API-Key. The sandbox accepts the key 'sandbox'.")
         if key != "sandbox":
@@ -73,22 +97,30 @@ class SandboxKeys:
         return Holder("sandbox", "sandbox")
 
 
+Version = tuple[int, int, int]
+"""Identifies a version of the file: its inode, its modification time and its size."""
+
+
 class KeyStore:
-    """API keys in an SQLite file. If another process changes the file, the next lookup reads it again."""
+    """API keys in an SQLite file, which only its owner may read and write."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = SqliteFile(path, SCHEMA)
-        self._file_version: tuple[int, int] | None = None
-        self._valid: dict[str, Key] = {}
 
     def create(self, client: str, rate: str | None = None, concurrency: int | None = None) -> str:
         """Create a key for a client and return it. The key cannot be read again, because only its hash is stored.
 
         ``rate`` and ``concurrency`` replace the settings ``KEY_RATE`` and ``KEY_CONCURRENCY`` for this key.
+
+        Raises:
+            ValueError: the client's name is not valid.
         """
+        check_client(client)
         key_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
         key = f"sk_{key_id}_{secret}"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch(mode=0o600)
         with self._file.transaction() as database:
             row = (key_id, client, _hash(key), int(time.time()), rate, concurrency)
             database.execute(
@@ -98,33 +130,70 @@ class KeyStore:
 
     def revoke(self, key_id: str) -> bool:
         """Revoke a key. Return False if no valid key has this id."""
+        if not self.path.exists():
+            return False
         with self._file.transaction() as database:
             change = "UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
             return database.execute(change, (int(time.time()), key_id)).rowcount == 1
 
     def all(self) -> list[Key]:
-        """Return all keys, including revoked keys, the oldest first."""
-        if not self.path.exists():
-            return []
-        with closing(self._file.connect()) as database:
+        """Return all keys, including revoked keys, the oldest first. Without a file, there are none.
+
+        Raises:
+            sqlite3.Error: the file cannot be read.
+        """
+        return self.read() if self.path.exists() else []
+
+    def read(self) -> list[Key]:
+        """Return all keys as with ``all()``, but never without a file. The file is not changed or created.
+
+        Raises:
+            sqlite3.Error: the file is missing, locked or damaged.
+        """
+        uri = f"{self.path.absolute().as_uri()}?mode=rw"  # not "ro", which could not undo a transaction that was killed
+        with closing(sqlite3.connect(uri, uri=True, timeout=READ_SECONDS)) as database:
             rows = database.execute(
                 "SELECT id, client, hash, created, revoked, rate, concurrency FROM keys ORDER BY created, id"
             )
             return [Key(*row) for row in rows]
 
     @property
-    def empty(self) -> bool:
-        """Whether the store has no valid key."""
-        return all(key.revoked is not None for key in self.all())
+    def version(self) -> Version | None:
+        """The version of the file, or None if it is missing."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
-    def holder(self, key: str | None) -> Holder:
+
+class KeyRing:
+    """The valid keys of a store, in memory.
+
+    If another process changes the file, the next lookup reads it again, in a thread. While the file cannot be read
+    (because it is locked, damaged or missing), the last keys stay valid.
+    """
+
+    def __init__(self, store: KeyStore) -> None:
+        self.store = store
+        self.failures = 0
+        self._valid: dict[str, Key] | None = None
+        """Key id -> the valid key. None: the keys have not been read yet."""
+        self._version: Version | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._is_failing = False
+        self._retry_at = 0.0
+
+    async def holder(self, key: str | None) -> Holder:
         """Return the client that owns the key, as in ``Keys``.
 
         Hashes are compared in constant time, even for an unknown key, so that response times reveal nothing.
         """
         if not key:
             raise MissingApiKey("Send an API key in the header X-API-Key.")
-        self._reload()
+        await self._refresh()
+        if self._valid is None:
+            raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
         key_id = key.split("_", 2)[1] if key.count("_") > 1 else ""
         stored = self._valid.get(key_id)
         matches = hmac.compare_digest(_hash(key), stored.hash if stored else bytes(32))
@@ -132,12 +201,55 @@ class KeyStore:
             raise InvalidApiKey("This API key is unknown or revoked.")
         return Holder(stored.client, stored.id, stored.rate, stored.concurrency)
 
-    def _reload(self) -> None:
-        status = self.path.stat() if self.path.exists() else None
-        seen = (status.st_mtime_ns, status.st_size) if status else None
-        if seen != self._file_version:
-            self._valid = {key.id: key for key in self.all() if key.revoked is None}
-            self._file_version = seen
+    async def _refresh(self) -> None:
+        """Read the file if it has changed, and wait for the new keys. After a failure, nobody waits until it is read.
+
+        The version is read without a thread: unlike the content, it is never locked.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + WAIT_SECONDS
+        while (version := self.store.version) != self._version or version is None or self._is_failing:
+            if self._reading is None and loop.time() >= self._retry_at:
+                self._reading = asyncio.create_task(self._read(version))
+            if self._reading is None or self._is_failing:
+                return
+            done, _ = await asyncio.wait([self._reading], timeout=max(0.0, deadline - loop.time()))
+            if not done:
+                return
+
+    async def _read(self, version: Version | None) -> None:
+        try:
+            keys = await asyncio.to_thread(self.store.read)
+        except (sqlite3.Error, OSError) as error:
+            self.failures += 1
+            if not self._is_failing:
+                valid = None if self._valid is None else len(self._valid)
+                logger.error(  # noqa: TRY400  # the error's text is enough
+                    "keys_unavailable", file=str(self.store.path), error=str(error), still_valid=valid
+                )
+            self._is_failing = True
+        else:
+            self._valid = {key.id: key for key in keys if key.revoked is None}
+            self._version = version
+            if self._is_failing:
+                logger.warning("keys_available", file=str(self.store.path), valid=len(self._valid))
+            self._is_failing = False
+        finally:
+            self._retry_at = asyncio.get_running_loop().time() + (RETRY_SECONDS if self._is_failing else 0)
+            self._reading = None
+
+
+def check_client(name: str) -> None:
+    """Check the name of a client, which appears in logs, reports and spreadsheets.
+
+    Raises:
+        ValueError: the name is not valid.
+    """
+    if not CLIENT.fullmatch(name):
+        raise ValueError(
+            f"invalid client name {name[:80]!r}: use 1 to {MAX_CLIENT} letters, digits, spaces and "
+            "@ . _ - : / + & ' ( ) , #, with a letter or digit at the start"
+        )
 
 
 def _hash(key: str) -> bytes:

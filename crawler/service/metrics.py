@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     from crawler.service.envelope import Answer, Call
+    from crawler.service.keys import Keys
     from crawler.service.open_crawlers import OpenCrawlers
+    from crawler.service.store import Store
+    from crawler.service.usage import Usage
 
 disable_created_metrics()  # the ``_created`` series would double the number of series
 
@@ -61,6 +64,12 @@ RETRIES = Counter("crawler_retries", "Retried downloads.", ["platform"])
 VALUES = Counter("crawler_field_values", "Sampled values of fields that may be empty.", ["scraper", "field"])
 EMPTY = Counter("crawler_field_empty", "Sampled values that were empty.", ["scraper", "field"])
 PAGES_OPENED = Counter("crawler_browser_pages_opened", "Browser pages opened since the start.", ["platform"])
+
+STORE_FAILURES = Counter("crawler_store_failures", "Failed reads and writes of a store: keys, service.", ["store"])
+STORE_LOSSES = Counter(
+    "crawler_store_losses", "How often the data of a store was found to be lost: deleted or damaged.", ["store"]
+)
+USAGE_PENDING = Gauge("crawler_usage_pending", "Calls whose usage is not stored yet.", multiprocess_mode="livesum")
 
 PAGES = Gauge("crawler_browser_pages", "Open browser pages.", ["platform"], multiprocess_mode="livesum")
 WAITING = Gauge("crawler_calls_waiting", "Calls that wait for a crawler.", ["platform"], multiprocess_mode="livesum")
@@ -158,6 +167,28 @@ class CrawlerMetrics:
         assert self.crawler.stats is not None
         value: int = self.crawler.stats.get_value(name, 0)
         return value
+
+
+class StoreMetrics:
+    """Counts failures and losses of the stores."""
+
+    def __init__(self, keys: Keys, store: Store, usage: Usage) -> None:
+        self.keys = keys
+        self.store = store
+        self.usage = usage
+        self._reported: Tally[tuple[Counter, str]] = Tally()
+
+    def collect(self) -> None:
+        """Increase the counters by as much as the numbers of the stores have increased since the last call."""
+        numbers = (
+            (STORE_FAILURES, "keys", self.keys.failures),
+            (STORE_FAILURES, "service", self.store.failures),
+            (STORE_LOSSES, "service", self.store.losses),
+        )
+        for counter, store, number in numbers:
+            counter.labels(store).inc(number - self._reported[counter, store])
+            self._reported[counter, store] = number
+        USAGE_PENDING.set(self.usage.pending)
 
 
 def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> None:

@@ -26,6 +26,7 @@ from crawler.errors import (
 from crawler.registry import scrapers
 from crawler.service.contract import Catalogue, Failure, Health, Readiness, Success, UsageReport
 from crawler.service.envelope import Call, failure
+from crawler.service.static import StaticContent
 from crawler.targets.target import Scraper
 
 VERSION = "0.2.0"
@@ -108,9 +109,9 @@ NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed}
 
 
 @cache
-def as_json() -> bytes:
+def as_json() -> StaticContent:
     """Return the OpenAPI document as encoded JSON."""
-    return orjson.dumps(document(), option=orjson.OPT_INDENT_2)
+    return StaticContent(JSON, orjson.dumps(document(), option=orjson.OPT_INDENT_2))
 
 
 def document() -> Json:

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from io import BytesIO
+from typing import TYPE_CHECKING, cast
 
+import orjson
 import structlog
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
+from twisted.web.static import NoRangeStaticProducer
 
-from crawler.errors import Detail, InvalidRequest, MethodNotAllowed, ScrapeError, ScraperNotFound, ServiceError
+from crawler.errors import (
+    AuthError,
+    Detail,
+    InvalidRequest,
+    MethodNotAllowed,
+    RateLimited,
+    ScrapeError,
+    ScraperNotFound,
+    ServiceError,
+)
 from crawler.registry import scrapers
 from crawler.service import metrics, openapi, viewer
-from crawler.service.body import header, read_object
+from crawler.service.body import CappedRequest, header, read_object
 from crawler.service.envelope import Answer, Call, failure, json_response, raw_response, success
 from crawler.targets.target import Scraper, Target, check_params
 
 if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
+    from crawler.service.addresses import Addresses
     from crawler.service.cache import Cache
     from crawler.service.idempotency import Idempotency
-    from crawler.service.keys import Keys
+    from crawler.service.keys import Holder, Keys
     from crawler.service.limits import KeyLimits
     from crawler.service.open_crawlers import OpenCrawlers
     from crawler.service.usage import Usage
@@ -37,8 +53,27 @@ DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
 
 DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
+PIECE_BYTES = 65_536
+"""Larger responses are sent in pieces of this size, each when the client has read the last one."""
+
+SEND_SECONDS = 5.0
+"""Seconds for which responses may still be sent when the service shuts down."""
+
 CLIENT_GONE = 499
 """The logged status of a call whose client disconnected before the response."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of the service that the routes use."""
+
+    crawlers: OpenCrawlers
+    keys: Keys
+    addresses: Addresses
+    limits: KeyLimits
+    cache: Cache
+    idempotency: Idempotency
+    usage: Usage
 
 
 class Api(Resource):
@@ -46,31 +81,22 @@ class Api(Resource):
 
     isLeaf = True
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the parts of the service
-        self,
-        crawlers: OpenCrawlers,
-        keys: Keys,
-        limits: KeyLimits,
-        cache: Cache,
-        idempotency: Idempotency,
-        usage: Usage,
-    ) -> None:
+    def __init__(self, parts: Parts, hidden: Collection[str] = ()) -> None:
+        """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``."""
         super().__init__()
-        self.crawlers = crawlers
-        self.keys = keys
-        self.limits = limits
-        self.cache = cache
-        self.idempotency = idempotency
-        self.usage = usage
+        self.parts = parts
         self._tasks: set[asyncio.Task[None]] = set()
-        self._public_routes: dict[str, Callable[[Call], Answer]] = {
-            "/v1/scrapers": lambda call: json_response(200, {"scrapers": catalogue()}, call),
-            "/openapi.json": lambda call: json_response(200, openapi.as_json(), call),
-            "/docs": lambda call: raw_response(call, "text/html; charset=utf-8", viewer.page(), viewer.HEADERS),
-            "/metrics": lambda call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
-            "/healthz": lambda call: json_response(200, {"status": "ok"}, call),
-            "/readyz": self._ready,
+        self._unread: set[Deferred[None]] = set()
+        """Fires when a large response has been sent, for each large response."""
+        routes: dict[str, Callable[[Request, Call], Answer]] = {
+            "/v1/scrapers": lambda _, call: json_response(200, catalogue(), call),
+            "/openapi.json": lambda request, call: openapi.as_json().answer(request, call),
+            "/docs": lambda request, call: viewer.page().answer(request, call),
+            "/metrics": lambda _, call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
+            "/healthz": lambda _, call: json_response(200, {"status": "ok"}, call),
+            "/readyz": lambda _, call: self._ready(call),
         }
+        self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
 
     def render(self, request: Request) -> int:
@@ -86,9 +112,13 @@ class Api(Resource):
         return NOT_DONE_YET
 
     async def finish(self) -> None:
-        """Wait until all calls in progress are completed and counted."""
+        """Wait until all calls in progress are completed and counted, and until their responses are sent."""
         if self._tasks:
             await asyncio.wait(set(self._tasks))
+        if self._unread:
+            await asyncio.wait(
+                [each.asFuture(asyncio.get_running_loop()) for each in self._unread], timeout=SEND_SECONDS
+            )
 
     async def _serve(self, request: Request) -> None:
         call = Call()
@@ -98,7 +128,7 @@ class Api(Resource):
             except asyncio.CancelledError:
                 self._done(call, Answer(CLIENT_GONE, {}, b"", "CLIENT_GONE"))
                 return
-            _send(request, answer)
+            self._send(request, answer)
             self._done(call, answer)
 
     async def _answer(self, request: Request, call: Call) -> Answer:
@@ -116,9 +146,11 @@ class Api(Resource):
     def _done(self, call: Call, answer: Answer) -> None:
         metrics.count_call(call, answer)
         if call.client_id and call.scraper:
-            self.usage.count(
+            self.parts.usage.count(
                 call.client_id, call.scraper, answer.code, billable=answer.billable, partial=answer.partial
             )
+        if not call.is_logged:
+            return
         logger.info(
             "call",
             client=call.client_id,
@@ -134,13 +166,13 @@ class Api(Resource):
         public_route = self._public_routes.get(path)
         if public_route is not None:
             _require_method(request, "GET")
-            return public_route(call)
+            return public_route(request, call)
         if path == "/v1/usage":
             _require_method(request, "GET")
             return await self._usage(request, call)
-        if prefix == "/docs":
+        if prefix == "/docs" and prefix in self._public_routes:
             _require_method(request, "GET")
-            return raw_response(call, *viewer.bundled_file(name))
+            return viewer.bundled_file(name).answer(request, call)
         scraper = scrapers().get(name) if prefix == "/v1/scrapers" else None
         if scraper is None:
             raise ScraperNotFound("Unknown route or scraper. GET /v1/scrapers lists all scrapers.")
@@ -149,36 +181,75 @@ class Api(Resource):
         return await self._scrape(request, call, scraper)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
-        holder = self.keys.holder(header(request, "X-API-Key"))
-        call.client_id = holder.client
-        rate_limit = await self.limits.count(holder)
+        holder = await self._holder(request, call)
+        rate_limit = await self.parts.limits.count(holder)
         if rate_limit:
             call.headers.update(rate_limit.headers)
             rate_limit.check()
         params = check_params(scraper, read_object(request))
         wait = self._wait(request, call)
-        deadline = asyncio.get_running_loop().time() + wait
+        deadline = asyncio.get_running_loop().time() + wait - call.duration_ms / 1000
         target = Target(call.request_id, scraper, params, deadline=deadline)
-        release = await self.limits.acquire(holder)
+        release = await self.parts.limits.acquire(holder)
         try:
-            served = await self.idempotency.once(
+            served = await self.parts.idempotency.once(
                 header(request, "Idempotency-Key"),
                 holder.client,
                 target,
-                lambda: self.cache.served(target, header(request, "Cache-Control")),
+                lambda: self.parts.cache.served(target, header(request, "Cache-Control")),
             )
             return success(call, served)
         finally:
             release()
 
+    async def _holder(self, request: Request, call: Call) -> Holder:
+        """Return the client that owns the call's API key.
+
+        Raises:
+            AuthError: the key is missing, unknown or revoked.
+            RateLimited: the same, and the caller's address has sent too many such calls.
+        """
+        parts = self.parts
+        peer = getattr(request.getClientAddress(), "host", None)
+        client = None if peer is None else parts.addresses.find_client(peer, header(request, "X-Forwarded-For"))
+        try:
+            holder = await parts.keys.holder(header(request, "X-API-Key"))
+        except AuthError:
+            try:
+                parts.addresses.count_failed_key(client)
+            except RateLimited:
+                call.is_logged = False  # a warning with the address is logged once in a while
+                raise
+            raise
+        call.client_id = holder.client
+        return holder
+
+    def _send(self, request: Request, answer: Answer) -> None:
+        if request.finished or cast("CappedRequest", request).is_disconnected:
+            return
+        request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
+        request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
+        for name, value in answer.headers.items():
+            request.setHeader(name, value)
+        if answer.status != HTTPStatus.NOT_MODIFIED:
+            request.setHeader("Content-Length", str(len(answer.body)))
+        if len(answer.body) <= PIECE_BYTES or request.method == b"HEAD":
+            request.write(answer.body)
+            request.finish()
+            return
+        sent = request.notifyFinish()
+        self._unread.add(sent)
+        sent.addBoth(lambda _: self._unread.discard(sent))
+        NoRangeStaticProducer(request, BytesIO(answer.body)).start()
+
     def _ready(self, call: Call) -> Answer:
-        state = self.crawlers.state
+        state = self.parts.crawlers.state
         return json_response(200 if state["status"] == "ready" else 503, state, call)
 
     async def _usage(self, request: Request, call: Call) -> Answer:
-        call.client_id = self.keys.holder(header(request, "X-API-Key")).client
+        holder = await self._holder(request, call)
         since, until = _days(request)
-        return json_response(200, await self.usage.report(call.client_id, since, until), call)
+        return json_response(200, await self.parts.usage.report(holder.client, since, until), call)
 
     @staticmethod
     def _wait(request: Request, call: Call) -> int:
@@ -190,10 +261,11 @@ class Api(Resource):
         return call.wait
 
 
-def catalogue() -> list[dict[str, Any]]:
-    """Return the catalogue: one entry for each scraper, with its names, params and an example."""
+@cache
+def catalogue() -> bytes:
+    """Return the catalogue as encoded JSON: one entry for each scraper, with its names, params and an example."""
     distinct = {scraper.name: scraper for scraper in scrapers().values()}
-    return [
+    entries = [
         {
             "name": scraper.name,
             "aliases": list(scraper.aliases),
@@ -204,6 +276,7 @@ def catalogue() -> list[dict[str, Any]]:
         }
         for scraper in distinct.values()
     ]
+    return orjson.dumps({"scrapers": entries})
 
 
 def _require_method(request: Request, method: str) -> None:
@@ -243,15 +316,3 @@ def _parse_day(text: bytes) -> date | None:
 def _invalid(name: str, message: str) -> InvalidRequest:
     detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
     return InvalidRequest(f"{name}: {message}", details=[detail])
-
-
-def _send(request: Request, answer: Answer) -> None:
-    if request.finished or request._disconnected:  # noqa: SLF001  # Twisted has no public attribute
-        return
-    request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
-    request.responseHeaders.removeHeader(b"Server")  # no Server header: the server's version would help only attackers
-    for name, value in answer.headers.items():
-        request.setHeader(name, value)
-    request.setHeader("Content-Length", str(len(answer.body)))
-    request.write(answer.body)
-    request.finish()

@@ -1,4 +1,4 @@
-"""The database of the service, for usage counts and stored responses.
+"""The store of the service, for usage counts and stored responses.
 
 SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. Both
 databases accept all statements. Parameters are named (``:client``): sqlite3 supports them, and SQLAlchemy translates
@@ -8,28 +8,35 @@ them for PostgreSQL. Binary columns have PostgreSQL's type ``BYTEA``, because SQ
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import partial
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import structlog
+
+from crawler.errors import StoreUnavailable
+from crawler.service.databases import NewColumn, PostgreSqlDatabase, Schema, SqliteDatabase
 from crawler.storage.data_files import data_file
-from crawler.storage.sqlite import SqliteFile, transaction
 
 if TYPE_CHECKING:
-    import sqlite3
-
-    import sqlalchemy as sa
     from scrapy.settings import BaseSettings
 
-SCHEMA_LOCK = 7_403_812
-"""The number of the PostgreSQL advisory lock that is held while tables are created.
+    from crawler.service.databases import Connection, Database
 
-Without it, ``CREATE TABLE IF NOT EXISTS`` can fail if several processes run it at the same time.
-"""
+__all__ = ["NewColumn", "Row", "Schema", "Session", "Store", "store_location"]
+
+logger = structlog.get_logger(__name__)
+
+CLOSE_SECONDS = 3.0
+"""Maximum seconds for which ``close()`` waits for pending transactions."""
+RETRY_SECONDS = 5
+"""``Retry-After`` of calls that need the store while it is unavailable."""
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
@@ -38,24 +45,6 @@ T = TypeVar("T")
 def store_location(settings: BaseSettings) -> str:
     """Return the path or URL of the store: ``SERVICE_STORE``, else a file in the project's ``.scrapy`` folder."""
     return str(settings["SERVICE_STORE"] or data_file("service.sqlite3"))
-
-
-@dataclass(frozen=True)
-class NewColumn:
-    """A column that tables of earlier versions lack. In a schema, it follows the statement that creates its table."""
-
-    table: str
-    name: str
-    definition: str
-
-    @property
-    def sql(self) -> str:
-        """The statement that adds the column."""
-        return f"ALTER TABLE {self.table} ADD COLUMN {self.name} {self.definition}"
-
-
-Schema = tuple[str | NewColumn, ...]
-"""Statements that can be repeated without effect, and the columns that later versions added."""
 
 
 @dataclass(frozen=True)
@@ -73,87 +62,152 @@ class Session:
         return [tuple(row) for row in self.execute(sql, values).fetchall()]
 
 
+class _AbandonedError(Exception):
+    """Rolls back a transaction whose caller has stopped waiting."""
+
+
+@dataclass
+class _Job:
+    """A transaction to run in the store's thread."""
+
+    work: Callable[[Session], Any]
+    write: bool
+    result: Future[Any] = field(default_factory=Future)
+    submitted: float = field(default_factory=time.monotonic)
+    abandoned: bool = False
+
+    def run(self, session: Session) -> Any:
+        """Do the work of the transaction, unless the caller has stopped waiting."""
+        if self.abandoned:
+            raise _AbandonedError
+        return self.work(session)
+
+
 class Store:
-    """Runs transactions in order, in one thread with one connection, so that they do not block the event loop."""
+    """Runs transactions in order, in one thread with one connection, so that they do not block the event loop.
+
+    If the database is unavailable (locked, full, read-only, not reachable), each transaction fails with
+    ``StoreUnavailable``, and the next one tries again. The log has one line at the begin of an outage and one at its
+    end.
+    """
 
     def __init__(self, location: str, schema: Schema) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
         self.location = location
-        connection = _PostgreSqlConnection if "://" in location else _SqliteConnection
-        self._connect: Callable[[], _Connection] = partial(connection, location, schema)
-        self._connection: _Connection | None = None
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self.failures = 0
+        """Number of transactions that failed because the database was unavailable."""
+        self._database: Database = (
+            PostgreSqlDatabase(location, schema) if "://" in location else SqliteDatabase(Path(location), schema)
+        )
+        self._connection: Connection | None = None
+        self._failing_since: float | None = None
+        self._failed_at = 0.0
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        # A daemon thread, unlike an executor's: a database that never responds must not prevent the exit.
+        self._thread = threading.Thread(target=self._run_jobs, name="store", daemon=True)
 
-    async def transact(self, work: Callable[[Session], T]) -> T:
-        """Run ``work`` in a transaction, in the store's thread. It completes even if the caller is cancelled."""
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self.transact_sync, work))
+    @property
+    def losses(self) -> int:
+        """How often this process found that the stored data was lost."""
+        return self._database.losses
 
-    def transact_sync(self, work: Callable[[Session], T]) -> T:
-        """Run ``work`` in a transaction, in the caller's thread. Commands use this, because they have no event loop."""
-        if self._connection is None:
-            self._connection = self._connect()
+    async def transact(self, work: Callable[[Session], T], *, seconds: float | None = None, write: bool = True) -> T:
+        """Run ``work`` in a transaction, in the store's thread. It completes even if the caller is cancelled.
+
+        ``seconds``: how long to wait. After that, the transaction is rolled back or not started. ``write``: whether the
+        work changes data. Other work can be done while another process holds SQLite's write lock.
+
+        Raises:
+            StoreUnavailable: the database is unavailable, or the time is over.
+        """
+        job = _Job(work, write)
+        result = asyncio.wrap_future(self._submit(job))
+        result.add_done_callback(_retrieve_exception)
         try:
-            with self._connection.begin():
-                return work(Session(self._connection.execute))
+            async with asyncio.timeout(seconds):
+                outcome: T = await asyncio.shield(result)
+        except TimeoutError:
+            job.abandoned = True
+            raise _unavailable() from None
+        return outcome
+
+    def transact_sync(self, work: Callable[[Session], T], *, write: bool = True) -> T:
+        """Run ``work`` in a transaction, in the caller's thread. Commands use this, because they have no event loop.
+
+        Raises:
+            StoreUnavailable: the database is unavailable.
+        """
+        try:
+            if self._database.discard_lost(self._connection):
+                self._connection = None
+            if self._connection is None:
+                self._connection = self._database.connect()
+            with self._connection.begin(write=write):
+                outcome = work(Session(self._connection.execute))
+        except self._database.errors as error:
+            self._failed(error)
+            raise _unavailable() from error
         except Exception:
             self._disconnect()  # the next transaction gets a new connection
             raise
+        if self._failing_since is not None:
+            seconds = round(time.monotonic() - self._failing_since, 1)
+            logger.warning("store_available", store=self._database.name, seconds=seconds)
+            self._failing_since = None
+        return outcome
 
     async def close(self) -> None:
-        """Disconnect after all pending transactions."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
-        self._thread.shutdown(wait=False)
+        """Disconnect after all pending transactions, if they end soon."""
+        if self._thread.is_alive():
+            self._jobs.put(None)
+            await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
+        else:
+            self._disconnect()
+
+    def _submit(self, job: _Job) -> Future[Any]:
+        if not self._thread.is_alive():
+            self._thread.start()
+        self._jobs.put(job)
+        return job.result
+
+    def _run_jobs(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            if job.abandoned:
+                continue
+            if job.write and job.submitted < self._failed_at:  # else a queue of jobs would wait for one lock in turn
+                job.result.set_exception(_unavailable())
+                continue
+            try:
+                job.result.set_result(self.transact_sync(job.run, write=job.write))
+            except BaseException as error:  # noqa: BLE001  # the caller gets it
+                job.result.set_exception(error)
+        self._disconnect()
+
+    def _failed(self, error: Exception) -> None:
+        """Log the begin of an outage, and prepare for the next attempt."""
+        self.failures += 1
+        self._failed_at = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()
+            logger.error("store_unavailable", store=self._database.name, error=str(error))
+        connection, self._connection = self._connection, None
+        with suppress(*self._database.errors):
+            self._database.discard_damaged(connection, error)
+        if connection is not None:
+            with suppress(*self._database.errors):
+                connection.close()
 
     def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
 
-class _SqliteConnection:
-    def __init__(self, path: str, schema: Schema) -> None:
-        statements = tuple(each for each in schema if isinstance(each, str))
-        self.connection = SqliteFile(Path(path), statements, wal=True).connect()
-        self.close = self.connection.close
-        with self.begin():
-            for column in schema:
-                if isinstance(column, NewColumn) and not self._has(column):
-                    self.execute(column.sql, {})
-
-    def _has(self, column: NewColumn) -> bool:
-        query = "SELECT 1 FROM pragma_table_info(:table) WHERE name = :name"
-        return self.execute(query, {"table": column.table, "name": column.name}).fetchone() is not None
-
-    def begin(self) -> AbstractContextManager[object]:
-        return transaction(self.connection)
-
-    def execute(self, sql: str, values: dict[str, Any]) -> sqlite3.Cursor:
-        return self.connection.execute(sql, values)
+def _unavailable() -> StoreUnavailable:
+    return StoreUnavailable("The store of the service is unavailable; retry the call.", retry_after=RETRY_SECONDS)
 
 
-class _PostgreSqlConnection:
-    def __init__(self, url: str, schema: Schema) -> None:
-        import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
-        import sqlalchemy as sa  # noqa: PLC0415  # likewise
-
-        # psycopg parses the URL, because SQLAlchemy does not support all URLs of libpq, such as several hosts.
-        engine = sa.create_engine(
-            "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=sa.pool.NullPool
-        )
-        self.connection = engine.connect().execution_options(preserve_rowcount=True)
-        self.close = self.connection.close
-        self._text = sa.text
-        with self.begin():
-            self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
-            for each in schema:
-                statement = each if isinstance(each, str) else each.sql.replace(" COLUMN ", " COLUMN IF NOT EXISTS ")
-                self.execute(statement, {})
-
-    def begin(self) -> AbstractContextManager[object]:
-        return self.connection.begin()
-
-    def execute(self, sql: str, values: dict[str, Any]) -> sa.CursorResult[Any]:
-        return self.connection.execute(self._text(sql), values)
-
-
-_Connection = _SqliteConnection | _PostgreSqlConnection
+def _retrieve_exception(result: asyncio.Future[Any]) -> None:
+    """Mark the exception of a transaction as handled: its caller may have stopped waiting. The outage is logged."""
+    if not result.cancelled():
+        result.exception()

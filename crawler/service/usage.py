@@ -6,16 +6,15 @@ than one second.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import defaultdict
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import structlog
-
+from crawler.errors import StoreUnavailable
 from crawler.service.store import NewColumn, Session, Store
-
-logger = structlog.get_logger(__name__)
 
 SCHEMA = (
     (
@@ -27,6 +26,9 @@ SCHEMA = (
 )
 FLUSH_SECONDS = 0.75
 """Interval in seconds at which the counts are stored. Including the time of a write, it stays below one second."""
+
+REPORT_SECONDS = 2.0
+"""Maximum seconds for which a report waits for the last counts to be stored, and then for the stored counts."""
 
 DEFAULT_REPORT_DAYS = 31
 """Number of days in a report whose first day is not given."""
@@ -44,7 +46,15 @@ class Usage:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._pending: defaultdict[Key, Count] = defaultdict(_no_calls)
+        self._writing: dict[Key, Count] = {}
+        """The counts in the transaction that is running."""
+        self._write: asyncio.Task[None] | None = None
         self._day = (0, "")
+
+    @property
+    def pending(self) -> int:
+        """The number of calls that are not stored yet."""
+        return self._calls_pending()
 
     def count(self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False) -> None:
         """Count one call, at the cost of a dictionary lookup. Days are in UTC."""
@@ -56,22 +66,48 @@ class Usage:
         entry[1] += billable
         entry[2] += partial
 
-    async def flush(self) -> None:
-        """Store the counts. If the store is unavailable, they stay in memory for the next flush."""
-        if not self._pending:
-            return
-        pending, self._pending = self._pending, defaultdict(_no_calls)
+    async def flush(self, seconds: float | None = None) -> None:
+        """Store the counts. If the store is unavailable, they stay in memory for the next flush.
+
+        ``seconds``: how long to wait. A transaction that takes longer continues, because its end must be known: counts
+        that were stored must not be stored again.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                if self._write is not None:
+                    await asyncio.shield(self._write)
+                if self._pending and self._write is None:
+                    self._write = asyncio.create_task(self._store_pending())
+                    await asyncio.shield(self._write)
+
+    async def _store_pending(self) -> None:
+        writing, self._pending = self._pending, defaultdict(_no_calls)
+        self._writing = writing
         try:
-            await self.store.transact(lambda session: _add(session, pending))
-        except Exception:  # any error of any database driver: the service still serves calls without the store
-            logger.exception("usage_not_stored", calls=sum(count[0] for count in pending.values()))
-            for key, count in pending.items():
+            await self.store.transact(lambda session: _add(session, writing))
+        except StoreUnavailable:  # the store has logged it
+            for key, count in writing.items():
                 self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]
+        finally:
+            self._writing, self._write = {}, None
 
     async def report(self, client: str, since: date | None, until: date | None) -> dict[str, Any]:
-        """Return a client's usage from the day ``since`` to the day ``until``, by default of the last 31 days."""
-        await self.flush()
-        return await self.store.transact(lambda session: report(session, client, since, until))
+        """Return a client's usage from the day ``since`` to the day ``until``, by default of the last 31 days.
+
+        ``pending`` is the number of the client's calls that this process could not store yet.
+
+        Raises:
+            StoreUnavailable: the store cannot be read.
+        """
+        await self.flush(REPORT_SECONDS)
+        stored = await self.store.transact(
+            lambda session: report(session, client, since, until), seconds=REPORT_SECONDS, write=False
+        )
+        return stored | {"pending": self._calls_pending(client)}
+
+    def _calls_pending(self, client: str | None = None) -> int:
+        counts = [*self._pending.items(), *self._writing.items()]
+        return sum(count[0] for key, count in counts if client in {None, key[0]})
 
 
 def _no_calls() -> Count:

@@ -11,6 +11,7 @@ from importlib.resources import files
 
 from crawler.errors import ScraperNotFound, documented
 from crawler.service.openapi import describe_error
+from crawler.service.static import ONE_DAY, StaticContent
 
 MEDIA_TYPES = {
     "js": "text/javascript; charset=utf-8",
@@ -53,27 +54,27 @@ PAGE = """\
 
 
 @cache
-def page() -> bytes:
-    """Return the HTML of the page: Swagger UI and a table of all errors."""
+def page() -> StaticContent:
+    """Return the page: Swagger UI and a table of all errors."""
     rows = "\n".join(
         f'<tr id="{error.code}"><td><code>{error.code}</code></td><td>{error.http_status}</td><td>{error.type}</td>'
         f"<td>{'yes' if error.retryable else 'no'}</td><td>{escape(describe_error(error))}</td></tr>"
         for error in documented()
     )
-    return PAGE.replace("{rows}", rows).encode()
+    return StaticContent("text/html; charset=utf-8", PAGE.replace("{rows}", rows).encode(), headers=HEADERS)
 
 
 @cache
-def bundled_files() -> dict[str, tuple[str, bytes]]:
-    """File name -> the media type and the content of each file that the page needs."""
+def bundled_files() -> dict[str, StaticContent]:
+    """File name -> each file that the page needs."""
     return {
-        entry.name: (MEDIA_TYPES[entry.name.rpartition(".")[2]], entry.read_bytes())
+        entry.name: StaticContent(MEDIA_TYPES[entry.name.rpartition(".")[2]], entry.read_bytes(), ONE_DAY)
         for entry in (files("crawler.service") / "docs").iterdir()
     }
 
 
-def bundled_file(name: str) -> tuple[str, bytes]:
-    """Return the media type and the content of a file that the page needs.
+def bundled_file(name: str) -> StaticContent:
+    """Return a file that the page needs.
 
     Raises:
         ScraperNotFound: the page needs no file with this name. The name is never used as a path.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUSY_TIMEOUT = 30.0
-"""Maximum seconds for which SQLite waits until another process releases the write lock."""
+"""By default, SQLite waits this many seconds until another process releases the write lock."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,15 @@ class SqliteFile:
 
     The file's modification time then no longer shows whether the data has changed.
     """
+    busy_timeout: float = BUSY_TIMEOUT
+    """Maximum seconds for which a transaction waits for the lock of another process."""
 
     def connect(self) -> sqlite3.Connection:
         """Open the file. Use ``transaction()`` for writes. The connection may be used in another thread."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
+        )
         try:
             if self.wal:
                 # No transaction is lost if the process is killed. A power cut may lose the last transactions.
@@ -48,11 +52,11 @@ class SqliteFile:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection, *, write: bool = True) -> Iterator[None]:
     """Run the ``with`` block in a transaction, which is committed at the end and rolled back if the block raises.
 
     The write lock is taken at the start, because a transaction that starts with a read may later fail to get it.
     """
-    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
     with connection:
         yield

@@ -66,6 +66,17 @@ class _Harmful(_Quiet):
             self.send(200, {"Content-Encoding": "gzip", "Content-Type": "text/html"}, body)
         elif number == 1002:  # a declared length over the limit
             self.send(200, {"Content-Length": str(10**12)}, b"<html>")
+        elif number == 1003:  # a compressed body that is cut, with a length that fits
+            body = gzip.compress(b"<html>")[:12]
+            self.send(200, {"Content-Encoding": "gzip", "Content-Length": str(len(body))}, body)
+        elif number == 1004:  # a header that is not UTF-8
+            self.send(200, {"Content-Type": "text/html; charset=\xff", "Content-Length": "6"}, b"<html>")
+        elif number == 1005:  # endless headers
+            with suppress(OSError):  # the client closes the connection early
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+                for line in range(10_000_000):
+                    self.wfile.write(b"X-%d: y\r\n" % line)
+                self.served.requested_paths.append("all headers were read")
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.web.resource import Resource
 
+from crawler.service.addresses import Addresses
 from crawler.service.edge import ARRIVAL_SECONDS, IDLE_SECONDS, EdgeSite
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
@@ -129,7 +130,7 @@ class _Connection(StringTransport):
 def connected() -> tuple[Clock, object, _Connection]:
     """Connect a client to a site, with a fake clock."""
     clock = Clock()
-    site = EdgeSite(Resource(), max_connections=10)
+    site = EdgeSite(Resource(), max_connections=10, addresses=Addresses())
     channel = site.buildProtocol(None)
     channel.callLater = clock.callLater
     transport = _Connection()

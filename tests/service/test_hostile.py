@@ -137,7 +137,7 @@ def test_hostile_urls_are_refused_without_a_request(service: Service, foreign: S
 # Redirects and downloads of a hostile platform
 
 
-def test_redirects_and_downloads_of_a_hostile_platform_fail(tmp_path: Path, foreign: Served) -> None:
+def test_rb_7_redirects_and_downloads_of_a_hostile_platform_fail(tmp_path: Path, foreign: Served) -> None:
     redirects = [
         f"http://127.0.0.1:{foreign.port}/",
         f"//127.0.0.1:{foreign.port}/",
@@ -155,6 +155,8 @@ def test_redirects_and_downloads_of_a_hostile_platform_fail(tmp_path: Path, fore
         "gopher://127.0.0.1/",
         "data:text/html,x",
         "",
+        "//[::1",
+        "http://[x]/",
     ]
     keys = tmp_path / "keys.sqlite3"
     key = KeyStore(keys).create("acme")
@@ -168,13 +170,14 @@ def test_redirects_and_downloads_of_a_hostile_platform_fail(tmp_path: Path, fore
             "RETRY_TIMES=0",
         )
         with running(tmp_path / "log", *settings, sandbox=False) as service:
-            for number in [*range(len(redirects)), 1000, 1001, 1002]:
+            for number in [*range(len(redirects)), 1000, 1001, 1002, 1003, 1004, 1005]:
                 reply = call(service.url, CATEGORY, {"cat_id": str(number)}, headers=headers)
                 assert reply.status == 502, (number, reply.body)
                 assert reply.code in {"UPSTREAM_BLOCKED", "UPSTREAM_ERROR", "EXTRACTION_FAILED"}, (number, reply.body)
             assert "Traceback" not in service.logged()
             assert key not in service.logged()
-            assert len(platform.requested_paths) >= len(redirects) + 3
+            assert len(platform.requested_paths) >= len(redirects) + 6
+            assert "all headers were read" not in platform.requested_paths
     assert foreign.requested_paths == []
 
 
@@ -334,24 +337,32 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "a form": (
         b"POST "
         + CATEGORY.encode()
-        + b" HTTP/1.1\r\nX-API-Key: sandbox\r\nContent-Type: multipart/form-data; boundary=x\r\n"
+        + b" HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: multipart/form-data; boundary=x\r\n"
         + length(b"--x--"),
         {415},
     ),
     "a key of bytes": (
         b"POST "
         + CATEGORY.encode()
-        + b" HTTP/1.1\r\nX-API-Key: \xff\xfe\r\nContent-Type: application/json\r\n"
+        + b" HTTP/1.1\r\nHost: x\r\nX-API-Key: \xff\xfe\r\nContent-Type: application/json\r\n"
         + length(GOOD_BODY),
         {401},
     ),
     "two keys": (HEAD + b"X-API-Key: other\r\n" + length(GOOD_BODY), {401}),
     "a key of 10 KB": (
-        b"POST " + CATEGORY.encode() + b" HTTP/1.1\r\nX-API-Key: " + b"k" * 10_000 + b"\r\n" + length(GOOD_BODY),
+        b"POST "
+        + CATEGORY.encode()
+        + b" HTTP/1.1\r\nHost: x\r\nX-API-Key: "
+        + b"k" * 10_000
+        + b"\r\n"
+        + length(GOOD_BODY),
         {401},
     ),
     "a type of bytes": (
-        b"POST " + CATEGORY.encode() + b" HTTP/1.1\r\nX-API-Key: sandbox\r\nContent-Type: \xff\r\n" + length(GOOD_BODY),
+        b"POST "
+        + CATEGORY.encode()
+        + b" HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: \xff\r\n"
+        + length(GOOD_BODY),
         {415},
     ),
     "an idempotency key of bytes": (HEAD + b"Idempotency-Key: \xff\r\n" + length(GOOD_BODY), {400}),
@@ -363,6 +374,24 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     ),
     "an end in the middle": (HEAD + b"Content-Length: 1000\r\n\r\n" + GOOD_BODY, {0}),
     "nothing": (b"", {0}),
+}
+CLOSE = b"Connection: close\r\n"
+GET = b"GET /healthz HTTP/1.1\r\n" + CLOSE
+RB_18: dict[str, tuple[bytes, int]] = {
+    "no host": (GET + b"\r\n", 400),
+    "two hosts": (GET + b"Host: x\r\nHost: y\r\n\r\n", 400),
+    "no host in HTTP/1.0": (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
+    "a folded key": (
+        HEAD.replace(b"X-API-Key: sandbox", b"X-API-Key: sand\r\n box") + length(GOOD_BODY),
+        400,
+    ),
+    "a folded length": (HEAD + b"Content-Length:\r\n 20\r\n\r\n" + GOOD_BODY, 400),
+    "a folded encoding": (HEAD + b"Transfer-Encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n", 400),
+    "a compressed body": (HEAD + CLOSE + b"Content-Encoding: br\r\n" + length(GOOD_BODY), 415),
+    "a body that is not compressed": (HEAD + CLOSE + b"Content-Encoding: identity\r\n" + length(GOOD_BODY), 200),
+    "an unknown expectation": (GET + b"Host: x\r\nExpect: 200-ok\r\n\r\n", 417),
+    "a URL as the target": (b"GET http://x:1/healthz?a=b HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 200),
+    "a URL without a path": (b"GET HTTPS://x HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 404),
 }
 
 
@@ -396,6 +425,18 @@ def test_malformed_http_is_refused_with_the_envelope(service: Service, name: str
         assert json.loads(body)["success"] is False
     assert b"<html" not in received.lower()
     assert b"Traceback" not in received
+
+
+@pytest.mark.parametrize("name", RB_18)
+def test_rb_18_http_is_read_as_the_standard_requires(service: Service, name: str) -> None:
+    sent, expected = RB_18[name]
+    parts = urlsplit(service.url)
+    received = b""
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
+        connection.sendall(sent)
+        while piece := connection.recv(65_536):
+            received += piece
+    assert re.findall(rb"HTTP/1\.1 (\d{3}) ", received.replace(b"HTTP/1.0", b"HTTP/1.1")) == [b"%d" % expected]
 
 
 def test_pipelined_requests_get_their_responses_in_order(service: Service) -> None:

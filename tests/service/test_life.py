@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from crawler.sandbox.retail.site import FAULTS, Site
-from crawler.service.keys import KeyStore
+from crawler.service.keys import KeyRing, KeyStore
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import ROOT, running
 
@@ -78,15 +78,15 @@ def test_keys_are_created_listed_and_revoked(tmp_path: Path) -> None:
     key = scrapy("keys", "create", "acme", keys=file).stdout.strip()
     assert key.startswith("sk_")
     assert key.encode() not in file.read_bytes(), "only the hash is stored"
-    store = KeyStore(file)
-    assert store.holder(key).client == "acme"
+    ring = KeyRing(KeyStore(file))
+    assert asyncio.run(ring.holder(key)).client == "acme"
     key_id = key.split("_")[1]
     listed = scrapy("keys", "list", keys=file).stdout
     assert key_id in listed
     assert "acme" in listed
     assert scrapy("keys", "revoke", key_id, keys=file).returncode == 0
     with pytest.raises(Exception, match="revoked"):
-        store.holder(key)
+        asyncio.run(ring.holder(key))
     assert scrapy("keys", "revoke", key_id, keys=file).returncode == 1
     assert scrapy("keys", "unknown", keys=file).returncode == 2
 

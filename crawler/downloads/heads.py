@@ -1,0 +1,78 @@
+"""A limit on the status line and headers of a platform's responses, which Twisted reads without a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from twisted.internet.interfaces import IAddress
+from twisted.internet.protocol import Factory
+
+logger = structlog.get_logger(__name__)
+
+MAX_HEAD_BYTES = 128 * 1024
+"""Maximum bytes of the status line and headers of a response. Browsers accept 256 KiB; real platforms send 10 KiB."""
+MAX_HEAD_LINES = 1_000
+"""Maximum number of these lines."""
+
+_NEWEST_BYTES = 8
+"""The blank line after the headers may arrive in pieces, together with the end of the last header."""
+
+
+class BoundedHeads(Factory):
+    """Makes the client protocols of another factory close their connection if the head of a response is too large."""
+
+    noisy = False
+
+    def __init__(self, factory: Factory) -> None:
+        self.factory = factory
+
+    def buildProtocol(self, addr: IAddress | None) -> Any:  # noqa: N802  # Twisted's
+        protocol: Any = self.factory.buildProtocol(addr)
+        if protocol is not None:
+            head = _Head(protocol)
+            send = protocol.request
+
+            def request(sent: Any) -> Any:
+                head.begin()
+                return send(sent)
+
+            protocol.request = request
+            protocol.dataReceived = head.receive
+        return protocol
+
+
+class _Head:
+    """Counts the bytes and lines of a response until the blank line after its headers."""
+
+    def __init__(self, protocol: Any) -> None:
+        self.protocol = protocol
+        self._pass_on: Callable[[bytes], None] = protocol.dataReceived
+        self.begin()
+
+    def begin(self) -> None:
+        """Expect the head of a new response."""
+        self._bytes = self._lines = 0
+        self._newest = b""
+        self._is_complete = False
+
+    def receive(self, data: bytes) -> None:
+        """Pass the received bytes on, unless the head is too large."""
+        if not self._is_complete:
+            self._count(data)
+        if self._bytes > MAX_HEAD_BYTES or self._lines > MAX_HEAD_LINES:
+            logger.warning("response_head_too_large", bytes=self._bytes, lines=self._lines)
+            self.protocol.transport.abortConnection()
+            return
+        self._pass_on(data)
+
+    def _count(self, data: bytes) -> None:
+        """Count up to the blank line."""
+        text = self._newest + data
+        ends = [at for mark in (b"\n\r\n", b"\n\n") if (at := text.find(mark)) >= 0]
+        head = text[: min(ends)] if ends else text
+        self._bytes += max(0, len(head) - len(self._newest))
+        self._lines += head.count(b"\n", len(self._newest)) if len(head) > len(self._newest) else 0
+        self._newest = text[-_NEWEST_BYTES:]
+        self._is_complete = bool(ends)

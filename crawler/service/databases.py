@@ -1,0 +1,234 @@
+"""The databases of the service's store: SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+from filelock import FileLock
+
+from crawler.storage.sqlite import SqliteFile, transaction
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+logger = structlog.get_logger(__name__)
+
+SCHEMA_LOCK = 7_403_812
+"""The number of the PostgreSQL advisory lock that is held while tables are created.
+
+Without it, ``CREATE TABLE IF NOT EXISTS`` can fail if several processes run it at the same time.
+"""
+
+BUSY_SECONDS = 1.0
+"""Maximum seconds for which a transaction waits for the lock of another process."""
+CONNECT_SECONDS = 3
+"""Maximum seconds for connecting to PostgreSQL."""
+STATEMENT_SECONDS = 5.0
+"""Maximum seconds for which PostgreSQL executes a statement."""
+
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+"""SQLite's codes for a file whose content is not a database."""
+
+
+@dataclass(frozen=True)
+class NewColumn:
+    """A column that tables of earlier versions lack. In a schema, it follows the statement that creates its table."""
+
+    table: str
+    name: str
+    definition: str
+
+    @property
+    def sql(self) -> str:
+        """The statement that adds the column."""
+        return f"ALTER TABLE {self.table} ADD COLUMN {self.name} {self.definition}"
+
+
+Schema = tuple[str | NewColumn, ...]
+"""Statements that can be repeated without effect, and the columns that later versions added."""
+
+
+class Connection(Protocol):
+    """An open connection to a database."""
+
+    def begin(self, *, write: bool) -> AbstractContextManager[object]:
+        """Begin a transaction, which ends with the ``with`` block."""
+
+    def execute(self, sql: str, values: dict[str, Any]) -> Any:
+        """Run a statement and return its cursor."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class Database(Protocol):
+    """A database that can be connected to."""
+
+    name: str
+    """The name for logs, without a password."""
+    errors: tuple[type[Exception], ...]
+    """What its operations raise if it is not available."""
+    losses: int
+    """How often this process found that the stored data was lost, and began with an empty database."""
+
+    def connect(self) -> Connection:
+        """Connect, and create missing tables and columns."""
+
+    def discard_lost(self, connection: Connection | None) -> bool:
+        """Check that the data that was stored is still there. Return True if it is lost: reconnect then."""
+
+    def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
+        """Set the database aside if the error shows that its content is damaged."""
+
+
+class SqliteDatabase:
+    """A file. If another program deletes, replaces, empties or damages it, the loss is logged, and a new one begins.
+
+    SQLite would go on writing to a deleted file, without an error, and the counts would be lost at the next start.
+    """
+
+    errors: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
+
+    def __init__(self, path: Path, schema: Schema) -> None:
+        self.path = path
+        self.name = str(path)
+        self.schema = schema
+        self.losses = 0
+        statements = tuple(each for each in schema if isinstance(each, str))
+        self._file = SqliteFile(path, statements, wal=True, busy_timeout=BUSY_SECONDS)
+        self._opened: tuple[int, int] | None = None
+        """Device and inode of the file that this process has opened."""
+
+    def connect(self) -> _SqliteConnection:
+        connection = _SqliteConnection(self._file.connect(), self.schema)
+        self._opened = self._identity()
+        return connection
+
+    def discard_lost(self, connection: Connection | None) -> bool:
+        if self._opened is None or (self._identity() == self._opened and self.path.stat().st_size):
+            return False
+        self._start_anew(connection, "deleted, replaced or emptied")
+        return True
+
+    def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension of an extended code
+        if code in DAMAGED and self._opened is not None and self._identity() == self._opened:
+            self._start_anew(connection, str(error))
+
+    def _start_anew(self, connection: Connection | None, reason: str) -> None:
+        """Rename the files of the lost database, and create a new one, unless another process has done so."""
+        kept_as = f"{self.name}.lost-{time.time_ns()}"
+        with FileLock(f"{self.name}.lock", timeout=BUSY_SECONDS):
+            if self._identity() in {None, self._opened}:
+                for suffix in ("", "-wal", "-shm"):
+                    with suppress(FileNotFoundError):
+                        Path(self.name + suffix).replace(kept_as + suffix)
+                if connection is not None:
+                    connection.close()  # after the renaming: SQLite does not write its log to a file that was moved
+                self.connect().close()
+        self._opened = self._identity()
+        self.losses += 1
+        logger.error("store_lost", store=self.name, reason=reason, kept_as=kept_as)
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+
+class _SqliteConnection:
+    def __init__(self, connection: sqlite3.Connection, schema: Schema) -> None:
+        self.connection = connection
+        self.close = connection.close
+        try:
+            self._add_columns([each for each in schema if isinstance(each, NewColumn)])
+        except sqlite3.Error:
+            connection.close()
+            raise
+
+    def _add_columns(self, columns: list[NewColumn]) -> None:
+        if all(map(self._has, columns)):
+            return
+        with self.begin(write=True):
+            for column in columns:
+                if not self._has(column):
+                    self.execute(column.sql, {})
+
+    def _has(self, column: NewColumn) -> bool:
+        query = "SELECT 1 FROM pragma_table_info(:table) WHERE name = :name"
+        return self.execute(query, {"table": column.table, "name": column.name}).fetchone() is not None
+
+    def begin(self, *, write: bool) -> AbstractContextManager[object]:
+        return transaction(self.connection, write=write)
+
+    def execute(self, sql: str, values: dict[str, Any]) -> sqlite3.Cursor:
+        return self.connection.execute(sql, values)
+
+
+class PostgreSqlDatabase:
+    """A PostgreSQL database. Its server keeps the data, so that this class does not look for losses."""
+
+    name = "postgresql"
+    losses = 0
+
+    def __init__(self, url: str, schema: Schema) -> None:
+        import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
+        import sqlalchemy as sa  # noqa: PLC0415  # likewise
+
+        self.errors: tuple[type[Exception], ...] = (sa.exc.SQLAlchemyError, psycopg.Error, OSError)
+        self.schema = schema
+        timeouts = f"-c lock_timeout={BUSY_SECONDS:g}s -c statement_timeout={STATEMENT_SECONDS:g}s"
+        defaults = {
+            "connect_timeout": CONNECT_SECONDS,
+            "tcp_user_timeout": int(STATEMENT_SECONDS * 1000),
+            "options": timeouts,
+        }
+        connect = _psycopg_connect(url, defaults)
+        # psycopg parses the URL, because SQLAlchemy does not support all URLs of libpq, such as several hosts.
+        self._engine = sa.create_engine("postgresql+psycopg://", creator=connect, poolclass=sa.pool.NullPool)
+
+    def connect(self) -> _PostgreSqlConnection:
+        return _PostgreSqlConnection(self._engine.connect().execution_options(preserve_rowcount=True), self.schema)
+
+    def discard_lost(self, connection: Connection | None) -> bool:
+        return False
+
+    def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
+        """Do nothing: the server reports damage, and its operator repairs it."""
+
+
+def _psycopg_connect(url: str, defaults: dict[str, Any]) -> Callable[[], Any]:
+    """Return a function that connects to a URL. ``defaults`` are parameters for which the URL has no value."""
+    import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
+
+    parameters = defaults | psycopg.conninfo.conninfo_to_dict(url)
+    return lambda: psycopg.connect(**parameters)
+
+
+class _PostgreSqlConnection:
+    def __init__(self, connection: sa.Connection, schema: Schema) -> None:
+        import sqlalchemy as sa  # noqa: PLC0415  # needs the extra "postgresql"
+
+        self.connection = connection
+        self.close = connection.close
+        self._text = sa.text
+        with self.begin(write=True):
+            self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
+            for each in schema:
+                statement = each if isinstance(each, str) else each.sql.replace(" COLUMN ", " COLUMN IF NOT EXISTS ")
+                self.execute(statement, {})
+
+    def begin(self, *, write: bool) -> AbstractContextManager[object]:
+        return self.connection.begin()
+
+    def execute(self, sql: str, values: dict[str, Any]) -> sa.CursorResult[Any]:
+        return self.connection.execute(self._text(sql), values)

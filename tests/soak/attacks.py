@@ -1,0 +1,253 @@
+"""Attacks on a running service, and what is watched meanwhile. ``scripts/attack`` and the soak tests call them.
+
+Each scenario is a function of a ``Victim`` that returns a ``Report``. It asserts nothing: the caller compares the
+figures of the report with its limits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.service.client import HEADERS, SEARCH
+
+LARGEST_FILE = "/docs/swagger-ui-bundle.js"
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A running service: its URL, its process, and a valid API key."""
+
+    url: str
+    pid: int
+    key: str = "sandbox"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        parts = urlsplit(self.url)
+        return parts.hostname or "", parts.port or 0
+
+
+@dataclass
+class Report:
+    """The figures of a scenario."""
+
+    health_seconds: list[float] = field(default_factory=list)
+    """The time of each ``GET /healthz`` during the scenario. A failed one counts as infinite."""
+    megabytes_before: float = 0.0
+    megabytes_peak: float = 0.0
+    megabytes_after: float = 0.0
+    calls: list[tuple[str, float]] = field(default_factory=list)
+    """The code and the seconds of each call. ``broken``: the connection broke."""
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def slowest_health(self) -> float:
+        return max(self.health_seconds, default=0.0)
+
+    @property
+    def grown(self) -> float:
+        """Megabytes by which the memory grew at most."""
+        return self.megabytes_peak - self.megabytes_before
+
+    def codes(self) -> dict[str, int]:
+        codes = [code for code, _ in self.calls]
+        return {code: codes.count(code) for code in sorted(set(codes))}
+
+
+def megabytes(pid: int) -> float:
+    """Return the resident memory of a process and its children in MB."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return (int(found[1]) if found else 0) / 1024 + sum(megabytes(int(child)) for child in children)
+
+
+def get(victim: Victim, path: str, *, source: str = "127.0.0.1", timeout: float = 10) -> bytes:
+    """Make a GET request from an address of this machine, and return the whole response."""
+    received = b""
+    with socket.create_connection(victim.address, timeout=timeout, source_address=(source, 0)) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        while piece := connection.recv(65_536):
+            received += piece
+    return received
+
+
+def call(
+    victim: Victim, params: dict[str, Any], *, headers: dict[str, str] | None = None, timeout: float = 150
+) -> tuple[str, float, dict[str, Any]]:
+    """Make a call. Return its code (or ``broken``), its duration in seconds, and its body."""
+    body = json.dumps(params).encode()
+    fields = {**HEADERS, "X-API-Key": victim.key, "Connection": "close", **(headers or {})}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    received, started = b"", time.monotonic()
+    with suppress(OSError), socket.create_connection(victim.address, timeout=timeout) as connection:
+        head = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{lines}\r\n"
+        connection.sendall(head.encode() + body)
+        while piece := connection.recv(65_536):
+            received += piece
+    seconds = time.monotonic() - started
+    try:
+        answer: dict[str, Any] = json.loads(received.partition(b"\r\n\r\n")[2])
+        return answer["status"]["code"], seconds, answer
+    except (ValueError, KeyError):
+        return "broken", seconds, {}
+
+
+@contextmanager
+def watched(victim: Victim, *, source: str = "127.0.0.3") -> Iterator[Report]:
+    """Measure memory and ``/healthz`` of the service, from another address than the attacks, until the block ends."""
+    report = Report(megabytes_before=megabytes(victim.pid))
+    report.megabytes_peak = report.megabytes_before
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.05):
+            started = time.monotonic()
+            try:
+                healthy = b'"ok"' in get(victim, "/healthz", source=source)
+            except OSError:
+                healthy = False
+            report.health_seconds.append(time.monotonic() - started if healthy else float("inf"))
+            report.megabytes_peak = max(report.megabytes_peak, megabytes(victim.pid))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield report
+    finally:
+        ended.set()
+        watcher.join()
+        report.megabytes_after = megabytes(victim.pid)
+
+
+def pipelined_unread(
+    victim: Victim, *, connections: int = 100, requests: int = 300, seconds: float = 10.0, path: str = LARGEST_FILE
+) -> Report:
+    """RB-5: many pipelined requests for the largest file, on connections that read nothing."""
+    sent = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * requests
+    with watched(victim) as report:
+        unread = []
+        for _ in range(connections):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.bind(("127.0.0.2", 0))
+            connection.connect(victim.address)
+            connection.settimeout(0)
+            with suppress(OSError):
+                connection.send(sent)
+            unread.append(connection)
+        time.sleep(seconds)
+        for connection in unread:
+            connection.close()
+        time.sleep(2)
+    return report
+
+
+def idle_connections(victim: Victim, *, connections: int = 4_000, seconds: float = 10.0) -> Report:
+    """RB-21: silent connections of one address, beside the calls of another."""
+    with watched(victim) as report:
+        idle = []
+        for _ in range(connections):
+            with suppress(OSError):
+                idle.append(socket.create_connection(victim.address, timeout=5, source_address=("127.0.0.2", 0)))
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            code, duration, _ = call(victim, {"query": "mustard"})
+            report.calls.append((code, duration))
+        for connection in idle:
+            connection.close()
+        time.sleep(2)
+    report.notes["opened"] = len(idle)
+    return report
+
+
+def wrong_keys(victim: Victim, *, calls: int = 2_000) -> Report:
+    """RB-19: wrong keys over one connection, then a valid one from the same address."""
+    head = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\nX-API-Key: wrong\r\nContent-Length: 0\r\n\r\n".encode()
+    statuses: list[bytes] = []
+    with (
+        watched(victim) as report,
+        socket.create_connection(victim.address, timeout=30, source_address=("127.0.0.2", 0)) as connection,
+    ):
+        for _ in range(calls):
+            connection.sendall(head)
+            received = connection.recv(65_536)
+            statuses += re.findall(rb"HTTP/1\.1 (\d{3}) ", received)
+    report.notes["statuses"] = {int(status): statuses.count(status) for status in set(statuses)}
+    return report
+
+
+@dataclass
+class Load:
+    """Calls at a constant rate, in threads. ``accounted`` are the codes that clients received."""
+
+    victim: Victim
+    per_second: float = 50.0
+    wait: int = 5
+    with_keys: bool = True
+    """Whether every second call has an ``Idempotency-Key``."""
+    results: list[tuple[str, float]] = field(default_factory=list)
+    usage: list[tuple[str, bool]] = field(default_factory=list)
+    """The code of each call, and whether it was billable."""
+
+    def run(self, seconds: float) -> None:
+        """Make calls for a time, and return when all of them have ended."""
+        threads = []
+        ends = time.monotonic() + seconds
+        number = 0
+        while time.monotonic() < ends:
+            thread = threading.Thread(target=self._one, args=(number,))
+            thread.start()
+            threads.append(thread)
+            number += 1
+            time.sleep(1 / self.per_second)
+        for thread in threads:
+            thread.join()
+
+    def _one(self, number: int) -> None:
+        headers = {"Prefer": f"wait={self.wait}"}
+        if self.with_keys and number % 2:
+            headers["Idempotency-Key"] = f"{os.getpid()}-{id(self)}-{number}"
+        code, seconds, body = call(self.victim, {"query": f"mustard {number}"}, headers=headers)
+        self.results.append((code, seconds))
+        if code != "broken":
+            self.usage.append((code, bool(body["meta"]["billable"])))
+
+
+def under_fault(
+    victim: Victim, begin: Callable[[], Callable[[], None]], *, seconds: float = 30.0, per_second: float = 50.0
+) -> tuple[Report, Load]:
+    """RB-8, RB-9: make calls while a store has a fault. ``begin`` starts the fault, and returns what ends it."""
+    load = Load(victim, per_second)
+    with watched(victim) as report:
+        load.run(2)
+        end = begin()
+        try:
+            load.run(seconds)
+        finally:
+            end()
+        load.run(2)
+    report.calls = load.results
+    return report, load
+
+
+def usage_of(victim: Victim) -> dict[str, Any]:
+    """Return the response of ``GET /v1/usage``."""
+    request = f"GET /v1/usage HTTP/1.1\r\nHost: x\r\nX-API-Key: {victim.key}\r\nConnection: close\r\n\r\n"
+    received = b""
+    with socket.create_connection(victim.address, timeout=30) as connection:
+        connection.sendall(request.encode())
+        while piece := connection.recv(65_536):
+            received += piece
+    found: dict[str, Any] = json.loads(received.partition(b"\r\n\r\n")[2])
+    return found
