@@ -292,6 +292,10 @@ class UpstreamTimeout(UpstreamError):
     http_status = 504
 
 
+class BrowserGone(UpstreamError):
+    """Raised when the browser or its page crashed while the page was loaded, even after retries."""
+
+
 class ServiceError(ScrapeError):
     """Raised when the service itself fails, usually because of a bug. Its log has the details."""
 

@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 import orjson
+from scrapy.settings import default_settings
 
 from crawler import logs
 
@@ -115,6 +116,7 @@ CONCURRENT_ITEMS = 4  # default 100: Scrapy creates this many tasks for each cal
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024  # default 5 MB, which seven pages of 0.7 MB fill
 RETRY_TIMES = 2
 RETRY_HTTP_CODES = [500, 502, 503, 504, 522, 524]  # default also 408 and 429: a rate limit is not retried
+RETRY_EXCEPTIONS = [*default_settings.RETRY_EXCEPTIONS, "crawler.errors.BrowserGone"]  # a browser can be replaced
 RETRY_PRIORITY_ADJUST = 0  # default -1: a retry has already waited, and its target may have a deadline
 RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # default ERROR: the target's outcome already shows the failure
 RETRY_BACKOFF_BASE = 0.5

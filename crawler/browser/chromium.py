@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
-from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright, async_playwright
+from playwright.async_api import Browser, BrowserContext, BrowserType, Error, Page, Playwright, async_playwright
 
 from crawler.downloads.throttle import LocalThrottle
 from crawler.errors import ServiceError
@@ -25,6 +26,20 @@ INSTALL_HINT = (
     "Chromium was not found. Install it with 'apt-get install chromium' or 'playwright install chromium', or set "
     "PLAYWRIGHT_LAUNCH_OPTIONS = {'executable_path': '/path/to/chromium'}."
 )
+CONTAINED = (
+    # WebRTC would send UDP packets past the proxies of the contexts.
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+"""Arguments that make Chromium connect through proxies only."""
+NO_PROXY = {"server": "socks5://127.0.0.1:9", "bypass": "<-loopback>"}
+"""The proxy outside of contexts: nothing listens there, and so the browser connects to nothing on its own. With a
+SOCKS5 proxy, Playwright also tells Chromium not to resolve names."""
+NO_SANDBOX = "No usable sandbox"
+"""Part of Chromium's message when the host does not allow its sandbox."""
+KILLED = "signal=SIGKILL"
+"""Part of Playwright's message when the browser was killed while it started, by the kernel if memory is short."""
+NO_SANDBOX_AS_ROOT = "Chromium has no sandbox as root. Run this process as another user."
 STEP_TIMEOUT_SECONDS = 15.0
 """If the browser takes longer than this to open or close a context, it is replaced."""
 
@@ -42,6 +57,11 @@ def executable(options: dict[str, Any], own: str) -> str:
     if not Path(found).exists():
         raise ServiceError(INSTALL_HINT, reason="no_browser")
     return str(found)
+
+
+def _sandbox_message(error: Error) -> str:
+    """Return the line of Chromium's output that reports that the host has no sandbox for it; empty if none does."""
+    return next((line.strip() for line in error.message.splitlines() if NO_SANDBOX in line), "")
 
 
 class Chromium:
@@ -137,12 +157,35 @@ class Chromium:
         self._playwright = await async_playwright().start()
         kind = self._playwright.chromium
         path = executable(self._options, kind.executable_path)
+        options = {**self._options, "executable_path": path, "proxy": NO_PROXY}
+        options["args"] = [*CONTAINED, *self._options.get("args", ())]
         try:
-            browser = await kind.launch(**{**self._options, "executable_path": path})
+            browser = await self._launch_in_sandbox(kind, options)
         except Error as error:
+            if KILLED in error.message:
+                raise
             logger.exception("browser_start_failed", path=path)
             raise ServiceError(f"Chromium ({path}) could not be started; see the log.", reason="no_browser") from error
         logger.info("browser_started", path=path, version=browser.version)
+        return browser
+
+    async def _launch_in_sandbox(self, kind: BrowserType, options: dict[str, Any]) -> Browser:
+        """Start the browser with its own sandbox, or without it where the host does not allow it.
+
+        If the operator has set ``chromium_sandbox``, the browser is started as set, or not at all.
+        """
+        if "chromium_sandbox" in options:
+            return await kind.launch(**options)
+        reason = NO_SANDBOX_AS_ROOT
+        if os.geteuid():
+            try:
+                return await kind.launch(**options, chromium_sandbox=True)
+            except Error as error:
+                reason = _sandbox_message(error)
+                if not reason:
+                    raise
+        browser = await kind.launch(**options, chromium_sandbox=False)
+        logger.warning("browser_without_sandbox", reason=reason)
         return browser
 
     def _close_unused(self, browser: Browser, opened: asyncio.Task[BrowserContext]) -> None:

@@ -20,10 +20,12 @@ from scrapy.http import HtmlResponse, Request, Response
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
 
 from crawler.browser.chromium import Chromium
+from crawler.browser.proxy import FilteringProxy, through_proxy
 from crawler.browser.sessions import PageSession
 from crawler.downloads.handlers import BoundedTransfers
 from crawler.downloads.throttle import LocalThrottle
-from crawler.errors import UpstreamBlocked, UpstreamError, UpstreamTimeout
+from crawler.errors import BrowserGone, UpstreamBlocked, UpstreamTimeout
+from crawler.platforms import platforms
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -34,6 +36,8 @@ logger = structlog.get_logger(__name__)
 
 EMPTY_DOCUMENT = "<html><head></head><body></body></html>"
 """The HTML that the browser returns for a response with an empty body."""
+LOGGED_HOSTS = 10
+"""Maximum number of hosts in a log line about refused connections."""
 
 
 class SharedBrowser:
@@ -65,12 +69,13 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         self.blocked_types = frozenset(settings.getlist("BROWSER_BLOCKED_TYPES"))
         self.trackers = tuple(settings.getlist("BROWSER_TRACKERS"))
         self.context = {"locale": "en-US", "user_agent": settings["USER_AGENT"], "service_workers": "block"}
+        options = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
+        proxy = options.pop("proxy", None)
+        self.connect = through_proxy(proxy) if proxy else asyncio.open_connection
         pages = LocalThrottle(settings.getint("BROWSER_PAGES")).share(settings.getint("PROCESSES"))
         self.spider = cast("PlatformSpider", crawler.spider)
         self.chromium = self.spider.shared.get(Chromium, "", Chromium)
-        self.browser_provider_cls = partial(
-            SharedBrowser, self.chromium, pages, settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
-        )
+        self.browser_provider_cls = partial(SharedBrowser, self.chromium, pages, options)
 
     def is_unwanted(self, request: PageRequest) -> bool:
         """Whether to abort a page's request, because of its resource type or because its host is a known tracker."""
@@ -85,7 +90,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         Raises:
             UpstreamTimeout: the page was not loaded before the download timeout or the target's deadline.
             UpstreamBlocked: the page navigated to another host.
-            UpstreamError: the browser or the page crashed.
+            BrowserGone: the browser or the page crashed.
             DownloadFailedError: the connection failed.
             ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` is over.
         """
@@ -97,12 +102,16 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
     async def _download_in_browser(self, request: Request) -> Response:
         session: PageSession = request.meta["page_session_factory"]()
         request.meta["page_session"] = session
+        proxy = FilteringProxy(self._configured_origins(), self.connect)
         target = request.meta.get("target")
         started = asyncio.get_running_loop().time()
         try:
             async with (
                 asyncio.timeout_at(target.deadline if target else None),
-                self.chromium.page(target.deadline if target else None, **self.context) as page,
+                proxy,
+                self.chromium.page(
+                    target.deadline if target else None, proxy={"server": proxy.url}, **self.context
+                ) as page,
                 asyncio.timeout(float(request.meta["download_timeout"])) as limit,
             ):
                 session.attach(page, self.is_unwanted)
@@ -114,7 +123,11 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         except Error as error:
             raise self._typed_error(session, error) from error
         finally:
-            self._log(request, session, asyncio.get_running_loop().time() - started)
+            self._log(request, session, proxy, asyncio.get_running_loop().time() - started)
+
+    def _configured_origins(self) -> set[str]:
+        """Return the origins that replace the platform's public ones. They may have any address."""
+        return self.spider.allowed_origins - set(platforms()[self.spider.name].origins.values())
 
     async def _run_session(self, request: Request, session: PageSession, page: Page, end: float) -> Response:
         request.meta.update(
@@ -165,14 +178,17 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         if "net::ERR_" in error.message:
             return DownloadFailedError(error.message.partition("\n")[0])
         logger.warning("browser_page_lost", error=error.message.partition("\n")[0])
-        return UpstreamError("The browser or its page crashed.", reason="browser_gone")
+        return BrowserGone("The browser or its page crashed.", reason="browser_gone")
 
-    def _log(self, request: Request, session: PageSession, seconds: float) -> None:
-        """Log one line for the page, and add the numbers of its sent and aborted requests to the stats."""
+    def _log(self, request: Request, session: PageSession, proxy: FilteringProxy, seconds: float) -> None:
+        """Log one line for the page, and add its numbers of requests and refused connections to the stats."""
         for kind, number in session.sent.items():
             self.stats.inc_value(f"browser/made/{kind}", number)
         for kind, number in session.aborted.items():
             self.stats.inc_value(f"browser/blocked/{kind}", number)
+        if proxy.refused:
+            self.stats.inc_value("browser/refused", proxy.refused.total())
+            logger.warning("browser_connections_refused", hosts=dict(proxy.refused.most_common(LOGGED_HOSTS)))
         self.stats.inc_value("browser/pages")
         logger.info(
             "browser_page",

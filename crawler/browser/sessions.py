@@ -99,6 +99,8 @@ class PageSession:
         """The last response to a request for a document."""
         self.failure = ""
         """Why the last document was not received completely; empty if it was."""
+        self.has_crashed = False
+        """Whether the page's process has crashed."""
 
     def attach(self, page: Page, is_unwanted: Callable[[PageRequest], bool]) -> None:
         """Subscribe to the events of a page. Called before the page's first navigation."""
@@ -119,6 +121,10 @@ class PageSession:
                 self.document = response
             self.on_response(response)
 
+        def on_crash(_page: Page) -> None:
+            self.has_crashed = True
+
+        page.on("crash", on_crash)
         page.on("request", on_request)
         page.on("requestfailed", on_failure)
         page.on("response", on_response)
@@ -139,9 +145,13 @@ class PageSession:
         try:
             return await page.evaluate(script, argument)
         except Error:
-            if page.is_closed():
+            if self._is_lost(page):
                 raise
             return None
+
+    def _is_lost(self, page: Page) -> bool:
+        """Whether the page cannot be used any more, because it or its browser has crashed."""
+        return self.has_crashed or page.is_closed()
 
     @property
     def is_blocked(self) -> bool:
@@ -290,7 +300,7 @@ class ResponseListener(PageSession):
             self._has_clicked = True
             await button.click(timeout=CLICK_MILLISECONDS)
         except Error as error:
-            if page.is_closed():
+            if self._is_lost(page):
                 raise
             logger.info("prompt_not_closed", url=page.url, error=error.message)
             return False
@@ -305,7 +315,7 @@ class ResponseListener(PageSession):
         try:
             return CapturedResponse(response.url, response.status, await response.all_headers(), await body)
         except Error as error:
-            if page.is_closed():
+            if self._is_lost(page):
                 raise
             logger.info("response_lost", url=response.url, error=error.message)
             return None

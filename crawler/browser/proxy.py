@@ -1,0 +1,249 @@
+"""Keeps browser pages away from private networks: the proxy through which a page makes all of its connections.
+
+The scripts of a page decide where it connects to. Playwright's routes cannot contain them, because they do not see
+redirects, so the check is done where connections are made, and after name resolution: a connection is made to the
+address that was checked, so a name cannot be bound to another address in between.
+
+The proxy speaks SOCKS5 (RFC 1928), because Chromium then sends the host and port of each connection, whatever its
+protocol, and leaves name resolution to the proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ipaddress
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import structlog
+
+logger = structlog.get_logger(__name__)
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect = Callable[[str, int], Awaitable[Connection]]
+"""Opens a connection to an address and a port."""
+
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+"""IPv6 addresses whose last 32 bits are the IPv4 address that a gateway connects to."""
+GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+"""All other IPv6 addresses are local, reserved or multicast addresses."""
+NOT_PUBLIC = (
+    ipaddress.ip_network("168.63.129.16/32"),  # the metadata service of a cloud
+    ipaddress.ip_network("192.0.0.0/24"),  # another one; ``is_global`` is wrong for it before Python 3.11.10
+    ipaddress.ip_network("2001::/32"),  # Teredo, and
+    ipaddress.ip_network("2002::/16"),  # 6to4: both contain an IPv4 address
+)
+CONNECT_SECONDS = 10.0
+"""Maximum seconds to connect to one address of a host, before its next address is tried."""
+CHUNK_BYTES = 64 * 1024
+PORTS = {"http": 80, "https": 443}
+
+SUCCEEDED, NOT_ALLOWED, HOST_UNREACHABLE = 0, 2, 4
+"""Replies of a SOCKS5 server."""
+
+
+class AddressRefusedError(Exception):
+    """Raised instead of a connection to an address that is not public."""
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address belongs to the public internet, and not to this machine."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped:
+            return is_public(str(ip.ipv4_mapped))
+        if ip in NAT64:
+            return is_public(str(ipaddress.IPv4Address(ip.packed[-4:])))
+        if ip not in GLOBAL_UNICAST:
+            return False
+    if not ip.is_global or ip.is_multicast or ip.is_reserved or any(ip in network for network in NOT_PUBLIC):
+        return False
+    return not _is_own(ip)
+
+
+def _is_own(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether an address is one of this machine's: packets to it have the same source. No packet is sent."""
+    with socket.socket(socket.AF_INET if ip.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((str(ip), 9))
+        except OSError:  # no route to it
+            return False
+        return bool(probe.getsockname()[0] == str(ip))
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a host, the preferred address first.
+
+    Raises:
+        OSError: the name cannot be resolved.
+    """
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def through_proxy(proxy: Mapping[str, Any]) -> Connect:
+    """Return a function that connects through another HTTP proxy: Playwright's ``server``, ``username``, ``password``.
+
+    The other proxy gets the checked address, not the host's name.
+
+    Raises:
+        ValueError: the proxy is not an HTTP proxy.
+    """
+    server = str(proxy["server"])
+    url = urlsplit(server if "://" in server else f"http://{server}")
+    if url.scheme != "http" or not url.hostname:
+        raise ValueError("PLAYWRIGHT_LAUNCH_OPTIONS: the proxy's server must be http://host:port")
+    proxy_host, proxy_port = url.hostname, url.port or PORTS["http"]
+    credentials = base64.b64encode(f"{proxy.get('username', '')}:{proxy.get('password', '')}".encode()).decode()
+    authorization = f"Proxy-Authorization: Basic {credentials}\r\n" if proxy.get("username") else ""
+
+    async def connect(address: str, port: int) -> Connection:
+        destination = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        reader, writer = await asyncio.open_connection(proxy_host, proxy_port)
+        try:
+            writer.write(f"CONNECT {destination} HTTP/1.1\r\nHost: {destination}\r\n{authorization}\r\n".encode())
+            _raise_if_refused(await reader.readuntil(b"\r\n\r\n"))
+        except BaseException:
+            writer.close()
+            raise
+        return reader, writer
+
+    return connect
+
+
+def _raise_if_refused(head: bytes) -> None:
+    if head.split(maxsplit=2)[1:2] != [b"200"]:
+        raise ConnectionError(f"the proxy answered {head.splitlines()[0].decode('latin-1')!r}")
+
+
+class FilteringProxy:
+    """The proxy of one page, on a free port of loopback. ``async with`` starts it, and closes it with its connections.
+
+    It connects to public addresses only, and to ``origins``, whatever their addresses are.
+    """
+
+    def __init__(self, origins: Collection[str], connect: Connect = asyncio.open_connection) -> None:
+        self.refused: Counter[str] = Counter()
+        """Host and port -> number of connections that were refused, because none of the host's addresses is public."""
+        self.url = ""
+        """URL of the proxy."""
+        self._origins = {_host_and_port(origin) for origin in origins}
+        self._connect = connect
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.url = f"socks5://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve((reader, writer)))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, client: Connection) -> None:
+        """Serve one connection of the browser until one side has closed it."""
+        reader, writer = client
+        try:
+            host, port = await _requested(reader, writer)
+            try:
+                server = await self._open(host, port)
+            except AddressRefusedError as error:
+                self.refused[f"{host}:{port}"] += 1
+                logger.debug("browser_connection_refused", host=host, port=port, reason=str(error))
+                writer.write(_reply(NOT_ALLOWED))
+            # UnicodeError: the name is not a valid hostname. LimitOverrunError: the other proxy's answer is too long.
+            except (OSError, EOFError, UnicodeError, asyncio.LimitOverrunError) as error:
+                logger.debug("browser_connection_failed", host=host, port=port, reason=str(error))
+                writer.write(_reply(HOST_UNREACHABLE))
+            else:
+                writer.write(_reply(SUCCEEDED))
+                await _exchange(client, server)
+        except (OSError, EOFError):
+            pass  # the browser has disconnected
+        finally:
+            writer.close()
+
+    async def _open(self, host: str, port: int) -> Connection:
+        """Connect to a host that was checked.
+
+        Raises:
+            AddressRefusedError: none of the host's addresses is allowed.
+            OSError: the name cannot be resolved, or none of the allowed addresses accepts the connection.
+        """
+        addresses = await resolve(host, port)
+        allowed = [address for address in addresses if self._allows(host, address, port)]
+        if not allowed:
+            raise AddressRefusedError(f"not a public address: {', '.join(addresses)}")
+        failure = OSError("no address")
+        for address in allowed:
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    return await self._connect(address, port)
+            except OSError as error:
+                failure = error
+        raise failure
+
+    def _allows(self, host: str, address: str, port: int) -> bool:
+        # The address of an origin is allowed by any name: the sandbox's pages load their scripts from ``localhost``.
+        return not self._origins.isdisjoint({(host, port), (address, port)}) or is_public(address)
+
+
+def _host_and_port(origin: str) -> tuple[str, int]:
+    url = urlsplit(origin)
+    return url.hostname or "", url.port or PORTS[url.scheme]
+
+
+async def _requested(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, int]:
+    """Read the SOCKS5 greeting and request of a client; return the host and port to connect to.
+
+    Raises:
+        ConnectionError: the client sent another command than CONNECT.
+        EOFError: the client has disconnected.
+    """
+    _version, methods = await reader.readexactly(2)
+    await reader.readexactly(methods)
+    writer.write(b"\x05\x00")  # no authentication
+    version, command, _reserved, kind = await reader.readexactly(4)
+    if (version, command) != (5, 1) or kind not in {1, 3, 4}:
+        raise ConnectionError("not a SOCKS5 request to connect")
+    if kind == 3:
+        (length,) = await reader.readexactly(1)
+        host = (await reader.readexactly(length)).decode("ascii", errors="replace")
+    else:
+        host = str(ipaddress.ip_address(await reader.readexactly(4 if kind == 1 else 16)))
+    return host, int.from_bytes(await reader.readexactly(2))
+
+
+def _reply(code: int) -> bytes:
+    """Return the reply to a SOCKS5 request, with 0.0.0.0:0 as the bound address, which Chromium does not use."""
+    return bytes([5, code, 0, 1, 0, 0, 0, 0, 0, 0])
+
+
+async def _exchange(client: Connection, server: Connection) -> None:
+    """Pass data in both directions until both have ended, or one has failed."""
+    try:
+        async with asyncio.TaskGroup() as directions:
+            directions.create_task(_pass_on(client[0], server[1]))
+            directions.create_task(_pass_on(server[0], client[1]))
+    except* OSError:
+        pass  # one side has reset its connection
+    finally:
+        server[1].close()
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(CHUNK_BYTES):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()

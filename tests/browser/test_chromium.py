@@ -1,0 +1,199 @@
+"""The browser's own sandbox, and what happens when the browser or one of its pages crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from playwright.async_api import BrowserType, Error
+from structlog.testing import capture_logs
+
+from crawler.browser.chromium import Chromium
+from crawler.downloads.throttle import LocalThrottle
+from crawler.sandbox.shortvideo.site import Site
+from tests.browsers import chromium_tree, descendants, require_chromium
+from tests.crawls import ROOT
+from tests.service.client import HEADERS, Reply, many
+from tests.service.conftest import Service, running
+from tests.service.metrics_of import becomes
+
+SEARCH = "/v1/scrapers/shortvideo-photo-search-v4"
+TRIES = 8
+"""Retries of a download: more often than a test kills the browser."""
+
+
+@pytest.fixture(scope="module")
+def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    require_chromium()
+    settings = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=20", "BROWSER_PAGES=4", f"RETRY_TIMES={TRIES}")
+    with running(tmp_path_factory.mktemp("browsing") / "log", *settings) as started:
+        yield started
+
+
+class Searches(threading.Thread):
+    """Makes calls that need the browser, all at once."""
+
+    def __init__(self, service: Service, words: list[str]) -> None:
+        super().__init__()
+        self.service = service
+        self.words = words
+        self.replies: list[Reply] = []
+
+    def run(self) -> None:
+        calls = [(SEARCH, {"keywords": words}) for words in self.words]
+        self.replies = asyncio.run(many(self.service.url, calls, headers=HEADERS | {"Prefer": "wait=120"}))
+
+    def outcomes(self) -> Counter[tuple[str, bool]]:
+        """Return the code of each call, and whether its data is right."""
+        self.join()
+        expected = [Site().expected_record({"keywords": words}) for words in self.words]
+        pairs = zip(self.replies, expected, strict=True)
+        return Counter((reply.code, reply.body["data"] == record) for reply, record in pairs)
+
+
+def wait_for_pages(service: Service, number: int) -> None:
+    """Wait until a number of pages are open."""
+    assert any(becomes(service.url, number, "crawler_browser_pages", platform="shortvideo") for _ in range(12))
+
+
+def page_processes(service: Service) -> list[int]:
+    """Return the processes of the browser's pages."""
+    return [pid for pid, line in descendants(service.process.pid).items() if "--type=renderer" in line]
+
+
+def test_rb_12_calls_survive_a_browser_that_is_killed(browsing: Service) -> None:
+    calls = Searches(browsing, [f"word {number}" for number in range(8)])
+    calls.start()
+    for _ in range(3):
+        wait_for_pages(browsing, 4)
+        browser = chromium_tree(browsing.process.pid)[:1]
+        for pid in browser:
+            os.kill(pid, signal.SIGKILL)
+    assert calls.outcomes() == {("OK", True): 8}, browsing.logged()
+    assert "reason=BrowserGone" in browsing.logged()
+
+
+def test_rb_12_call_survives_a_crashed_page(browsing: Service) -> None:
+    """A page's process ends without the browser, such as when memory is short."""
+    before = browsing.logged().count("event=browser_started")
+    calls = Searches(browsing, ["results-slow"])
+    calls.start()
+    wait_for_pages(browsing, 1)
+    for pid in page_processes(browsing):
+        os.kill(pid, signal.SIGKILL)
+    assert calls.outcomes() == {("OK", True): 1}, browsing.logged()
+    assert browsing.logged().count("event=browser_started") <= before + 1
+
+
+def test_tiny_shared_memory_does_not_break_pages() -> None:
+    """Docker gives a container 64 MB of /dev/shm; here it has 64 KB."""
+    require_chromium()
+    isolated = ["unshare", "--map-root-user", "--mount"]
+    if subprocess.run([*isolated, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs mount namespaces: run the tests as root, or allow user namespaces")
+    mount = 'mount -t tmpfs -o size=64k tmpfs /dev/shm && exec "$@"'
+    crawl = [sys.executable, "-m", "scrapy", "crawl", "shortvideo", "-s", "SANDBOX=1", "-a", "keywords=whales"]
+    options = ["-s", "FAILURES_FEED=/dev/null", "-O", "-:jsonl"]
+    run = subprocess.run(
+        [*isolated, "sh", "-c", mount, "sh", *crawl, *options], check=False, capture_output=True, text=True, cwd=ROOT
+    )
+    assert run.returncode == 0, run.stderr
+    assert "targets/OK': 1" in run.stderr
+
+
+# The sandbox of Chromium
+
+
+class Launches:
+    """A stub of Playwright's ``BrowserType``: records the launches, and fails those in a sandbox."""
+
+    def __init__(self, failure: str = "") -> None:
+        self.failure = failure
+        self.sandboxed: list[bool] = []
+
+    async def launch(self, *, chromium_sandbox: bool, **_options: Any) -> str:
+        self.sandboxed.append(chromium_sandbox)
+        if self.failure and chromium_sandbox:
+            raise Error(self.failure)
+        return "browser"
+
+
+NO_SANDBOX = "Target closed\nBrowser logs:\n[1:1:FATAL:zygote.cc(1)] No usable sandbox! Update your kernel.\nmore"
+
+
+@dataclass(frozen=True)
+class Host:
+    """A user, the operator's options, and the failure of launches in a sandbox; and what must follow."""
+
+    user: int
+    options: dict[str, bool]
+    failure: str
+    sandboxed: list[bool]
+    reason: str | None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param(Host(1000, {}, "", [True], None), id="a user"),
+        pytest.param(Host(1000, {}, NO_SANDBOX, [True, False], "No usable sandbox! Update your kernel."), id="refused"),
+        pytest.param(Host(0, {}, "", [False], "root"), id="root"),
+        pytest.param(Host(1000, {"chromium_sandbox": False}, "", [False], None), id="switched off"),
+        pytest.param(Host(0, {"chromium_sandbox": True}, "", [True], None), id="required"),
+    ],
+)
+async def test_rb_11_browser_uses_its_sandbox_where_the_host_allows_it(
+    monkeypatch: pytest.MonkeyPatch, host: Host
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: host.user)
+    launches = Launches(host.failure)
+    with capture_logs() as logs:
+        await Chromium()._launch_in_sandbox(cast("BrowserType", launches), dict(host.options))
+    assert launches.sandboxed == host.sandboxed
+    assert len(logs) == (host.reason is not None)
+    assert all(host.reason in entry["reason"] for entry in logs if host.reason)
+
+
+@pytest.mark.parametrize(
+    ("set_by_operator", "failure"),
+    [({"chromium_sandbox": True}, NO_SANDBOX), ({}, "<process did exit: signal=SIGKILL>")],
+)
+async def test_rb_11_browser_is_not_started_without_its_sandbox_for_another_reason(
+    monkeypatch: pytest.MonkeyPatch, set_by_operator: dict[str, bool], failure: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    launches = Launches(failure)
+    with pytest.raises(Error):
+        await Chromium()._launch_in_sandbox(cast("BrowserType", launches), dict(set_by_operator))
+    assert launches.sandboxed == [True]
+
+
+async def test_rb_11_pages_of_a_real_browser_are_in_the_sandbox_unless_it_is_logged() -> None:
+    require_chromium()
+    chromium = Chromium()
+    chromium.join(LocalThrottle(1), {})
+    with capture_logs() as logs:
+        async with chromium.page(None) as page:
+            await page.goto("data:text/html,text")
+            lines = descendants(os.getpid())
+            filters = {seccomp_mode(pid) for pid, line in lines.items() if "--type=renderer" in line}
+    await chromium.leave()
+    is_without = "browser_without_sandbox" in {entry["event"] for entry in logs}
+    assert filters == {0 if is_without else 2}
+    assert os.geteuid() or is_without
+
+
+def seccomp_mode(pid: int) -> int:
+    """Return a process's mode of system call filtering: 2 in Chromium's sandbox, and 0 outside."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Seccomp:"))
