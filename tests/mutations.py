@@ -187,13 +187,25 @@ class Mutation(NamedTuple):
 
 
 def removals(fixture: PageFixture) -> Iterator[Mutation]:
-    """Yield the response without each key of the field map, and with null as each key's value, in all its objects."""
-    for name in field_map(fixture):
-        if name.sort == "key":
-            for change, label in ((_remove, "removed"), (_nullify, "null")):
-                body = _changed_json(fixture.body, (), name.text, change)
-                if body != fixture.body:
-                    yield Mutation(f"{name.text} {label}", body)
+    """Yield the response without each key of an optional part, in all its objects."""
+    for key in _optional_keys(fixture):
+        yield from _mutation(fixture, f"{key} removed", _changed_json(fixture.body, (), key, _remove))
+
+
+def nulls(fixture: PageFixture) -> Iterator[Mutation]:
+    """Yield the response with null as the value of each key of an optional part, in all its objects."""
+    for key in _optional_keys(fixture):
+        yield from _mutation(fixture, f"{key} null", _changed_json(fixture.body, (), key, _nullify))
+
+
+def _optional_keys(fixture: PageFixture) -> list[str]:
+    optional = set(field_map(fixture)) - set(mandatory_names(fixture))
+    return sorted(name.text for name in optional if name.sort == "key")
+
+
+def _mutation(fixture: PageFixture, label: str, body: bytes) -> Iterator[Mutation]:
+    if body != fixture.body:
+        yield Mutation(label, body)
 
 
 def row_changes(fixture: PageFixture) -> Iterator[Mutation]:
@@ -204,9 +216,8 @@ def row_changes(fixture: PageFixture) -> Iterator[Mutation]:
     keys = {name.text for name in field_map(fixture) if name.sort == "key"}
     for place in _rows(fixture.body):
         for key in sorted(keys):
-            body = _changed_json(fixture.body, place, key, _rename)
-            if body != fixture.body:
-                yield Mutation(f"{'.'.join(map(str, place))}: {key}", body)
+            label = f"{'.'.join(map(str, place))}: {key}"
+            yield from _mutation(fixture, label, _changed_json(fixture.body, place, key, _rename))
     classes = sorted(name.text for name in field_map(fixture) if name.sort == "class")
     if classes:
         yield from _changed_elements(fixture.body, classes)
@@ -380,12 +391,18 @@ def _row_differences(before: list[Any], after: list[Any], path: str) -> list[Dif
 
 
 def violations(
-    fixture: PageFixture, body: bytes, *, alternatives: tuple[str, ...] = (), one_row: bool = False
+    fixture: PageFixture,
+    body: bytes,
+    *,
+    alternatives: tuple[str, ...] = (),
+    one_row: bool = False,
+    stated: bool = False,
 ) -> list[str]:
     """Return how the result for a changed copy of a response breaks the rules for pages that were not understood.
 
     The rules: the error, if any, is an ``ExtractionFailed`` with paths. No value is invented, no row is lost without a
-    note in ``skipped``. With ``one_row``, there is no error, and at most one row of each list is lost.
+    note in ``skipped``. With ``one_row``, there is no error, and at most one row of each list is lost. With ``stated``,
+    the response itself states that it lacks the parts, so that their loss needs no note.
 
     ``alternatives`` are regular expressions for paths whose value may come from another part of the page.
     """
@@ -393,7 +410,7 @@ def violations(
     if after.error is not None:
         if one_row:
             return [f"one row fails the record: {after.error!r} {after.error.details}"]
-        if isinstance(after.error, ExtractionFailed) and after.error.details:
+        if stated or (isinstance(after.error, ExtractionFailed) and after.error.details):
             return []
         return [f"not an EXTRACTION_FAILED with a path: {after.error.code} {after.error.reason}"]
     found = differences(before.item, after.item)
@@ -402,7 +419,7 @@ def violations(
     changed = [each for each in found if each.kind == "changed"]
     invented = [each for each in changed if not any(re.search(path, each.path) for path in alternatives)]
     problems = [f"{each.kind}: {each.path}: {each.before!r} -> {each.after!r}"[:200] for each in (*added, *invented)]
-    if lost and not after.skipped - before.skipped:
+    if lost and not stated and not after.skipped - before.skipped:
         problems.append(f"{len(lost)} rows lost in silence, the first is {lost[0].path}")
     if one_row and max(Counter(re.sub(r"\[\d+\]$", "", each.path) for each in lost).values(), default=0) > 1:
         problems.append(f"{len(lost)} rows lost with one")

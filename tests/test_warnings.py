@@ -69,6 +69,7 @@ CASES = [
     Case("microblog", "only-embed", (("page", *BLOCKED), ("timeline", *BLOCKED))),
     Case("photoapp", "embed-forbidden", (("embed", *BLOCKED),)),
     Case("photoapp", "reels-forbidden", (("reels", *BLOCKED),)),
+    Case("photoapp", "page-walled", (("page", "UPSTREAM_BLOCKED", "login_wall"),)),
     Case("videosite", "no-feed", (("feed", "UPSTREAM_ERROR", "no_feed"),)),
     Case("videosite", "no-player", (("video", *BLOCKED),)),
     Case("videosite", "no-about", (("about", *BLOCKED),)),
