@@ -66,7 +66,7 @@ SITE = "https://www.linkedin.com/in/"
         ("retail", {"query": "challenge"}, 1, 0),
         ("photoapp", photoapp("rate-limited"), 1, 0),
         ("photoapp", photoapp("shell"), 1, 0),
-        ("photoapp", photoapp("login-redirect"), 1, 1),
+        ("photoapp", photoapp("login-redirect"), 2, 1),
         ("professional", {"url": f"{SITE}rate-limited"}, 1, 0),
         ("professional", {"url": f"{SITE}login-wall"}, 1, 1),
         ("videosite", {"username": "@rate-limited"}, 3, 0),
@@ -113,6 +113,7 @@ def test_ph_2_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -
         ("photoapp", photoapp("embed-forbidden"), "optional_source_failed .*source=embed "),
         ("videosite", {"username": "@bot-check"}, "optional_source_failed .*source=video "),
         ("videosite", {"username": "@no-page"}, "source_fallback .*source=browse "),
+        ("photoapp", photoapp("page-walled"), "source_fallback .*source=embed "),  # PH-3
     ],
 )
 def test_ph_2_a_good_source_beside_a_throttled_one_does_not_reset_its_breaker(

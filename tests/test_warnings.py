@@ -85,6 +85,7 @@ CASES = [
     ),
     Case("photoapp", "embed-forbidden", (("embed", *BLOCKED),)),
     Case("photoapp", "reels-forbidden", (("reels", *BLOCKED),)),
+    Case("photoapp", "page-walled", (("page", "UPSTREAM_BLOCKED", "login_wall"),)),
     Case("videosite", "no-feed", (("feed", "UPSTREAM_ERROR", "no_feed"),)),
     Case("videosite", "no-player", (("video", *BLOCKED),)),
     Case("videosite", "no-about", (("about", *BLOCKED),)),

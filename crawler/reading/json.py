@@ -203,6 +203,31 @@ def dig(value: Any, *path: Step) -> Any:
     return value
 
 
+def absent_parts(value: Any, *path: str, at: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
+    """Yield the places at which a path of keys breaks off, for a payload whose keys may have been renamed.
+
+    ``*`` in the path stands for each entry of a list. Parts below null are not missing: null means "no value".
+
+    >>> list(absent_parts({"a": [{"b": 1}, {"c": 1}], "d": None}, "a", "*", "b"))
+    [('a', 1, 'b')]
+    >>> list(absent_parts({"a": {}, "d": None}, "d", "e")), list(absent_parts({"a": 1}, "a", "*"))
+    ([], [('a',)])
+    """
+    if value is None or not path:
+        return
+    key, *rest = path
+    if key == "*":
+        if isinstance(value, list):
+            for index, each in enumerate(value):
+                yield from absent_parts(each, *rest, at=(*at, index))
+        else:
+            yield at
+    elif isinstance(value, dict) and key in value:
+        yield from absent_parts(value[key], *rest, at=(*at, key))
+    else:
+        yield (*at, key)
+
+
 def dicts(value: Any) -> list[dict[str, Any]]:
     """Return the dicts in a list. Any value that is not a list gives [].
 
@@ -219,6 +244,22 @@ def nonempty_strings(value: Any) -> list[str]:
     ['a']
     """
     return [each for each in value if isinstance(each, str) and each] if isinstance(value, list) else []
+
+
+def all_dicts(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the dicts in a payload, at any depth. Dicts nearer to the top come first.
+
+    >>> list(all_dicts([{"a": {"b": 1}}, {}]))
+    [{'a': {'b': 1}}, {}, {'b': 1}]
+    """
+    waiting = deque([value])
+    while waiting:
+        each = waiting.popleft()
+        if isinstance(each, dict):
+            yield each
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
 
 
 def find_all(value: Any, key: str) -> Iterator[Any]:

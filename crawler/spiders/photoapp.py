@@ -1,14 +1,25 @@
-"""Photo app: the spider for single posts. A post needs one page; a video may need others for missing fields."""
+"""Photo app: the spider for single posts. A post needs one page; a video may need others for missing fields.
+
+If the platform demands a login for the post's page, the post is read from its embed page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, cast
 
+import structlog
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.errors import ExtractionFailed
+from crawler.errors import (
+    CircuitOpen,
+    ExtractionFailed,
+    ScrapeError,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.photoapp.link import link_of_url
 from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, SharePage, WebInfoPage
@@ -17,6 +28,10 @@ from crawler.platforms.photoapp.schema import PostData, PostParams
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 
+logger = structlog.get_logger(__name__)
+
+WALL_REASONS = frozenset({"login_wall", "circuit_open"})
+"""Reasons of errors after which the embed page is tried: the platform demands a login, or has demanded it before."""
 FORMS = (PostPage, WebInfoPage, GraphPage, EmbedPage)
 """The page objects that read a post, the most complete form first."""
 
@@ -50,7 +65,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         link = cast("PostParams", target.params).link
         if link.shortcode is None:
             return self.for_page(SharePage, share_request(self.origin(), link.share or ""))
-        return self.for_page(PostPage, post_request(self.origin(), link.shortcode))
+        return self._post_request(link.shortcode)
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -76,7 +91,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         """Scrape a post. A video's duration and plays may come from other pages; if these fail, both are null."""
         page = await self._post_page(target, first)
         post = await page.to_item()
-        if post["is_video"] and post["video_duration"] is None:
+        if post["is_video"] and post["video_duration"] is None and not isinstance(page, EmbedPage):
             embed = await self.get_optional(EmbedPage, embed_request(self.origin(), post["shortcode"]), target)
             post = _with_duration(post, await embed.to_item() if embed else {})
         if post["is_video"] and post["video_play_count"] is None and self.settings.getbool("PHOTOAPP_PLAY_COUNTS"):
@@ -86,11 +101,51 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         return _shell(post)
 
     async def _post_page(self, target: Target, first: First) -> PostPage:
-        """Return the post's page. For a share link, it is the page of the post that the link redirects to."""
-        if cast("PostParams", target.params).link.shortcode is not None:
-            return await first.page(PostPage)
-        share = await (await first.page(SharePage)).to_item()
-        return await self.get(PostPage, post_request(self.origin(), share["shortcode"]), target)
+        """Return the post's page, or its embed page if the platform demands a login for the post's page.
+
+        For a share link, it is the page of the post that the link redirects to.
+
+        Raises:
+            ScrapeError: no page contains the post.
+        """
+        shortcode = cast("PostParams", target.params).link.shortcode
+        if shortcode is None:
+            shortcode = (await (await first.page(SharePage)).to_item())["shortcode"]
+            reading = self.get(PostPage, self._post_request(shortcode), target)
+        else:
+            reading = first.page(PostPage)
+        try:
+            return await reading
+        except UpstreamRateLimited as error:
+            # The visitor sends too many requests. So the embed page rests, too: it must not replace a page that rests.
+            await self.breakers.count(EmbedPage.source, error)
+            raise
+        except (UpstreamBlocked, CircuitOpen) as error:
+            if error.reason not in WALL_REASONS:
+                raise
+            return await self._embed_page(target, shortcode, error)
+
+    def _post_request(self, shortcode: str) -> Request:
+        """Return the request for a post's page. While its circuit breaker is open, the embed page replaces it."""
+        return self.for_page(PostPage, post_request(self.origin(), shortcode), fallbacks=((EmbedPage.source,),))
+
+    async def _embed_page(self, target: Target, shortcode: str, wall: ScrapeError) -> EmbedPage:
+        """Return a post's embed page in place of its walled page, and add a warning to the target's outcome.
+
+        Raises:
+            ScrapeError: the embed page does not contain the post. The error is ``wall``, unless that is only the open
+                circuit breaker. Embed pages of posts whose owners disabled them look like those of missing posts.
+        """
+        try:
+            page = await self.get(EmbedPage, embed_request(self.origin(), shortcode), target, retry=False)
+        except ScrapeError as error:
+            logger.info("fallback_failed", source=EmbedPage.source, reason=error.reason, first=wall.reason)
+            if isinstance(wall, CircuitOpen) and isinstance(error, UpstreamError):
+                raise
+            raise wall from error
+        logger.info("source_fallback", source=EmbedPage.source, reason=wall.reason)
+        self.warn(target, PostPage.source, wall)
+        return page
 
 
 def _with_duration(post: dict[str, Any], embed: dict[str, Any]) -> dict[str, Any]:

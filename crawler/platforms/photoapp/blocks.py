@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -25,8 +25,9 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms.page import missing_error
-from crawler.platforms.photoapp.link import link_of_path
-from crawler.reading.json import decode, dicts, dig, scripts_with
+from crawler.platforms.photoapp.link import code_of_id, link_of_path
+from crawler.platforms.photoapp.parts import post_id
+from crawler.reading.json import all_dicts, decode, dicts, dig, scripts_with
 from crawler.reading.values import count, text
 
 ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
@@ -45,6 +46,10 @@ GATING_REASONS: dict[int | None, str] = {2: "region_gate", 3: "age_gate"}
 RATE_LIMIT_ERROR = 1675004
 MAX_MESSAGE_BYTES = 500
 """A response with fewer bytes may be one of the platform's plain-text messages."""
+POST_KEYS = frozenset({"image_versions2", "display_url", "taken_at", "taken_at_timestamp", "like_count", "media_type"})
+"""Keys that only posts have."""
+MIN_POST_KEYS = 15
+"""An object with at least this many keys and a post's code or id is the post, whatever its keys are."""
 
 MISSING_OR_PRIVATE = "The post is missing or private: the platform does not show it to visitors."
 
@@ -219,6 +224,26 @@ def raise_for_query_errors(payload: Any, status: int | None) -> None:
         upstream_status=status,
         reason="stale_query",
     )
+
+
+def has_post(documents: Iterable[Any], shortcode: str | None) -> bool:
+    """Whether documents contain a post under unknown keys. Pages for throttled visitors contain none.
+
+    A post is an object with the requested code or id beside keys of a post, or beside many keys. If no ``shortcode``
+    was requested, it is an object with several keys of a post.
+    """
+    for each in (found for document in documents for found in all_dicts(document)):
+        known = len(POST_KEYS & each.keys())
+        if shortcode is None:
+            if known > 1:
+                return True
+        elif (known or len(each) >= MIN_POST_KEYS) and any(_names(value, shortcode) for value in each.values()):
+            return True
+    return False
+
+
+def _names(value: object, shortcode: str) -> bool:
+    return isinstance(value, str) and (value == shortcode or code_of_id(post_id(value)) == shortcode)
 
 
 def raise_if_unrecognised(path: str) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawler.platforms.photoapp.link import code_of_id
 from crawler.platforms.photoapp.parts import (
     CAROUSEL,
     IMAGE,
@@ -36,6 +37,15 @@ MANDATORY = {
     "owner.username": "owner.username",
 }
 
+EMBEDDED_PARTS = (("edge_media_to_caption", "edges", "*", "node", "text"),)
+"""Paths that every post on the embed page has, even if the values are null."""
+PARTS = (
+    *EMBEDDED_PARTS,
+    ("edge_media_to_tagged_user", "edges", "*", "node", "user"),
+    ("edge_media_preview_like", "count"),
+)
+"""Paths that every post in the older query's response has."""
+
 COMMENT_LISTS = ("edge_media_to_parent_comment", "edge_media_to_comment", "edge_media_preview_comment")
 """Keys of the lists of comments, the most complete list first."""
 LIKE_LISTS = ("edge_media_preview_like", "edge_liked_by")
@@ -46,6 +56,7 @@ def graph_post(found: dict[str, Any]) -> dict[str, Any]:
     kind = _kind(found)
     is_video = None if kind is None else kind == VIDEO
     hidden = found.get("like_and_view_counts_disabled")
+    pk = post_id(found.get("id"), found.get("pk"))
     likes = (dig(found, name, "count") for name in LIKE_LISTS)
     return {
         "__typename": KINDS.get(kind or 0, ""),
@@ -73,7 +84,7 @@ def graph_post(found: dict[str, Any]) -> dict[str, Any]:
             ]
         },
         "has_audio": flag(found.get("has_audio")),
-        "id": post_id(found.get("id"), found.get("pk")),
+        "id": pk,
         "is_ad": flag(found.get("is_ad")),
         "is_affiliate": flag(found.get("is_affiliate")),
         "is_paid_partnership": flag(found.get("is_paid_partnership")),
@@ -82,7 +93,7 @@ def graph_post(found: dict[str, Any]) -> dict[str, Any]:
         "location": location(found.get("location")),
         "owner": owner(found.get("owner")),
         "product_type": text(found.get("product_type")),
-        "shortcode": text(found.get("shortcode")) or text(found.get("code")),
+        "shortcode": text(found.get("shortcode")) or text(found.get("code")) or code_of_id(pk),
         "taken_at_timestamp": count(found.get("taken_at_timestamp")) or None,
         "thumbnail_src": url(found.get("thumbnail_src")),
         "video_duration": duration(found) if is_video else None,

@@ -9,13 +9,13 @@ from crawler.platforms.links import split_link
 from crawler.platforms.photoapp import PLATFORM
 
 _HOST = PLATFORM.domain
-HOSTS = frozenset({_HOST, f"www.{_HOST}", "instagr.am", "www.instagr.am"})
+HOSTS = frozenset({_HOST, f"www.{_HOST}", f"m.{_HOST}", "instagr.am", "www.instagr.am"})
 
 _CODE = r"[A-Za-z0-9_-]{1,64}"
 # In a post's path, a user name may come first. The excluded names are not user names, but begin other pages' paths.
 _NAME = r"(?!(?:accounts|direct|explore|share|stories)/)[A-Za-z0-9._]{1,30}/"
 POST_PATH = re.compile(
-    rf"/(?:{_NAME})?(?:p|reel|reels|tv)/(?!audio(?:/|$))(?P<code>{_CODE})(?:/embed(?:/captioned)?)?/?"
+    rf"/(?:{_NAME})?(?:p|reel|reels|tv)/(?!audio(?:/|$))(?P<code>{_CODE})(?:/embed(?:/captioned)?|/c/\d+)?/?"
 )
 SHARE_PATH = re.compile(rf"/share/(?:(?P<kind>p|reel|reels|tv)/)?(?!(?:p|reel|reels|tv)/?$)(?P<token>{_CODE})/?")
 
@@ -26,7 +26,8 @@ PRIVATE_SUFFIX = 28
 
 ACCEPTED = (
     f"expected the URL of a post on {', '.join(sorted(HOSTS))}: /p/<code>, /reel/<code>, /reels/<code> or /tv/<code>, "
-    "each also after /<user name>; or a share link: /share/<token>, /share/p/<token>, /share/reel/<token>"
+    "each also after /<user name> or before /c/<comment>; or a share link: /share/<token>, /share/p/<token>, "
+    "/share/reel/<token>"
 )
 
 
@@ -60,9 +61,11 @@ def link_of_path(path: str) -> Link | None:
 
 
 def link_of_url(url: str) -> Link:
-    """Parse the URL of a post or a share link. Other parts of the URL, such as the query, are ignored.
+    """Parse the URL of a post or a share link, with or without ``https://``. Other parts of it are ignored.
 
     >>> link_of_url("https://www.instagram.com/natgeo/reel/DdG4RIxIPyf/?igsh=x").shortcode
+    'DdG4RIxIPyf'
+    >>> link_of_url("instagram.com/p/DdG4RIxIPyf/c/17846368219941196/").shortcode
     'DdG4RIxIPyf'
     >>> link_of_url("https://instagr.am/share/p/BAPkVzN3fE").share
     'share/p/BAPkVzN3fE'
@@ -70,7 +73,7 @@ def link_of_url(url: str) -> Link:
     Raises:
         ValueError: the URL has another host, or is neither a post's URL nor a share link.
     """
-    host, path = split_link(url, ACCEPTED)
+    host, path = split_link(url if "://" in url else f"https://{url}", ACCEPTED)
     link = link_of_path(path)
     if host not in HOSTS or link is None:
         raise ValueError(ACCEPTED)

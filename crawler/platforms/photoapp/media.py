@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from crawler.errors import ExtractionFailed
+from crawler.platforms.photoapp.link import code_of_id
 from crawler.platforms.photoapp.parts import (
     CAROUSEL,
     IMAGE,
@@ -18,6 +19,7 @@ from crawler.platforms.photoapp.parts import (
     VIDEO,
     captions,
     coauthors,
+    comment,
     comments,
     kind_of_name,
     location,
@@ -46,6 +48,20 @@ MANDATORY = {
     "owner.username": "user.username",
 }
 
+PARTS = (
+    ("caption", "text"),
+    ("coauthor_producers", "*"),
+    ("comment_count",),
+    ("like_and_view_counts_disabled",),
+    ("like_count",),
+    ("usertags", "in", "*", "user"),
+)
+"""Paths that every post in this form has, even if the values are null."""
+PAGE_PARTS = (("user", "polaris_ordered_timeline_connection", "edges", "*", "node", "pk"),)
+"""Paths that every post on the logged-out page has in addition."""
+AROUND = (("comments_connection", "edges", "*", "node", "text"),)
+"""Paths that the object around every post on the logged-out page has."""
+
 
 def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> dict[str, Any]:
     """Build the contract's post. ``wrapper`` is the object around the media on the page, with ids and comments."""
@@ -53,23 +69,21 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
     kind = media_type(media)
     is_video = None if kind is None else kind == VIDEO
     hidden = media.get("like_and_view_counts_disabled")
-    muted = flag(media.get("comments_disabled"))
+    pk = post_id(media.get("pk"), outer.get("pk"), media.get("id"), outer.get("id"))
     return {
         "__typename": KINDS.get(kind or 0, ""),
         "accessibility_caption": text(media.get("accessibility_caption")),
         "clips_music_attribution_info": music(media.get("clips_metadata")) if is_video else None,
         "coauthor_producers": coauthors(media.get("coauthor_producers")),
-        "comments_disabled": flag(media.get("commenting_disabled_for_viewer")) if muted is None else muted,
-        "dimensions": {
-            "height": count(media.get("original_height")) or None,
-            "width": count(media.get("original_width")) or None,
-        },
+        # "commenting_disabled_for_viewer" is a statement about the visitor, not about the post.
+        "comments_disabled": flag(media.get("comments_disabled")),
+        "dimensions": {side: _length(media, side) for side in ("height", "width")},
         "display_url": _picture(media),
         "edge_media_preview_like": {"count": public_count(media.get("like_count"), hidden=hidden)},
         "edge_media_to_caption": captions(dig(media, "caption", "text")),
         "edge_media_to_comment": {
             "count": count(media.get("comment_count")),
-            "edges": comments(dig(outer, "comments_connection", "edges")),
+            "edges": comments(dig(outer, "comments_connection", "edges")) or app_comments(media),
         },
         "edge_media_to_tagged_user": {
             "edges": [
@@ -79,7 +93,7 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
             ]
         },
         "has_audio": flag(media.get("has_audio")),
-        "id": post_id(media.get("pk"), outer.get("pk"), media.get("id"), outer.get("id")),
+        "id": pk,
         "is_ad": flag(media.get("is_ad")),
         "is_affiliate": flag(media.get("is_affiliate")),
         "is_paid_partnership": flag(media.get("is_paid_partnership")),
@@ -88,9 +102,9 @@ def media_post(media: dict[str, Any], wrapper: dict[str, Any] | None = None) -> 
         "location": location(media.get("location")),
         "owner": owner(media.get("user")),
         "product_type": text(media.get("product_type")),
-        "shortcode": text(media.get("code")) or text(outer.get("code")),
+        "shortcode": text(media.get("code")) or text(outer.get("code")) or code_of_id(pk),
         "taken_at_timestamp": count(media.get("taken_at")) or None,
-        "thumbnail_src": url(media.get("display_uri")),
+        "thumbnail_src": url(media.get("display_uri")) or _smallest_picture(media),
         "video_duration": (exact_duration(media) or _file_duration(media)) if is_video else None,
         "video_play_count": nonzero_count(media.get("play_count"), hidden=hidden) if is_video else None,
         "video_url": _video_url(media) if is_video else None,
@@ -127,6 +141,25 @@ def _picture(media: dict[str, Any]) -> str:
     return ""
 
 
+def _smallest_picture(media: dict[str, Any]) -> str:
+    """Return the URL of the smallest picture in an item of the app, which has no other small picture, or ""."""
+    if "__typename" in media:
+        return ""  # not an item of the app: here the list also has cropped pictures
+    sized = [each for each in dicts(dig(media, "image_versions2", "candidates")) if count(each.get("width"))]
+    return url(min(sized, key=lambda each: each["width"]).get("url")) if sized else ""
+
+
+def _length(media: dict[str, Any], side: str) -> int | None:
+    """Return the post's height or width. The app's items of carousels have only those of the slides."""
+    both = (media, dig(media, "carousel_media", 0))
+    return next(filter(None, (count(dig(each, f"original_{side}")) for each in both)), None)
+
+
+def app_comments(media: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the comments in an item of the app, which has them without edges."""
+    return [comment(each) for each in dicts(media.get("preview_comments")) or dicts(media.get("comments"))]
+
+
 def _video_url(media: dict[str, Any]) -> str | None:
     versions = [each for each in dicts(media.get("video_versions")) if url(each.get("url"))]
     versions.sort(key=lambda each: each.get("type") != PROGRESSIVE)
@@ -134,8 +167,9 @@ def _video_url(media: dict[str, Any]) -> str | None:
 
 
 def exact_duration(media: dict[str, Any]) -> float | None:
-    """Return the exact duration in seconds from the streams' manifest, or None."""
-    return manifest_duration(media.get("video_dash_manifest"))
+    """Return the exact duration in seconds from the streams' manifest, or from an item of the app, or None."""
+    seconds = number(media.get("video_duration"))
+    return manifest_duration(media.get("video_dash_manifest")) or (seconds if seconds and seconds > 0 else None)
 
 
 def _file_duration(media: dict[str, Any]) -> float | None:

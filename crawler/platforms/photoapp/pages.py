@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.platforms.photoapp import blocks, graph, media
 from crawler.platforms.photoapp.link import HOSTS, code_of_id, link_of_path, shortcode_of
 from crawler.platforms.photoapp.parts import nonzero_count, post_id
-from crawler.reading.json import decode, dicts, dig, find_all
+from crawler.reading.json import absent_parts, decode, dicts, dig, find_all, scripts_with
 from crawler.reading.values import absolute_url, text
 
 Candidate = tuple[dict[str, Any] | None, dict[str, Any]]
@@ -37,6 +37,10 @@ class Form:
     read: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
     mandatory: dict[str, str]
     """The contract's fields that are never empty, with the paths under which this form has them."""
+    parts: tuple[tuple[str, ...], ...]
+    """Paths that every post in this form has, even if the values are null. See ``absent_parts``."""
+    parts_around: tuple[tuple[str, ...], ...] = ()
+    """Paths that the object around every post has."""
 
 
 def _wrapped(value: Any) -> list[Candidate]:
@@ -56,13 +60,16 @@ def _plain(value: Any) -> list[Candidate]:
     return [(value, value)] if isinstance(value, dict) else []
 
 
-WRAPPED = Form(("xig_polaris_media",), _wrapped, media.media_post, media.MANDATORY)
+WRAPPED = Form(
+    ("xig_polaris_media",), _wrapped, media.media_post, media.MANDATORY, media.PARTS + media.PAGE_PARTS, media.AROUND
+)
 """The form of the page that visitors without an account have received since 2026-06."""
 LISTED = Form(
     ("xdt_api__v1__media__shortcode__web_info",),
     _listed,
     lambda found, _: media.media_post(found),
     media.MANDATORY,
+    media.PARTS,
 )
 """The form of the web-info query's response, which lists items."""
 GRAPH = Form(
@@ -70,8 +77,11 @@ GRAPH = Form(
     _plain,
     lambda found, _: graph.graph_post(found),
     graph.MANDATORY,
+    graph.PARTS,
 )
-"""The form of the older GraphQL query's response and of the embed page."""
+"""The form of the older GraphQL query's response."""
+EMBEDDED = replace(GRAPH, parts=graph.EMBEDDED_PARTS)
+"""The form of the embed page, which has only some keys of the older query's post."""
 
 
 FormedCandidate = tuple[Form, dict[str, Any] | None, dict[str, Any]]
@@ -101,6 +111,13 @@ class PhotoPage(PlatformPage):
         documents = blocks.page_data(self.response.body, key) if self.payload is None else (self.payload,)
         for document in documents:
             yield from find_all(document, key)
+
+    def has_post(self, shortcode: str | None) -> bool:
+        """Whether the response contains a post under unknown keys. See ``blocks.has_post``."""
+        if self.payload is not None:
+            return blocks.has_post((self.payload,), shortcode)
+        scripts = scripts_with(self.response.body, b'"')
+        return blocks.has_post(filter(None, map(_decoded, scripts)), shortcode)
 
     def raise_for_blocks(self) -> None:
         """Raise an error for a blocked or failed response, by its URL, message and HTTP status."""
@@ -148,6 +165,7 @@ class PostPage(PhotoPage):
             self._raise_for_no_post()
         self._raise_for_withheld()
         self._raise_for_missing()
+        self._skip_absent_parts()
 
     @field
     def post(self) -> dict[str, Any]:
@@ -166,7 +184,7 @@ class PostPage(PhotoPage):
         """Whether the response states the video's duration more exactly than in whole seconds."""
         assert self._chosen is not None
         form, found, _ = self._chosen
-        if form is GRAPH:
+        if form in (GRAPH, EMBEDDED):
             return self._post["video_duration"] is not None
         return media.exact_duration(found or {}) is not None
 
@@ -217,6 +235,8 @@ class PostPage(PhotoPage):
             blocks.raise_if_unrecognised(self.keys[0])
         if values:
             raise TargetNotFound(blocks.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
+        if self.has_post(self._requested_code or None):
+            blocks.raise_if_unrecognised(self.keys[0])
         blocks.raise_for_shell(self.response, self._requested_code or None, self.keys[0])
 
     def _raise_for_withheld(self) -> None:
@@ -235,6 +255,17 @@ class PostPage(PhotoPage):
         if empty:
             paths = [[form.keys[0], *path.split(".")] for path in empty]
             raise missing_error(f"The post lacks mandatory fields: {', '.join(empty)}.", *paths, reason="missing_field")
+
+    def _skip_absent_parts(self) -> None:
+        """Note the parts that every post has, but not this one: their keys may have been renamed."""
+        assert self._chosen is not None
+        form, found, outer = self._chosen
+        absent = [part for path in form.parts for part in absent_parts(found, *path)]
+        if outer is not found:
+            absent += [part for path in form.parts_around for part in absent_parts(outer, *path)]
+        if absent:
+            paths = [(form.keys[0], *part) for part in absent[:10]]
+            self.skip(missing_error("The post lacks parts that every post has.", *paths, reason="missing_part"))
 
 
 @attrs.define(slots=False)
@@ -273,8 +304,8 @@ class EmbedPage(PostPage):
     """A post's embeddable page. It has only some keys of the older query's post, among them the duration."""
 
     source: ClassVar[str] = "embed"
-    forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
-    keys: ClassVar[tuple[str, ...]] = GRAPH.keys
+    forms: ClassVar[tuple[Form, ...]] = (EMBEDDED,)
+    keys: ClassVar[tuple[str, ...]] = EMBEDDED.keys
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -295,7 +326,11 @@ class EmbedPage(PostPage):
         context = decode(found["literal"], what="contextJSON")
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None
         # The key is missing for some withheld posts as well.
-        return inner if dig(inner, "gql_data", "shortcode_media") else {"shortcode_media": None}
+        is_post = dig(inner, "gql_data", "shortcode_media") or blocks.has_post((inner,), self._requested_code or None)
+        return inner if is_post else {"shortcode_media": None}
+
+
+REEL_PATH, REEL_KEYS = ("edges", "*", "node"), ("pk", "play_count")
 
 
 @attrs.define(slots=False)
@@ -315,6 +350,7 @@ class ReelsPage(PhotoPage):
         if not any(isinstance(each, dict) for each in self.values(self.key)):
             blocks.raise_for_query_errors(self.payload, self.response.status)
             blocks.raise_for_shell(self.response, None, self.key)
+        self._skip_absent_parts()
 
     @field
     def plays(self) -> dict[str, int]:
@@ -326,6 +362,14 @@ class ReelsPage(PhotoPage):
             for node in dicts(nodes)
         }
         return {pk: count for pk, count in plays.items() if pk and count is not None}
+
+    def _skip_absent_parts(self) -> None:
+        """Note reels without an id or a play count: their keys may have been renamed."""
+        connections = list(self.values(self.key))
+        absent = [part for each in connections for key in REEL_KEYS for part in absent_parts(each, *REEL_PATH, key)]
+        if absent:
+            paths = [(self.key, *part) for part in absent[:10]]
+            self.skip(missing_error("Reels lack parts that every reel has.", *paths, reason="missing_part"))
 
 
 @attrs.define(slots=False)
@@ -386,6 +430,13 @@ class SharePage(PhotoPage):
             raise TargetNotFound(
                 "The share link does not lead to a post.", upstream_status=status, reason="wrong_page_kind"
             )
+
+
+def _decoded(script: bytes) -> Any:
+    """Return the JSON in a script, or None if it is program code or malformed."""
+    with suppress(ExtractionFailed):
+        return decode(script, what="data-sjs") if script.lstrip().startswith((b"{", b"[")) else None
+    return None
 
 
 def _codes(found: dict[str, Any] | None, outer: dict[str, Any]) -> set[str]:

@@ -11,8 +11,8 @@ from crawler.platforms.photoapp.link import Link, link_of_url
 class PostParams(Params):
     """Which post to scrape, by any of the platform's links to it."""
 
-    url: str = Field(max_length=2_000, json_schema_extra={"format": "uri"})
-    """URL of a post or reel, or a share link. Only the shortcode or the share token in it is used."""
+    url: str = Field(max_length=2_000)
+    """URL of a post or reel, or a share link, also without ``https://``. Only its shortcode or share token is used."""
 
     @field_validator("url")
     @classmethod

@@ -69,12 +69,16 @@ FAULTS = (
         "embed-forbidden": Fault("OK", "403 for the embed page of a video"),
         "embed-null": Fault("OK", "an embed page without data"),
         "reels-forbidden": Fault("OK", "403 for the reels of a video's owner"),
+        "page-walled": Fault("OK", "a redirect to the login page, but the embed page works"),
     }
 )
 """The app's faults by name. ``Site.faults`` has the shortcodes and tokens that select them."""
 
-NEWER = ("reels-forbidden",)
+NEWER = ("reels-forbidden", "page-walled")
 """Faults that were added later. They are numbered after all others, so that existing faults keep their shortcodes."""
+
+EVERYWHERE = ("login-redirect", "login-route", "home", "require-login")
+"""Faults that affect a post's embed page, too."""
 
 
 def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> FakeResponse:
@@ -116,6 +120,7 @@ _RULING = {"title": "Restricted Photo", "description": "You must be 18 years old
 _ANSWERS: dict[str, FakeResponse] = {
     "soft-gone": (200, {}, photoapp_page.document(ERROR_ROUTE, (), light=True)),
     "login-route": (200, {}, photoapp_page.document(LOGIN_ROUTE, (), light=True)),
+    "page-walled": _redirect("/accounts/login/?next=%2Fp%2F"),
     "login-redirect": _redirect("/accounts/login/?next=%2Fp%2F"),
     "home": _redirect("/"),
     "challenge": _redirect("/challenge/?next=%2Fp%2F"),

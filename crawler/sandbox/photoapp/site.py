@@ -15,7 +15,7 @@ from crawler.sandbox.photoapp import graph as photoapp_graph
 from crawler.sandbox.photoapp import media as photoapp_media
 from crawler.sandbox.photoapp import page as photoapp_page
 from crawler.sandbox.photoapp.expected import record
-from crawler.sandbox.photoapp.faults import FAULTS, NEWER, SHARE_FAULTS
+from crawler.sandbox.photoapp.faults import EVERYWHERE, FAULTS, NEWER, SHARE_FAULTS
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Account, Author, Post, code_of, id_of, people
 from crawler.sandbox.protocol import FakeRequest
 
@@ -98,7 +98,7 @@ class Site:
         if name == "shell-to-plain" and "sec-ch-ua" in request.headers:  # only browsers send it
             return None
         of_embed = name.startswith("embed-")
-        if post and of_embed != bool(post["embed"]):
+        if post and of_embed != bool(post["embed"]) and name not in EVERYWHERE:
             return None
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
@@ -203,9 +203,8 @@ class Site:
         share, found = _SHARE.fullmatch(path), _POST.fullmatch(path.rstrip("/") + "/")
         code = self.shares[share["token"]] if share else found["code"] if found else path
         post = self.posts[code]
-        expected = record(
-            post, params.get("form") or ("item" if post.layout == "item" else "page"), self.timeline(post.owner)
-        )
+        served = "embed" if self.faults.get(code) == "page-walled" else "item" if post.layout == "item" else "page"
+        expected = record(post, params.get("form") or served, self.timeline(post.owner))
         if post.is_video and "form" not in params:
             if post.timing == "embed" and code not in self.faults:
                 expected["video_duration"] = post.duration

@@ -171,9 +171,10 @@ VALUES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_posts_have_the_noted_values(name: str) -> None:
+def test_posts_have_the_noted_values(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     post = read(name)
     assert {path: at(post, path) for path in VALUES[name]} == VALUES[name]
+    assert capsys.readouterr().err == "", "a part was not understood"
 
 
 @pytest.mark.parametrize(

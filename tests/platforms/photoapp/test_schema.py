@@ -31,6 +31,11 @@ HOME = "https://www.instagram.com"
         f"{HOME}/p/{CODE}/?igsh=x&img_index=3&utm_source=y&stkn=z#top",
         f"{HOME}/p/{CODE}{28 * 'x'}/",
         f"{HOME}/p/{CODE}xx/",
+        # PH-7
+        f"instagram.com/p/{CODE}",
+        f"www.instagram.com/p/{CODE}/",
+        f"https://m.instagram.com/p/{CODE}/",
+        f"{HOME}/p/{CODE}/c/17846368219941196/",
     ],
 )
 def test_links_to_a_post_give_its_shortcode(url: str) -> None:
@@ -61,7 +66,6 @@ def test_share_links(path: str, share: str) -> None:
         "",
         CODE,
         "not a url",
-        f"www.instagram.com/p/{CODE}/",
         f"//www.instagram.com/p/{CODE}/",
         f"ftp://www.instagram.com/p/{CODE}/",
         f"file:///p/{CODE}/",
