@@ -20,6 +20,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
+from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.storage.data_files import data_file
@@ -46,7 +47,8 @@ def keys_file(settings: Settings) -> Path:
 class Command(ScrapyCommand):
     """Serves until SIGTERM, and then completes the calls in flight.
 
-    Exit codes: 1 if it cannot listen on the port, 2 if no API key is valid or ``--sandbox`` is used with a public host.
+    Exit codes: 1 if it cannot listen on the port, 2 if a setting is wrong, no API key is valid or ``--sandbox`` is used
+    with a public host.
     """
 
     requires_project = True
@@ -71,6 +73,9 @@ class Command(ScrapyCommand):
 
         assert self.settings is not None
         keys: Keys
+        if not settings_are_valid(self.settings):
+            self.exitcode = EXIT_INVALID_SETTINGS
+            return None
         if opts.sandbox:
             if not _is_loopback(opts.host):
                 return self._fail(f"--sandbox serves loopback addresses only, not {opts.host}. Use --host 127.0.0.1.")
