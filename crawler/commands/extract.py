@@ -105,6 +105,8 @@ def _read(name: str) -> bytes:
 async def extract(scraper: Scraper, bodies: list[bytes], params: dict[str, Any], *, url: str) -> dict[str, Any]:
     """Return the data that the scraper extracts from the bodies of saved responses for one target.
 
+    Parts that were not understood are printed to stderr.
+
     Raises:
         ScrapeError: a page object has raised an error.
         ExtractionFailed: a body is not a page that the scraper recognises.
@@ -114,7 +116,15 @@ async def extract(scraper: Scraper, bodies: list[bytes], params: dict[str, Any],
     for kind, number in Counter(page.source for page in pages).items():
         if number > 1:
             raise UsageError(f"{number} files are of the page type {kind}; pass the files of one target at a time.")
-    return validated(scraper.data, await spider_for(scraper).join(pages))
+    data = validated(scraper.data, await spider_for(scraper).join(pages))
+    for page in pages:
+        for error in page.skipped:
+            print(f"Warning: {page.source}: {error} {_paths(error)}", file=sys.stderr)
+    return data
+
+
+def _paths(error: ExtractionFailed) -> str:
+    return ", ".join(".".join(map(str, detail["loc"])) for detail in error.details)
 
 
 def _page(scraper: Scraper, body: bytes, params: dict[str, Any], url: str) -> PlatformPage:

@@ -43,6 +43,10 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
 
     _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
+    skipped: list[ExtractionFailed] = attrs.field(factory=list, init=False, eq=False, repr=False)
+    """One error for each part of the page that the item lacks because it was not understood, such as a row of a list.
+    The spider adds them to the target's warnings."""
+
     source: ClassVar[str]
     """The name of this kind of response, unique within its platform. Blocks and rate limits are counted by it."""
 
@@ -76,6 +80,11 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
             except ScrapeError:
                 self._input_validated = False
                 raise
+
+    def skip(self, error: ExtractionFailed) -> None:
+        """Leave a part of the page out of the item: add its error to ``skipped``, once."""
+        if all(error.details != known.details or error.reason != known.reason for known in self.skipped):
+            self.skipped.append(error)
 
     def validate_input(self) -> None:
         """Check that the response contains the requested data.

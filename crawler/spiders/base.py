@@ -266,7 +266,7 @@ class PlatformSpider(Spider):
             return None
 
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """Add a warning to the target's outcome: an optional source failed."""
+        """Add a warning to the target's outcome: an optional source failed, or was not understood completely."""
         logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
         self.tracker.warn(target, source, error)
 
@@ -286,6 +286,8 @@ class PlatformSpider(Spider):
                 raise
         else:
             await self.breakers.count(request.meta["source"], None)
+            for skipped in page.skipped:
+                self.warn(request.meta["target"], request.meta["source"], skipped)
             return page
         return await self.get(type(page), again, request.meta["target"], retry=False)
 

@@ -66,8 +66,6 @@ class ResultsPage(PlatformPage):
         ("data", "videos"),
     )
     item_key: ClassVar[str] = "item"
-    skipped: list[ExtractionFailed] = attrs.field(factory=list, init=False)
-    """One error for each photo post that is left out because it lacks a mandatory part."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -113,13 +111,12 @@ class ResultsPage(PlatformPage):
     @field
     def search_item_list(self) -> list[dict[str, Any]]:
         photos: dict[str, dict[str, Any]] = {}
-        self.skipped.clear()
         for path, item in self._items:
             if self.is_photo(item) and not self.is_hidden(item):
                 try:
                     post = self.photo_post(item, path)
                 except ExtractionFailed as error:
-                    self.skipped.append(error)
+                    self.skip(error)
                 else:
                     photos.setdefault(post["aweme_id"], post)
         if self.skipped and not photos:

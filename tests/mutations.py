@@ -1,0 +1,409 @@
+"""Changed copies of the fixtures: every name renamed, every part removed, one row or all rows at a time.
+
+A platform may rename any key, class, element or variable of its pages. The functions here derive those names from the
+fixtures' responses, and the field map of a page object (the names that it depends on) from its behaviour: a name
+belongs to it if renaming it changes the result. So nobody has to list them, and new fields are covered at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import orjson
+from lxml import html
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.platforms.page import PlatformPage
+
+FIXTURES = Path(__file__).parent / "fixtures"
+SUFFIX = "Renamed"
+"""What is appended to a name to rename it."""
+
+Sort = Literal["key", "bare key", "class", "id", "element", "attribute", "variable"]
+Place = tuple[str | int, ...]
+
+
+# Reading
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The result of a page object: an item or an error, and the errors for the parts that the item lacks."""
+
+    item: Any
+    error: ScrapeError | None
+    skipped: frozenset[str]
+    """Reason and details of each of these errors, as text."""
+
+
+@dataclass(frozen=True)
+class PageFixture:
+    """A response from which a page object reads data."""
+
+    kind: type[PlatformPage]
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The id of the fixture in test names."""
+        return f"{self.platform}-{self.kind.__name__}-{self.folder.name}"
+
+    @property
+    def platform(self) -> str:
+        return self.kind.__module__.split(".")[2]
+
+    @cached_property
+    def body(self) -> bytes:
+        return (self.folder / "inputs" / "HttpResponse-body.html").read_bytes()
+
+    @cached_property
+    def item(self) -> Any:
+        return self.read(self.body).item
+
+    @cached_property
+    def _inputs(self) -> tuple[str, int | None, dict[str, Any]]:
+        info = json.loads((self.folder / "inputs" / "HttpResponse-info.json").read_bytes())
+        return info["url"], info["status"], json.loads((self.folder / "inputs" / "PageParams.json").read_bytes())
+
+    def page(self, body: bytes) -> PlatformPage:
+        """Make the page object for a changed copy of the body."""
+        url, status, params = self._inputs
+        response = HttpResponse(url, body, status=status, headers={"Content-Type": "text/html; charset=utf-8"})
+        return self.kind(response=response, page_params=PageParams(params))
+
+    def read(self, body: bytes) -> Reading:
+        """Read a changed copy of the body. An exception that is not a typed error is raised."""
+        page = self.page(body)
+        try:
+            item = asyncio.run(page.to_item())
+        except ScrapeError as error:
+            return Reading(None, error, frozenset())
+        return Reading(dict(item), None, frozenset(f"{each.reason}: {each.details}" for each in page.skipped))
+
+
+@cache
+def fixtures(platform: str = "") -> tuple[PageFixture, ...]:
+    """Return the fixtures with data, of all platforms or of one, in a fixed order."""
+    found = []
+    for folder in sorted(FIXTURES.glob(f"crawler.platforms.{platform or '*'}.*/*")):
+        if (folder / "output.json").exists():
+            module, _, name = folder.parent.name.rpartition(".")
+            found.append(PageFixture(getattr(import_module(module), name), folder))
+    return tuple(found)
+
+
+# Names
+
+
+class Name(NamedTuple):
+    """A name in a response that the platform may change."""
+
+    sort: Sort
+    text: str
+
+
+_NAME = rb"[A-Za-z_$][\w.$:-]{0,80}"
+_PLACES: dict[Sort, re.Pattern[bytes]] = {
+    "key": re.compile(rb'(?<=")(?P<name>' + _NAME + rb')(?=\\*"\s*:)'),
+    "bare key": re.compile(rb"(?<=[{,])(?P<name>[A-Za-z_$][\w$]*)(?=:)"),
+    "class": re.compile(rb'(?<![\w-])class="(?P<names>[^"]*)"'),
+    "id": re.compile(rb'(?<![\w-])id="(?P<name>[^"]+)"'),
+    "element": re.compile(rb"(?<=<)/?(?P<name>" + _NAME + rb")"),
+    "attribute": re.compile(rb'\s(?P<name>[a-z][\w:-]*)(?==")'),
+    "variable": re.compile(rb"(?:var |window\[[\"'])(?P<name>" + _NAME + rb")(?=(?:[\"']\])?\s*=)"),
+}
+"""Matches the names of each sort where they are names, not content."""
+
+
+def _sorts(body: bytes) -> list[Sort]:
+    start = body[:200].lstrip()
+    if start.startswith((b"{", b"[")):
+        return ["key"]
+    if start.startswith((b"<?xml", b"<feed")):
+        return ["element", "attribute"]
+    return ["key", "class", "id", "variable", *(["bare key"] if b"$R[" in body else [])]  # type: ignore[list-item]
+
+
+@cache
+def names(body: bytes) -> tuple[Name, ...]:
+    """Return all names in a response, in a fixed order."""
+    found: set[Name] = set()
+    for sort in _sorts(body):
+        for match in _PLACES[sort].finditer(body):
+            texts = match["names"].split() if sort == "class" else [match["name"]]
+            found |= {Name(sort, text.decode()) for text in texts}
+    return tuple(sorted(found))
+
+
+def renamed(body: bytes, *changed: Name) -> bytes:
+    """Return the response with names renamed wherever they occur as names."""
+    by_sort: dict[Sort, set[bytes]] = {}
+    for name in changed:
+        by_sort.setdefault(name.sort, set()).add(name.text.encode())
+    for sort, texts in by_sort.items():
+        body = _PLACES[sort].sub(lambda match, texts=texts: _renaming(match, texts), body)  # type: ignore[misc]
+    return body
+
+
+def _renaming(match: re.Match[bytes], texts: set[bytes]) -> bytes:
+    group = "names" if "names" in match.re.groupindex else "name"
+    words = re.split(rb"(\s+)", match[group]) if group == "names" else [match[group]]
+    changed = b"".join(word + SUFFIX.encode() if word in texts else word for word in words)
+    start = match.start(group) - match.start()
+    return match[0][:start] + changed + match[0][start + len(match[group]) :]
+
+
+@cache
+def field_map(fixture: PageFixture) -> tuple[Name, ...]:
+    """Return the names that the page object depends on: those whose renaming changes the result or adds a warning."""
+    before = fixture.read(fixture.body)
+    return tuple(name for name in names(fixture.body) if fixture.read(renamed(fixture.body, name)) != before)
+
+
+@cache
+def mandatory_names(fixture: PageFixture) -> tuple[Name, ...]:
+    """Return the names without which the page object has no data."""
+    return tuple(name for name in field_map(fixture) if fixture.read(renamed(fixture.body, name)).item is None)
+
+
+# Changes of single parts
+
+
+class Mutation(NamedTuple):
+    """A changed copy of a response."""
+
+    label: str
+    body: bytes
+
+
+def removals(fixture: PageFixture) -> Iterator[Mutation]:
+    """Yield the response without each key of the field map, and with null as each key's value, in all its objects."""
+    for name in field_map(fixture):
+        if name.sort == "key":
+            for change, label in ((_remove, "removed"), (_nullify, "null")):
+                body = _changed_json(fixture.body, (), name.text, change)
+                if body != fixture.body:
+                    yield Mutation(f"{name.text} {label}", body)
+
+
+def row_changes(fixture: PageFixture) -> Iterator[Mutation]:
+    """Yield the response with each name of the field map renamed in only one row of each list: the list's last row.
+
+    A row is an object among others in a JSON list, or an element among siblings with the same tag and class.
+    """
+    keys = {name.text for name in field_map(fixture) if name.sort == "key"}
+    for place in _rows(fixture.body):
+        for key in sorted(keys):
+            body = _changed_json(fixture.body, place, key, _rename)
+            if body != fixture.body:
+                yield Mutation(f"{'.'.join(map(str, place))}: {key}", body)
+    classes = sorted(name.text for name in field_map(fixture) if name.sort == "class")
+    if classes:
+        yield from _changed_elements(fixture.body, classes)
+
+
+Change = Callable[[dict[str, Any], str], None]
+
+
+def _remove(node: dict[str, Any], key: str) -> None:
+    del node[key]
+
+
+def _nullify(node: dict[str, Any], key: str) -> None:
+    node[key] = None
+
+
+def _rename(node: dict[str, Any], key: str) -> None:
+    items = list(node.items())
+    node.clear()
+    node.update((each + SUFFIX if each == key else each, value) for each, value in items)
+
+
+class Block(NamedTuple):
+    """A JSON document in a response: its position, and its content."""
+
+    start: int
+    end: int
+    content: Any
+
+
+_SCRIPT = re.compile(rb"<script[^>]*>(.*?)</script>", re.DOTALL)
+_START = re.compile(rb"\A(?:[^{}\[\]<>]{0,80}(?:=|:)\s*)?(?=[\[{])")
+
+
+@cache
+def blocks(body: bytes) -> tuple[Block, ...]:
+    """Return the JSON documents in a response: the whole body, or the scripts that are JSON or assign JSON."""
+    spans = [(0, body)]
+    if body.lstrip()[:1] == b"<":
+        spans = [(found.start(1), found[1]) for found in _SCRIPT.finditer(body)]
+    return tuple(block for start, text in spans if (block := _block(start, text)) is not None)
+
+
+def _block(start: int, text: bytes) -> Block | None:
+    before = _START.match(text)
+    if before is None:
+        return None
+    document = text[before.end() :].decode()
+    try:
+        content, length = json.JSONDecoder(strict=False).raw_decode(document)
+    except ValueError:
+        return None
+    start += before.end()
+    return Block(start, start + len(document[:length].encode()), content)
+
+
+def _changed_json(body: bytes, place: Place, key: str, change: Change) -> bytes:
+    """Return the response with a change at each occurrence of the key, below a place: a block's number, then keys."""
+    for number, block in reversed(list(enumerate(blocks(body)))):
+        if place and place[0] != number:
+            continue
+        content = orjson.loads(orjson.dumps(block.content))
+        changed = list(_dicts_with(_at(content, place[1:]), key))
+        for node in changed:
+            change(node, key)
+        if changed:
+            text = orjson.dumps(content).replace(b"</", b"<\\/")
+            body = body[: block.start] + text + body[block.end :]
+    return body
+
+
+def _at(content: Any, place: Place) -> Any:
+    for step in place:
+        content = content[step]
+    return content
+
+
+def _dicts_with(content: Any, key: str) -> Iterator[dict[str, Any]]:
+    waiting = [content]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += each.values()
+            if key in each:
+                yield each
+        elif isinstance(each, list):
+            waiting += each
+
+
+def _rows(body: bytes) -> Iterator[Place]:
+    """Yield the places of the last rows in the lists of a response, one list of those with the same keys around it."""
+    seen: set[Place] = set()
+    waiting: list[tuple[Place, Any]] = [((number,), block.content) for number, block in enumerate(blocks(body))]
+    while waiting:
+        place, each = waiting.pop(0)
+        if isinstance(each, dict):
+            waiting += [((*place, key), value) for key, value in each.items()]
+        elif isinstance(each, list):
+            waiting += [((*place, index), value) for index, value in enumerate(each)]
+            kind = tuple(step if isinstance(step, str) else "" for step in place)
+            objects = [index for index, value in enumerate(each) if isinstance(value, dict)]
+            if len(objects) > 1 and kind not in seen:
+                seen.add(kind)
+                yield (*place, objects[-1])
+
+
+def _changed_elements(body: bytes, classes: list[str]) -> Iterator[Mutation]:
+    groups: dict[tuple[Any, str, str], int] = {}
+    tree = html.fromstring(body)
+    elements = [each for each in tree.iter() if isinstance(each.tag, str) and each.get("class")]
+    for number, each in enumerate(elements):
+        groups[(each.getparent(), each.tag, each.get("class"))] = number
+    repeated = [(kind, last) for kind, last in groups.items() if sum(_kind(each) == kind for each in elements) > 1]
+    for (_, tag, name), last in repeated:
+        inside = {token for each in elements[last].iter() if isinstance(each.tag, str) for token in each.classes}
+        for token in (each for each in classes if each in inside):
+            changed = html.fromstring(body)
+            row = [each for each in changed.iter() if isinstance(each.tag, str) and each.get("class")][last]
+            for each in row.iter():
+                if isinstance(each.tag, str) and token in each.classes:
+                    each.set("class", " ".join(t + SUFFIX if t == token else t for t in each.classes))
+            yield Mutation(f"{tag}.{name}: {token}", cast("bytes", html.tostring(changed, encoding="utf-8")))
+
+
+def _kind(element: Any) -> tuple[Any, str, str]:
+    return element.getparent(), element.tag, element.get("class")
+
+
+# Differences between items
+
+EMPTY: tuple[Any, ...] = (None, "", [], {}, False)
+"""Values that a field has if its part is missing. (False: ``has_about`` and the like.)"""
+
+
+class Difference(NamedTuple):
+    """What differs at a path: a value is missing or another one, or a row of a list is missing or new."""
+
+    path: str
+    kind: Literal["emptied", "changed", "row lost", "row added"]
+    before: Any
+    after: Any
+
+
+def differences(before: Any, after: Any, path: str = "") -> list[Difference]:
+    """Return the differences between two items. Rows are aligned, so that one lost row is one difference."""
+    if before == after:
+        return []
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = {**before, **after}
+        return [each for key in keys for each in differences(before.get(key), after.get(key), f"{path}.{key}")]
+    if isinstance(before, list) and isinstance(after, list):
+        if any(isinstance(row, dict) for row in (*before, *after)):
+            return _row_differences(before, after, path)
+        return [Difference(path, "emptied" if set(after) <= set(before) else "changed", before, after)]
+    return [Difference(path, "emptied" if after in EMPTY else "changed", before, after)]
+
+
+def _row_differences(before: list[Any], after: list[Any], path: str) -> list[Difference]:
+    found: list[Difference] = []
+    rows = list(after)
+    spare = len(before) - len(after)
+    for index, row in enumerate(before):
+        each = differences(row, rows[0], f"{path}[{index}]") if rows else []
+        if not rows or (spare > 0 and any(one.kind == "changed" for one in each)):
+            found.append(Difference(f"{path}[{index}]", "row lost", row, None))
+            spare -= 1
+        else:
+            found += each
+            rows.pop(0)
+    return found + [Difference(f"{path}[]", "row added", None, row) for row in rows]
+
+
+def violations(
+    fixture: PageFixture, body: bytes, *, alternatives: tuple[str, ...] = (), one_row: bool = False
+) -> list[str]:
+    """Return how the result for a changed copy of a response breaks the rules for pages that were not understood.
+
+    The rules: the error, if any, is an ``ExtractionFailed`` with paths. No value is invented, no row is lost without a
+    note in ``skipped``. With ``one_row``, there is no error, and at most one row of each list is lost.
+
+    ``alternatives`` are regular expressions for paths whose value may come from another part of the page.
+    """
+    before, after = fixture.read(fixture.body), fixture.read(body)
+    if after.error is not None:
+        if one_row:
+            return [f"one row fails the record: {after.error!r} {after.error.details}"]
+        if isinstance(after.error, ExtractionFailed) and after.error.details:
+            return []
+        return [f"not an EXTRACTION_FAILED with a path: {after.error.code} {after.error.reason}"]
+    found = differences(before.item, after.item)
+    lost = [each for each in found if each.kind == "row lost"]
+    added = [each for each in found if each.kind == "row added"]
+    changed = [each for each in found if each.kind == "changed"]
+    invented = [each for each in changed if not any(re.search(path, each.path) for path in alternatives)]
+    problems = [f"{each.kind}: {each.path}: {each.before!r} -> {each.after!r}"[:200] for each in (*added, *invented)]
+    if lost and not after.skipped - before.skipped:
+        problems.append(f"{len(lost)} rows lost in silence, the first is {lost[0].path}")
+    if one_row and max(Counter(re.sub(r"\[\d+\]$", "", each.path) for each in lost).values(), default=0) > 1:
+        problems.append(f"{len(lost)} rows lost with one")
+    return problems
