@@ -34,6 +34,9 @@ PLATFORM_ORIGINS: dict[str, Any] = {}
 PLATFORM_BUDGETS: dict[str, dict[str, Any]] = {}
 """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Overrides the budgets
 in ``crawler/platforms``. A third key, ``sources``, maps a source to a budget of its own, within the platform's."""
+PLATFORM_IDS: dict[str, str] = {}
+"""Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags and
+client versions that the platform changes at will. Checked when a command starts."""
 SANDBOX = False
 """Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
 

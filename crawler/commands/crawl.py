@@ -14,6 +14,7 @@ from scrapy.exceptions import UsageError
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from typing_extensions import get_original_bases
 
+from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.platforms.model import validation_details
 from crawler.targets.tracker import outcomes_by_code
@@ -24,7 +25,7 @@ ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED = 0, 1, 4
 
 
 class Command(CrawlCommand):
-    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed."""
+    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 if a setting is wrong."""
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -33,6 +34,9 @@ class Command(CrawlCommand):
         known = self.crawler_process.spider_loader.list()
         if args[0] not in known:
             raise UsageError(f"Unknown spider {args[0]!r}; known spiders are {', '.join(sorted(known))}")
+        if not settings_are_valid(self.crawler_process.settings):
+            self.exitcode = EXIT_INVALID_SETTINGS
+            return
         crawler = self.crawler_process.create_crawler(args[0])
         problems = argument_problems(crawler.spidercls, opts.spargs)
         if problems:

@@ -13,6 +13,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.conf import arglist_to_dict
 
+from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
 from crawler.commands.crawl import RUN_BROKE
 from crawler.commands.extract import FAILED
 from crawler.probe.nulls import EmptyField, empty_fields
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Command(ScrapyCommand):
-    """Exit codes: 0 if the target has data, 2 for a typed error, 1 if the run itself failed."""
+    """Exit codes: 0 if the target has data, 2 for a typed error or a wrong setting, 1 if the run itself failed."""
 
     requires_project = True
 
@@ -76,6 +77,9 @@ class Command(ScrapyCommand):
                 name: v if isinstance(v, str) else orjson.dumps(v).decode() for name, v in scraper.example.items()
             }
         assert self.crawler_process is not None
+        if not settings_are_valid(self.crawler_process.settings):
+            self.exitcode = EXIT_INVALID_SETTINGS
+            return
         crawler = self.crawler_process.create_crawler(spider_for(scraper))
         recorder = Recorder(crawler, scraper)
         self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
@@ -103,6 +107,7 @@ def report(recorder: Recorder, params: dict[str, Any]) -> list[str]:
     lines.append(f"sources    {', '.join(sources) or 'none'}")
     lines += [f"request {n}  {_line(download)}" for n, download in enumerate(recorder.downloads, 1)]
     lines += [f"WARNING    without {source}: {code} ({reason})" for source, code, reason in outcome.warnings]
+    lines += [f"STALE ID   {name}: {reason}" for name, reason in recorder.stale_ids.items()]
     if outcome.error is not None:
         lines.append(f"error      {outcome.error.message}")
         lines += [f"           {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in outcome.error.details]

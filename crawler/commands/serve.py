@@ -24,6 +24,7 @@ from scrapy.utils.reactor import install_reactor
 
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
+from crawler.platforms.ids import check_platform_ids
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -128,6 +129,10 @@ class Command(ScrapyCommand):
         if unknown:
             routes = ", ".join(sorted(OPTIONAL_ROUTES))
             raise RefusedError(f"SERVICE_HIDDEN_ROUTES may contain {routes}, not {', '.join(sorted(unknown))}.")
+        try:
+            check_platform_ids(settings)
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
         try:
             Addresses.from_settings(settings)
         except ValueError as error:

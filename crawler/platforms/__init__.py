@@ -26,7 +26,7 @@ def platforms() -> dict[str, Platform]:
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
     """Return a platform's origins from the setting ``PLATFORM_ORIGINS``, or the public origins if it has none."""
-    configured: str | dict[str, str] | None = _configured("PLATFORM_ORIGINS", name, settings)
+    configured: str | dict[str, str] | None = value_for("PLATFORM_ORIGINS", name, settings)
     return configured or dict(platforms()[name].origins)
 
 
@@ -39,10 +39,10 @@ def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
     defaults: dict[str, Any] = {"sources": {}}
     if platform is not None:
         defaults = {"concurrency": platform.concurrency, "delay": platform.delay, "sources": dict(platform.sources)}
-    return defaults | (_configured("PLATFORM_BUDGETS", name, settings) or {})
+    return defaults | (value_for("PLATFORM_BUDGETS", name, settings) or {})
 
 
-def _configured(setting: str, name: str, settings: BaseSettings) -> Any:
+def value_for(setting: str, name: str, settings: BaseSettings) -> Any:
     """Return a setting's value for one platform, or None if the setting does not name this platform.
 
     Raises:

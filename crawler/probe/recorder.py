@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 from scrapy import signals
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawler.probe.scrub import Scrubber
+    from crawler.spiders.base import PlatformSpider
     from crawler.targets.target import Scraper
 
 
@@ -48,6 +49,7 @@ class Recorder:
     """Records the downloads and the first outcome of a crawler, from the crawler's signals."""
 
     def __init__(self, crawler: Crawler, scraper: Scraper) -> None:
+        self.crawler = crawler
         self.scraper = scraper
         self.downloads: list[Download] = []
         self.outcome: Outcome | None = None
@@ -82,6 +84,11 @@ class Recorder:
     def target_completed(self, outcome: Outcome) -> None:
         """Record the first outcome. Later outcomes belong to follow-up targets."""
         self.outcome = self.outcome or outcome
+
+    @property
+    def stale_ids(self) -> dict[str, str]:
+        """The ids of the platform's data file that this crawl found to be out of date, with the reason."""
+        return cast("PlatformSpider", self.crawler.spider).stale_ids
 
     def _of(self, request: Request) -> Iterable[Download]:
         return (download for download in self.downloads if download.request is request)

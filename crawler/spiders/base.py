@@ -112,6 +112,8 @@ class PlatformSpider(Spider):
         self.exploded: RecordPath | None = None
         """The list in the data whose rows become the lines of the feeds (argument ``explode``)."""
         self.seen: Seen | None = None
+        self.stale_ids: dict[str, str] = {}
+        """Ids of the platform's data file that are out of date, with the reason."""
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
 
     @classmethod
@@ -189,6 +191,12 @@ class PlatformSpider(Spider):
     def status_lines(self) -> list[str]:
         """Lines to show below the progress bar, for work that consists of several targets."""
         return []
+
+    def report_stale_id(self, name: str, reason: str) -> None:
+        """Log once that an id of the platform's data file (``ids.json``) is out of date, and keep it for reports."""
+        if name not in self.stale_ids:
+            self.stale_ids[name] = reason
+            logger.info("stale_id", spider=self.name, id=name, reason=reason, hint="PLATFORM_IDS replaces the file")
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield the first request of each target, when the tracker releases the target."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import structlog
@@ -18,8 +19,10 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamRateLimited,
 )
+from crawler.platforms.ids import platform_ids
 from crawler.platforms.microblog.api import (
     BAD_REQUEST,
+    STALE_QUERY,
     TOKEN_REFUSED,
     USER_PATHS,
     GuestTokenPage,
@@ -27,13 +30,13 @@ from crawler.platforms.microblog.api import (
     UserPage,
 )
 from crawler.platforms.microblog.embed import EmbedPage
-from crawler.platforms.microblog.guest_query import GuestQuery
+from crawler.platforms.microblog.guest_query import CurrentQueries, GuestQuery
 from crawler.platforms.microblog.guest_token import SharedToken
+from crawler.platforms.microblog.ids import Ids
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import (
-    TIMELINE_QUERIES,
-    USER_QUERIES,
+    Credentials,
     embed_request,
     profile_request,
     timeline_request,
@@ -101,18 +104,9 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
 
         A new token cannot be awaited here. Without a token, the scheduled request fails, and is sent again with one.
         """
-        origin, token, user_id = self.origin("api"), self._token.value, continuation["user_id"]
-        if not user_id:
-            return self.for_page(UserPage, user_request(origin, handle, token=token, query_id=USER_QUERIES[0]))
-        timeline = timeline_request(
-            origin,
-            handle,
-            user_id=user_id,
-            token=token,
-            query_id=TIMELINE_QUERIES[0],
-            cursor=continuation["cursor"],
-        )
-        return self.for_page(TimelinePage, timeline)
+        user_id = continuation["user_id"]
+        query = self._timeline_query(handle, user_id, continuation["cursor"]) if user_id else self._user_query(handle)
+        return self.for_page(query.page, query.request(self._credentials(self._token.value)))
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -259,32 +253,42 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
 
     # The sources
 
-    @staticmethod
-    async def _scheduled_page(first: First) -> Part:
-        return await (await first.page(ProfilePage)).to_item()
+    async def _scheduled_page(self, first: First) -> Part:
+        return await self._read_page(await first.page(ProfilePage))
 
     async def _page(self, target: Target) -> Part:
-        return await self._source(ProfilePage, profile_request(self.origin(), _handle(target)), target)
+        request = self._with_source_timeout(profile_request(self.origin(), _handle(target)))
+        return await self._read_page(await self.get(ProfilePage, request, target, optional=True))
+
+    async def _read_page(self, page: ProfilePage) -> Part:
+        for outdated, current in self._queries.learn(page.queries):
+            self.report_stale_id(outdated, f"the page has {current}")
+        return await page.to_item()
 
     async def _embed(self, target: Target) -> Part:
-        return await self._source(EmbedPage, embed_request(self.origin("embed"), _handle(target)), target)
-
-    async def _source(self, kind: type[PlatformPage], request: Request, target: Target) -> Part:
-        return await (await self.get(kind, self._with_source_timeout(request), target, optional=True)).to_item()
+        request = self._with_source_timeout(embed_request(self.origin("embed"), _handle(target)))
+        return await (await self.get(EmbedPage, request, target, optional=True)).to_item()
 
     async def _user(self, target: Target, first: First | None = None) -> Part:
-        def build(**options: Any) -> Request:
-            return user_request(self.origin("api"), _handle(target), **options)
-
-        return await self._send(GuestQuery(UserPage, build, [*USER_QUERIES]), target, first, optional=first is None)
+        return await self._send(self._user_query(_handle(target)), target, first, optional=first is None)
 
     async def _timeline(
         self, target: Target, user_id: str, cursor: str = "", first: First | None = None, *, optional: bool = True
     ) -> Part:
-        def build(**options: Any) -> Request:
-            return timeline_request(self.origin("api"), _handle(target), user_id=user_id, cursor=cursor, **options)
+        query = self._timeline_query(_handle(target), user_id, cursor)
+        return await self._send(query, target, first, optional=optional)
 
-        return await self._send(GuestQuery(TimelinePage, build, [*TIMELINE_QUERIES]), target, first, optional=optional)
+    def _user_query(self, handle: str) -> GuestQuery:
+        def build(**options: Any) -> Request:
+            return user_request(self.origin("api"), handle, **options)
+
+        return GuestQuery("user", UserPage, build, self._queries.forms("user"))
+
+    def _timeline_query(self, handle: str, user_id: str, cursor: str) -> GuestQuery:
+        def build(**options: Any) -> Request:
+            return timeline_request(self.origin("api"), handle, user_id=user_id, cursor=cursor, **options)
+
+        return GuestQuery("timeline", TimelinePage, build, self._queries.forms("timeline"))
 
     async def _send(self, query: GuestQuery, target: Target, first: First | None, *, optional: bool) -> Part:
         """Send a query. After an error with a remedy, apply the remedy and send the query again.
@@ -302,25 +306,58 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                 token = _token_of(first.request)
             try:
                 if first is not None:
-                    page = await first.page(query.kind, retry=False)
+                    page = await first.page(query.page, retry=False)
                 else:
-                    request = self._with_source_timeout(query.request(token))
-                    page = await self.get(query.kind, request, target, retry=False, optional=optional)
+                    request = self._with_source_timeout(query.request(self._credentials(token)))
+                    page = await self.get(query.page, request, target, retry=False, optional=optional)
                 return await page.to_item()
             except UpstreamRateLimited as limit:
                 self._token.keep(token, limit)
                 raise
             except (UpstreamBlocked, ExtractionFailed) as error:
                 first = None
-                if not query.apply_remedy(error):
+                if error.reason == STALE_QUERY:
+                    self._queries.mark_stale(query.form)
+                    self.report_stale_id(f"{query.form.name} {query.form.query_id}", "not found by the platform")
+                if not query.apply_remedy(error) and not await self._refreshed(query, error, target):
                     if error.reason == TOKEN_REFUSED:  # the platform refused a new token, too
-                        await self.breakers.count(query.kind.source, error)
+                        await self.breakers.count(query.page.source, error)
                     raise
                 if error.reason == TOKEN_REFUSED:
                     self._token.invalidate(token)
                 logger.info("retried", id=target.id, reason=error.reason)
 
-    # The guest token, shared by all targets
+    async def _refreshed(self, query: GuestQuery, error: ScrapeError, target: Target) -> bool:
+        """If no id of a query is known to be current, load the profile's page, and return whether it names a new id.
+
+        A target's first page of posts begins with the profile's page, so only a further page may need this.
+        """
+        if error.reason != STALE_QUERY or not self._queries.page_is_useful:
+            return False
+        try:
+            await self._page(target)
+        except ScrapeError as failed:
+            logger.info("optional_source_failed", id=target.id, source=ProfilePage.source, reason=failed.reason)
+            return False
+        newest = self._queries.forms(query.kind)[0]
+        is_new = newest.query_id != query.form.query_id and newest.query_id not in self._queries.stale_ids
+        if is_new:
+            query.forms = [newest]
+        return is_new
+
+    # The ids of the queries, and the guest token: shared by all targets
+
+    @cached_property
+    def _ids(self) -> Ids:
+        return platform_ids(Ids, self.name, self.settings)
+
+    @property
+    def _queries(self) -> CurrentQueries:
+        """The current ids of the guest API's queries, which all crawlers in this process share."""
+        return self.shared.get(CurrentQueries, self.origin("api"), lambda: CurrentQueries(self._ids))
+
+    def _credentials(self, token: str) -> Credentials:
+        return Credentials(self._ids.bearer, token)
 
     @property
     def _token(self) -> SharedToken:
@@ -331,7 +368,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return self.shared.get(SharedToken, self.origin("api"), lambda: SharedToken(lifetime, pause, max_limit))
 
     async def _new_token(self, target: Target, *, optional: bool) -> str:
-        request = self._with_source_timeout(token_request(self.origin("api")))
+        request = self._with_source_timeout(token_request(self.origin("api"), bearer=self._ids.bearer))
         page = await self.get(GuestTokenPage, request, target, retry=False, optional=optional)
         return str((await page.to_item())["token"])
 

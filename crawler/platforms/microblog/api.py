@@ -32,14 +32,18 @@ USER_PATHS = (
     ("data", "user", "result"),
     ("data", "user_result_by_screen_name", "result"),
     ("data", "user_result_by_rest_id", "result"),
+    ("data", "user_results", "result"),
 )
 TIMELINE_KEYS = frozenset({"timeline", "timeline_v2", "timeline_response", "profile_timeline_v2"})
+STALE_MESSAGE = "query not found"
 SINGLE_POST_PATHS = (("data", "tweetResult", "result"), ("data", "tweet_result", "result"))
 
 TOKEN_REFUSED = "token_refused"  # noqa: S105  # the reason of an error, not a secret
 STALE_QUERY = "stale_query_id"
 MISSING_FLAGS = "missing_flags"
 BAD_REQUEST = "bad_request"
+WRONG_VARIABLES = "wrong_variables"
+REFUSED_QUERY = "refused_query"
 
 _FLAG = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+){2,}\b", re.ASCII)
 
@@ -90,7 +94,8 @@ class ApiPage(MicroblogPage):
     def raise_for_failures(self) -> None:
         """Raise an error for a failed response, by the platform's error code or the HTTP status.
 
-        HTTP status 404 means that the API does not accept the query id in the request's URL.
+        Status 404 has two meanings here: with the message "Query not found" the query's id is out of date; with an
+        empty body the platform refuses the query, because it is not open to guests or the request lacks a signature.
 
         Raises:
             ScrapeError: the response failed. The platform's error code or the HTTP status decides the error's class. If
@@ -99,13 +104,22 @@ class ApiPage(MicroblogPage):
         status = self.response.status
         if status == 429:
             raise _rate_limited(self)
+        if status == 404 and self._message.casefold().startswith(STALE_MESSAGE):
+            raise self._stale_error()
+        if status == 422:
+            raise missing_error(
+                f"The platform rejected the query's variables: {self._message or 'no reason stated'}.",
+                ["variables"],
+                reason=WRONG_VARIABLES,
+                upstream_status=status,
+            )
         if self._errors and not self._has_data:
             raise self._reported_error()
         if status in {404, 410}:
-            raise ExtractionFailed(
-                "Query not found: its id is out of date, or it is not open to guests.",
+            raise UpstreamBlocked(
+                "The platform refused the query: it is not open to guests.",
                 upstream_status=status,
-                reason=STALE_QUERY,
+                reason=REFUSED_QUERY,
             )
         if status == 403 and not self._is_markup:
             raise UpstreamBlocked(
@@ -125,10 +139,22 @@ class ApiPage(MicroblogPage):
         return decode(self.response.body, what="response")
 
     @cached_property
+    def _is_object(self) -> bool:
+        return self.response.body.lstrip().startswith(b"{")
+
+    @cached_property
+    def _message(self) -> str:
+        """The message of a response that has neither data nor a list of errors, "" without one."""
+        return text(dig(self.payload, "message"))[:200] if self._is_object else ""
+
+    def _stale_error(self) -> ExtractionFailed:
+        return ExtractionFailed(
+            "Query not found: its id is out of date.", upstream_status=self.response.status, reason=STALE_QUERY
+        )
+
+    @cached_property
     def _errors(self) -> list[dict[str, Any]]:
-        if not self.response.body.lstrip().startswith(b"{"):
-            return []
-        return dicts(dig(self.payload, "errors"))
+        return dicts(dig(self.payload, "errors")) if self._is_object else []
 
     @property
     def _has_data(self) -> bool:
@@ -140,7 +166,7 @@ class ApiPage(MicroblogPage):
         code = count(error.get("code")) or count(dig(error, "extensions", "code")) or 0
         message = text(error.get("message"))[:200]
         if code == 34 and status == 404:
-            return ExtractionFailed("The query id is out of date.", upstream_status=status, reason=STALE_QUERY)
+            return self._stale_error()
         if code == 88:
             return _rate_limited(self)
         if code == 336:
@@ -245,11 +271,10 @@ class TimelinePage(ApiPage):
         self._raise_for_missing_user()
         self._raise_for_unavailable()
         user = self._result_user
-        if not self._instructions:
-            if self._errors:
-                raise self._reported_error()
-            if user and not TIMELINE_KEYS & user.value.keys():
-                raise missing_error("The response has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
+        if self._errors and not self._instructions:
+            raise self._reported_error()
+        if self._listed is None:
+            self._raise_for_missing_timeline(user)
         self.raise_for_other_profile(screen_name(user))
         if self._is_unrecognised:
             raise missing_error(
@@ -286,6 +311,17 @@ class TimelinePage(ApiPage):
     def rows(self) -> list[Row]:
         return list(rows_of_instructions(self._instructions))
 
+    def _raise_for_missing_timeline(self, user: Node) -> None:
+        """Raise an error unless the platform left out the timeline on purpose, as for a protected account."""
+        if not any(isinstance(dig(self.payload, *path), dict) for path in USER_PATHS):
+            raise missing_error("The response has no user.", USER_PATHS[0], reason="no_user")
+        present = TIMELINE_KEYS & user.value.keys()
+        if user and not present:
+            raise missing_error("The response has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
+        if any(user.value[key] not in ({}, {"timeline": {}}, None) for key in present):
+            path = [*USER_PATHS[0], "timeline", "timeline", "instructions"]
+            raise missing_error("The timeline has no instructions.", path, reason="no_timeline")
+
     @property
     def _is_unrecognised(self) -> bool:
         """Whether the entries' ids show that they contain posts, but no post was found in any entry."""
@@ -299,9 +335,13 @@ class TimelinePage(ApiPage):
         return replacing + [entry for each in self._instructions for entry in each.nodes("entries")]
 
     @cached_property
+    def _listed(self) -> list[Any] | None:
+        """The list of instructions, None if the response has no such list."""
+        return next((each for each in find_all(self.payload, "instructions") if isinstance(each, list)), None)
+
+    @cached_property
     def _instructions(self) -> list[Node]:
-        found = next((each for each in find_all(self.payload, "instructions") if isinstance(each, list)), None)
-        return [Node(each) for each in dicts(found)]
+        return [Node(each) for each in dicts(self._listed)]
 
     @cached_property
     def _cursors(self) -> list[tuple[str, str]]:

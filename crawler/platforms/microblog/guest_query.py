@@ -1,46 +1,114 @@
-"""Microblog: a query to the guest API, and the remedies that are tried after its errors."""
+"""Microblog: queries to the guest API: their current ids, and the remedies that are tried after their errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from scrapy import Request
 
 from crawler.errors import ExtractionFailed, UpstreamBlocked
-from crawler.platforms.microblog.api import BAD_REQUEST, MISSING_FLAGS, STALE_QUERY, TOKEN_REFUSED, ApiPage
+from crawler.platforms.microblog.api import (
+    BAD_REQUEST,
+    MISSING_FLAGS,
+    STALE_QUERY,
+    TOKEN_REFUSED,
+    WRONG_VARIABLES,
+    ApiPage,
+)
+from crawler.platforms.microblog.ids import Ids, NamedQuery, QueryForm
+from crawler.platforms.microblog.requests import Credentials
 
-PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST})
+QueryKind = Literal["user", "timeline"]
+"""The two queries of the guest API."""
+
+PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST, WRONG_VARIABLES})
 """Error reasons after which the same query would fail again if it were sent unchanged."""
+
+
+class CurrentQueries:
+    """The forms in which the guest API's queries are sent. All crawlers in a process share them.
+
+    The id that a profile's page named last comes first, then the ids from the data file. Ids that the platform did not
+    find come last.
+    """
+
+    def __init__(self, ids: Ids) -> None:
+        self.ids = ids
+        self.page_is_useful = True
+        """Whether a profile's page may name ids that are not known yet: none was read since an id became stale."""
+        self._named: dict[str, NamedQuery] = {}
+        self.stale_ids: set[str] = set()
+        """The ids that the platform did not find."""
+
+    def forms(self, kind: QueryKind) -> list[QueryForm]:
+        """Return the forms of a query, in the order in which they are to be tried."""
+        query = self.ids.user if kind == "user" else self.ids.timeline
+        named = self._named.get(query.name)
+        forms = [self.ids.form_on_page(query, named)] if named else []
+        forms += [form for form in self.ids.forms(query) if named is None or form.query_id != named.query_id]
+        return sorted(forms, key=lambda form: form.query_id in self.stale_ids)
+
+    def learn(self, queries: Sequence[NamedQuery]) -> list[tuple[str, str]]:
+        """Take over the ids that a profile's page names.
+
+        Return the ids of the data file that differ from them: a query's name and id, and the id that the page names.
+        """
+        self.page_is_useful = False
+        own = {query.name: query for query in (self.ids.user, self.ids.timeline)}
+        named = {query.name: query.query_id for query in queries if query.name in own}
+        self._named |= {query.name: query for query in queries if query.name in own}
+        return [
+            (f"{name} {query_id}", current)
+            for name, current in named.items()
+            for query_id in own[name].ids
+            if query_id != current
+        ]
+
+    def mark_stale(self, form: QueryForm) -> None:
+        """Note that the platform did not find a query's id."""
+        if form.query_id not in self.stale_ids:
+            self.stale_ids.add(form.query_id)
+            self.page_is_useful = self.page_is_useful or self._is_named(form)
+
+    def _is_named(self, form: QueryForm) -> bool:
+        return form.name in self._named and self._named[form.name].query_id == form.query_id
 
 
 @dataclass
 class GuestQuery:
     """A query to the guest API. After an error, ``apply_remedy`` may change the query, so that it can be sent again."""
 
-    kind: type[ApiPage]
+    kind: QueryKind
+    page: type[ApiPage]
     build: Callable[..., Request]
-    query_ids: list[str]
-    """Ids that the platform may accept for the query, in the order in which they are tried. The first is in use."""
+    forms: list[QueryForm]
+    """The forms that the platform may accept, in the order in which they are tried. The first is in use."""
     missing_flags: list[str] = field(default_factory=list)
     """Flags that the platform required; they are sent as false."""
     _tried: set[str | None] = field(default_factory=set)
 
-    def request(self, token: str) -> Request:
-        """Return the request with the query id in use, and with the feature flags that the platform has required."""
-        return self.build(token=token, query_id=self.query_ids[0], missing=self.missing_flags)
+    @property
+    def form(self) -> QueryForm:
+        """The form in use."""
+        return self.forms[0]
+
+    def request(self, credentials: Credentials) -> Request:
+        """Return the request with the current form and the flags that are known to be missing."""
+        return self.build(form=self.form, credentials=credentials, missing=self.missing_flags)
 
     def apply_remedy(self, error: UpstreamBlocked | ExtractionFailed) -> bool:
         """Change the query as its error requires, and return whether to send it again.
 
-        If the query id is outdated, the next query id is used. If the platform requires other feature flags, they are
-        added. If the token was rejected, a new token is needed. If the response was not recognised, the same query is
-        sent again. Each remedy is tried once; for outdated query ids, once per id.
+        If the platform did not find the query's id, the next form is used. If flags are missing, they are added. If the
+        token was rejected, a new token is needed. If the response was not recognised, the same query is sent again.
+        Each remedy is tried once; for ids, once per form.
         """
         decided = isinstance(error, UpstreamBlocked) or error.reason in PERMANENT_REASONS
         reason = error.reason if decided else "unrecognised"
-        if reason == STALE_QUERY and len(self.query_ids) > 1:
-            self.query_ids.pop(0)
+        if reason == STALE_QUERY and len(self.forms) > 1:
+            self.forms.pop(0)
         elif reason in self._tried or reason not in {TOKEN_REFUSED, MISSING_FLAGS, "unrecognised"}:
             return False
         self._tried.add(reason)

@@ -12,6 +12,7 @@ from web_poet import field
 
 from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted
 from crawler.platforms.microblog.base import MicroblogPage
+from crawler.platforms.microblog.ids import NamedQuery, named_queries
 from crawler.platforms.microblog.js_literals import Literals
 from crawler.platforms.microblog.node import Node, Records
 from crawler.platforms.microblog.text import date_text
@@ -23,6 +24,8 @@ from crawler.reading.values import count, text
 
 SLOT = "$R["
 """Text that every script with data contains."""
+STREAM = "GraphQLRequestStream."
+"""Prefix of the kinds of objects that show the state of one of the page's queries."""
 OWN_TIMELINE = "ProfileOriginals"
 GONE_MARKS = ("looking for could not be found", "This account doesn’t exist", "This account doesn't exist")
 SUSPENDED_MARK = "Account suspended"
@@ -70,6 +73,7 @@ class ProfilePage(MicroblogPage):
         self._raise_for_unavailable_users()
         self._raise_for_broken_literals()
         self.raise_for_other_profile(screen_name(self.user) or text(self._linked_profile["screen_name"]))
+        self._raise_for_unfinished_streams()
         self._raise_if_unrecognised()
 
     # Fields
@@ -116,6 +120,16 @@ class ProfilePage(MicroblogPage):
         return [row for entry_id in self._entry_ids for row in self._rows_of_entry(entry_id)]
 
     # The script literals
+
+    @cached_property
+    def queries(self) -> list[NamedQuery]:
+        """The queries that the page's own script sends, with their current ids."""
+        return named_queries(self._streams, self.owner, text(self.user.get("rest_id")))
+
+    @cached_property
+    def _streams(self) -> list[dict[str, Any]]:
+        """The states of the page's queries. Their results are streamed into the page."""
+        return [each for each in self._objects if text(each.get("kind")).startswith(STREAM)]
 
     @cached_property
     def _objects(self) -> list[dict[str, Any]]:
@@ -281,6 +295,19 @@ class ProfilePage(MicroblogPage):
                 "The page's data ends in the middle of a value.",
                 details=[{"loc": [f"script {SLOT}"], "msg": "Unclosed value", "type": "literal_invalid"}],
                 reason="broken_data_block",
+            )
+
+    def _raise_for_unfinished_streams(self) -> None:
+        """Raise an error if the page has no posts because the result of one of its queries is missing."""
+        states = {(text(each.get("key")), text(each.get("kind")).removeprefix(STREAM)) for each in self._streams}
+        unfinished = {key for key, state in states if state == "Started"} - {
+            k for k, state in states if state == "Completed"
+        }
+        if unfinished and not self.rows:
+            raise missing_error(
+                "The page ends before the results of its queries.",
+                *([f"{STREAM}Completed", key[:60]] for key in sorted(unfinished)),
+                reason="unfinished_stream",
             )
 
     def _raise_if_unrecognised(self) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from crawler.platforms.microblog import PLATFORM
 from crawler.platforms.microblog.node import Node, plain_id
-from crawler.platforms.microblog.text import caption, id_seconds, qualities, seconds
+from crawler.platforms.microblog.text import caption, id_seconds, is_link_only, qualities, seconds
 from crawler.platforms.microblog.user import display_name, picture, screen_name
+from crawler.reading.json import dig
 from crawler.reading.values import count, text
 
 ORIGIN = PLATFORM.origin
@@ -23,6 +24,8 @@ _COUNTS = {
 _REPOST_KEYS = ("retweeted_status_result", "retweeted_status_results", "repostedStatusResults")
 _QUOTE_KEYS = ("quoted_status_result", "quoted_tweet_results", "quotedPostResults")
 _NOTE_PATH = ("note_tweet", "note_tweet_results", "result")
+_ARTICLE_PATH = ("article", "article_results", "result")
+_COVER_PATH = ("cover_media", "media_info", "original_img_url")
 
 
 def unwrapped(result: Node) -> Node:
@@ -68,7 +71,7 @@ def post_record(post: Node) -> dict[str, Any]:
     media = _media(post) or _media(shown)
     files = qualities(media)
     record = {
-        "caption": _caption(shown, media if shown is post else _media(shown)),
+        "caption": _caption(shown),
         **_counts(post),
         "creator_handle": screen_name(author),
         "hashtags": _hashtags(shown),
@@ -82,7 +85,7 @@ def post_record(post: Node) -> dict[str, Any]:
         "profile_picture_url": picture(author),
         "quoted_post": quoted and _inner_record(quoted),
         "reposted_post": original and _inner_record(original),
-        "thumbnail_url": next((url for each in media if (url := text(each.get("media_url_https")))), None),
+        "thumbnail_url": _thumbnail(media, _article(shown)),
         "upload_timestamp": _moment(post),
         "video_url": files["high"],
         "video_urls_by_quality": files,
@@ -96,7 +99,7 @@ def post_record(post: Node) -> dict[str, Any]:
 def _inner_record(post: Node) -> dict[str, Any]:
     counts = _counts(post)
     return {
-        "caption": _caption(post, _media(post)),
+        "caption": _caption(post),
         "comment_count": counts["comment_count"],
         "creator_handle": screen_name(author_of(post)),
         "creator_name": display_name(author_of(post)),
@@ -143,12 +146,30 @@ def _raw_text(post: Node) -> str | None:
     return note if isinstance(note, str) else None
 
 
-def _caption(post: Node, media: list[Node]) -> str:
+def _caption(post: Node) -> str:
+    """Return a post's text. An article's post has only a link: return the article's title and text instead."""
+    raw, has_media = _raw_text(post) or "", bool(_media(post))
+    article = _article(post)
+    if article:
+        texts = (text(article.get("title")), text(article.get("plain_text")) or text(article.get("preview_text")))
+        return "\n\n".join(filter(None, texts)) or raw
     note = post.node(*_NOTE_PATH)
     if isinstance(note.get("text"), str):
-        return caption(note.get("text"), note.nodes("entity_set", "urls"), media, escaped=False)
+        return caption(note.get("text"), note.nodes("entity_set", "urls"), escaped=False, has_media=has_media)
     links = post.nodes("legacy", "entities", "urls") or post.nodes("url_entities")
-    return caption(_raw_text(post) or "", links, media, escaped=True)
+    shown = post.get("legacy", "display_text_range") or post.get("details", "display_text_range")
+    return caption(raw, links, escaped=True, has_media=has_media, shown_end=dig(shown, 1))
+
+
+def _article(post: Node) -> Node:
+    """Return the article that a post consists of. Empty for other posts, which may only mention an article."""
+    return post.node(*_ARTICLE_PATH) if is_link_only(_raw_text(post) or "") else Node(None)
+
+
+def _thumbnail(media: list[Node], article: Node) -> str | None:
+    """Return the URL of the first photo or poster, else of the article's cover, else None."""
+    urls = [text(each.get("media_url_https")) for each in media]
+    return next(filter(None, [*urls, text(article.get(*_COVER_PATH))]), None)
 
 
 def _media(post: Node) -> list[Node]:

@@ -23,6 +23,10 @@ _EPOCH_MS = 1_288_834_974_657
 _FIRST_TIMED_ID = 29_700_859_247
 """The first post id that contains a time stamp. Older ids are sequence numbers."""
 
+_SHORT_LINK = re.compile(r"https?://t\.co/\w+", re.ASCII)
+_LINK_ONLY = re.compile(r"https?://\S+")
+_MEDIA_PAGE = re.compile(r"/status/\d+/(?:photo|video)/\d+$", re.ASCII)
+
 Replacement = tuple[int, int, str]
 
 
@@ -76,12 +80,17 @@ def id_seconds(post_id: str) -> int | None:
     return ((number >> 22) + _EPOCH_MS) // 1000 if number >= _FIRST_TIMED_ID else None
 
 
-def caption(raw: str, links: list[Node], media: list[Node], *, escaped: bool) -> str:
-    """Expand the shortened links in a post's text, and drop the link to the post's own media at its end.
+def caption(raw: str, links: list[Node], *, escaped: bool, has_media: bool, shown_end: object = None) -> str:
+    """Expand the shortened links in a post's text, and drop the links to the post's media at its end.
 
-    ``escaped`` means that the text contains HTML entities. A link's position counts code points of the escaped text.
+    Args:
+        raw: the text. Positions count its code points, before HTML entities are replaced.
+        links: the links that the payload lists with their destinations.
+        escaped: whether the text contains HTML entities.
+        has_media: whether the post has photos or videos, its own or another post's.
+        shown_end: the position at which the platform ends the text when it shows the post, if the payload states it.
     """
-    replacements = [*_expanded(raw, links), *_dropped(raw, media)]
+    replacements = [*_expanded(raw, links), *_dropped(raw, links, has_media=has_media, shown_end=shown_end)]
     parts, end = [], 0
     for start, stop, replacement in sorted(replacements):
         if start >= end:
@@ -90,6 +99,15 @@ def caption(raw: str, links: list[Node], media: list[Node], *, escaped: bool) ->
     parts.append(raw[end:])
     # Only the platform's text is unescaped: an expanded URL may contain an ampersand of its own.
     return "".join(html.unescape(part) if escaped and n % 2 == 0 else part for n, part in enumerate(parts))
+
+
+def is_link_only(raw: str) -> bool:
+    """Whether a text is nothing but one link.
+
+    >>> is_link_only(" https://t.co/a "), is_link_only("see https://t.co/a")
+    (True, False)
+    """
+    return bool(_LINK_ONLY.fullmatch(raw.strip()))
 
 
 def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
@@ -102,20 +120,34 @@ def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
     return found
 
 
-def _dropped(raw: str, media: list[Node]) -> list[Replacement]:
-    """Return a list with the replacement that removes the link to the post's own media from the end of the text.
+def _dropped(raw: str, links: list[Node], *, has_media: bool, shown_end: object) -> list[Replacement]:
+    """Return the edits that remove the links to media at the end of a text.
 
-    Return [] if the text does not end with this link. Some sources state only the link's position, not its URL.
+    Payloads list such a link in different ways or not at all. Therefore it is found by its place: it is one of the
+    links at the end that have no destination except media, and lies behind the shown text. If all of the text is shown,
+    as for another post's video, it is the last link.
     """
-    for each in media:
-        start, stop = (dig(each.get("indices"), n) for n in (0, 1))
-        short = text(each.get("url"))
-        if not short and isinstance(start, int) and isinstance(stop, int) and 0 <= start < stop <= len(raw):
-            short = raw[start:stop]
-        position = _position(raw, short, start)
-        if position is not None and "://" in short and not raw[position + len(short) :].strip():
-            return [(len(raw[:position].rstrip()), len(raw), "")]
-    return []
+    destinations = {text(link.get("url")): text(link.get("expanded_url")) for link in links}
+    media = [link for link in _links_at_end(raw) if _is_media(destinations.get(link[0], ""))]
+    if isinstance(shown_end, int) and not isinstance(shown_end, bool) and 0 <= shown_end < len(raw.rstrip()):
+        media = [link for link in media if link.start() >= shown_end]
+    else:
+        media = [link for link in media if has_media and not raw[link.end() :].strip()]
+    return [(len(raw[: link.start()].rstrip()), link.end(), "") for link in media]
+
+
+def _links_at_end(raw: str) -> list[re.Match[str]]:
+    """Return the shortened links at the end of a text, with only white space between and after them."""
+    found: list[re.Match[str]] = []
+    for link in reversed(list(_SHORT_LINK.finditer(raw))):
+        if raw[link.end() : found[-1].start() if found else len(raw)].strip():
+            break
+        found.append(link)
+    return found
+
+
+def _is_media(destination: str) -> bool:
+    return not destination or bool(_MEDIA_PAGE.search(destination))
 
 
 def _position(raw: str, short: str, stated: object) -> int | None:

@@ -93,6 +93,7 @@ def profile(user: Node) -> dict[str, Any]:
         ),
         None,
     )
+    found["url"] = found["url"] or _listed_url(user) or found["url"]
     found["is_blue_verified"] = _first_flag(
         user.get("is_blue_verified"), user.get("verification", "is_blue_verified"), legacy.get("is_blue_verified")
     )
@@ -106,6 +107,15 @@ def profile(user: Node) -> dict[str, Any]:
     for name in ("name", "description"):
         found[name] = None if found[name] is None else html.unescape(found[name])
     return {name: found[name] for name in FIELDS}
+
+
+def _listed_url(user: Node) -> str:
+    """Return the profile's link from the list of links in its text. Some payloads have it only there."""
+    for holder in ("profile_bio", "legacy"):
+        for link in user.nodes(holder, "entities", "url", "urls"):
+            if text(link.get("url")):
+                return text(link.get("url"))
+    return ""
 
 
 def _first_flag(*values: object) -> bool | None:

@@ -19,9 +19,11 @@ from crawler.errors import (
     UpstreamRateLimited,
     UpstreamTimeout,
 )
+from crawler.platforms.ids import platform_ids
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
+from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.record import cursor_after, record, unenriched, with_about
@@ -46,7 +48,7 @@ MAX_CONCURRENT_ENRICHMENTS = 2
 class ChannelReader:
     """Sends the requests for one target and builds its record.
 
-    ``client_version`` is the web client's version, which is read from the channel's page.
+    ``ids`` are the values in API requests that the platform changes. The channel's page has the client's version.
     """
 
     def __init__(self, spider: PlatformSpider, target: Target) -> None:
@@ -54,7 +56,7 @@ class ChannelReader:
         self.target = target
         self.params: ProfileParams = target.params  # type: ignore[assignment]  # the only scraper's
         self.origin = spider.origin()
-        self.client_version = ""
+        self.ids = platform_ids(Ids, spider.name, spider.settings)
         self.continuation = continuation = self.params.continuation
         self.address = (
             f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.username)[0]
@@ -126,7 +128,7 @@ class ChannelReader:
         """
         try:
             channel, address = await self._resolved()
-            request = upstream.browse_request(self.origin, channel, self.tab, address=address)
+            request = upstream.browse_request(self.origin, channel, self.tab, address=address, ids=self.ids)
             page = await self._redirected(await self._item(ChannelPage, request, retry=False))
         except TargetNotFound:
             raise
@@ -144,13 +146,13 @@ class ChannelReader:
         if addresses[0].startswith("channel/"):
             return addresses[0].removeprefix("channel/"), addresses[0]
         for address in addresses:
-            request = upstream.resolve_request(self.origin, address)
+            request = upstream.resolve_request(self.origin, address, ids=self.ids)
             try:
                 for _ in range(MAX_REDIRECTS):
                     found = await self._item(ResolvePage, request, retry=False)
                     if found["channel"]:
                         return found["channel"], address
-                    request = upstream.resolve_url_request(self.origin, found["url"])
+                    request = upstream.resolve_url_request(self.origin, found["url"], ids=self.ids)
             except TargetNotFound:
                 if address == addresses[-1]:
                     raise
@@ -160,7 +162,10 @@ class ChannelReader:
 
     async def _record(self, page: Item) -> Item:
         """Build the record: the channel and one page of its items, completed with the data of smaller responses."""
-        self.client_version = page["client_version"]
+        version = page["client_version"]
+        if version and version != self.ids.client_version:
+            self.spider.report_stale_id(f"client_version {self.ids.client_version}", f"the page has {version}")
+        self.ids = self.ids.with_version(version)
         channel = page["profile"]["profile_id"]
         tabs = self._tabs(page)
         posts, token = await self._list_page(page, channel, tabs[0])
@@ -190,9 +195,7 @@ class ChannelReader:
         """Return the items on this target's page of the list, and the token for the next page."""
         if self.continuation and self.continuation.token:
             token = self.continuation.token
-            request = upstream.continuation_request(
-                self.origin, token, channel=channel, tab=tab, version=self.client_version
-            )
+            request = upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)
             listing = await self._item(ContinuationPage, request)
         elif page["age_gated"] or not page["tabs"]:
             return await self._without_tabs(channel, tab)
@@ -211,7 +214,7 @@ class ChannelReader:
         Raises:
             ScrapeError: both the playlist and the feed failed. The error is the playlist's.
         """
-        request = upstream.playlist_request(self.origin, channel, tab, version=self.client_version)
+        request = upstream.playlist_request(self.origin, channel, tab, ids=self.ids)
         request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
         try:
             listing = await self._item(PlaylistPage, request, retry=False)
@@ -238,7 +241,7 @@ class ChannelReader:
         about: Item = {"external_links": page["links"]}
         requests = [upstream.about_page_request(self.origin, channel)]
         if token:
-            requests.insert(0, upstream.about_request(self.origin, token, channel=channel, version=self.client_version))
+            requests.insert(0, upstream.about_request(self.origin, token, channel=channel, ids=self.ids))
         about |= await self._first_about(requests)
         if "account_creation_date" not in about:
             feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel))
@@ -296,7 +299,7 @@ class ChannelReader:
                 if end is not None and loop.time() >= end:
                     return
                 try:
-                    request = upstream.video_request(self.origin, video, version=self.client_version)
+                    request = upstream.video_request(self.origin, video, ids=self.ids)
                     metadata = await self._item(VideoPage, request, retry=False, optional=True)
                 except ScrapeError as error:
                     logger.info("enrichment_failed", video=video, reason=error.reason)

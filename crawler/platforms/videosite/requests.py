@@ -12,17 +12,12 @@ from urllib.parse import quote, urlencode
 import orjson
 from scrapy import Request
 
+from crawler.platforms.ids import shipped_ids
 from crawler.platforms.videosite import PLATFORM
+from crawler.platforms.videosite.ids import Ids
 
-# The platform may change these values. They were copied from the page's data between 2026-05 and 2026-08.
-CLIENT_VERSION = "2.20260722.01.00"
-"""Version of the web client that requests state until a page has shown the current version."""
-TAB_PARAMS = {
-    "videos": "EgZ2aWRlb3PyBgQKAjoA",
-    "shorts": "EgZzaG9ydHPyBgUKA5oBAA%3D%3D",
-    "streams": "EgdzdHJlYW1z8gYECgJ6AA%3D%3D",
-}
-PLAYLIST_PARAMS = "wgYCCAA%3D"
+SHIPPED = shipped_ids(Ids)
+"""The platform's own data file."""
 PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV", "uploads": "UU"}
 """Prefixes of playlist ids by tab. A prefix and a channel's id without "UC" form the id of the tab's playlist."""
 VIDEO_FIELDS = "microformat,videoDetails.videoId,playabilityStatus.status,playabilityStatus.reason"
@@ -73,44 +68,44 @@ def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
     return _get(f"{origin}/feeds/videos.xml?{urlencode(query)}", channel=channel, tab=tab)
 
 
-def resolve_request(origin: str, address: str, *, version: str = "") -> Request:
+def resolve_request(origin: str, address: str, *, ids: Ids = SHIPPED) -> Request:
     """Build the API request that resolves a URL path (``address``) to a channel."""
     url = f"{PLATFORM.origin}/{_path(address)}"
-    return _call(origin, "navigation/resolve_url", version, {"url": url})
+    return _call(origin, "navigation/resolve_url", ids, {"url": url})
 
 
-def resolve_url_request(origin: str, url: str, *, version: str = "") -> Request:
+def resolve_url_request(origin: str, url: str, *, ids: Ids = SHIPPED) -> Request:
     """Build the API request that resolves one of the platform's URLs."""
-    return _call(origin, "navigation/resolve_url", version, {"url": url})
+    return _call(origin, "navigation/resolve_url", ids, {"url": url})
 
 
-def browse_request(origin: str, channel: str, tab: str, *, address: str = "", version: str = "") -> Request:
+def browse_request(origin: str, channel: str, tab: str, *, address: str = "", ids: Ids = SHIPPED) -> Request:
     """Build the API request for a tab on a channel's page. ``address`` is the URL path that led to the channel."""
-    body = {"browseId": channel, "params": TAB_PARAMS[tab]}
-    request = _call(origin, "browse", version, body, **{**expected_echo(address), "channel": channel}, tab=tab)
+    body = {"browseId": channel, "params": ids.tab_params[tab]}
+    request = _call(origin, "browse", ids, body, **{**expected_echo(address), "channel": channel}, tab=tab)
     return request.replace(meta={**request.meta, "source": BROWSE})
 
 
-def playlist_request(origin: str, channel: str, tab: str, *, version: str = "") -> Request:
+def playlist_request(origin: str, channel: str, tab: str, *, ids: Ids = SHIPPED) -> Request:
     """Build the request for the playlist with all items in a tab. It is the only list of a channel without tabs."""
-    body = {"browseId": f"VL{playlist_id(channel, tab)}", "params": PLAYLIST_PARAMS}
-    return _call(origin, "browse", version, body, channel=channel, tab=tab)
+    body = {"browseId": f"VL{playlist_id(channel, tab)}", "params": ids.playlist_params}
+    return _call(origin, "browse", ids, body, channel=channel, tab=tab)
 
 
-def continuation_request(origin: str, token: str, *, channel: str, tab: str, version: str = "") -> Request:
+def continuation_request(origin: str, token: str, *, channel: str, tab: str, ids: Ids = SHIPPED) -> Request:
     """Build the request for the next page of a list. The platform's token is sent back unchanged."""
-    return _call(origin, "browse", version, {"continuation": token}, channel=channel, tab=tab)
+    return _call(origin, "browse", ids, {"continuation": token}, channel=channel, tab=tab)
 
 
-def about_request(origin: str, token: str, *, channel: str, version: str = "") -> Request:
+def about_request(origin: str, token: str, *, channel: str, ids: Ids = SHIPPED) -> Request:
     """Build the request for a channel's about panel. ``token`` comes from the data of the channel page."""
-    return _call(origin, "browse", version, {"continuation": token}, channel=channel)
+    return _call(origin, "browse", ids, {"continuation": token}, channel=channel)
 
 
-def video_request(origin: str, video: str, *, version: str = "") -> Request:
+def video_request(origin: str, video: str, *, ids: Ids = SHIPPED) -> Request:
     """Build the request for a video's metadata. It selects only the needed fields, so the response has only 4 kB."""
     body = {"videoId": video, "contentCheckOk": True, "racyCheckOk": True}
-    return _call(origin, "player", version, body, fields=VIDEO_FIELDS, video=video)
+    return _call(origin, "player", ids, body, fields=VIDEO_FIELDS, video=video)
 
 
 def _path(address: str) -> str:
@@ -129,14 +124,13 @@ def _get(url: str, **page_params: Any) -> Request:
 
 
 def _call(
-    origin: str, endpoint: str, version: str, body: dict[str, Any], *, fields: str = "", **page_params: Any
+    origin: str, endpoint: str, ids: Ids, body: dict[str, Any], *, fields: str = "", **page_params: Any
 ) -> Request:
-    version = version or CLIENT_VERSION
     client = {
         "hl": "en",
         "gl": "US",
         "clientName": "WEB",
-        "clientVersion": version,
+        "clientVersion": ids.client_version,
         "originalUrl": PLATFORM.origin,
         "platform": "DESKTOP",
         "utcOffsetMinutes": 0,
@@ -154,7 +148,7 @@ def _call(
         "Origin": PLATFORM.origin,
         "Referer": PLATFORM.origin,
         "X-YouTube-Client-Name": "1",
-        "X-YouTube-Client-Version": version,
+        "X-YouTube-Client-Version": ids.client_version,
     }
     return Request(
         f"{origin}/youtubei/v1/{endpoint}?{query}",

@@ -68,3 +68,8 @@ def cursor_to(number: int) -> str:
 def page_of(cursor: str) -> int:
     """Return the page number that a cursor contains, or 1 if the cursor is missing or invalid."""
     return next((n for n in range(2, 100) if cursor_to(n) == cursor), 1)
+
+
+def stale_query() -> FakeResponse:
+    """Build the response to a query with an id that is out of date."""
+    return as_json({"message": "Query not found"}, 404)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import orjson
 
 from crawler.sandbox.faults import COMMON, Fault
-from crawler.sandbox.microblog.calls import as_json, cursor_to, error, page_of
-from crawler.sandbox.microblog.page import embed_page, other_page
+from crawler.sandbox.microblog.calls import as_json, cursor_to, error, page_of, stale_query
+from crawler.sandbox.microblog.page import embed_page, other_page, with_streams
 from crawler.sandbox.protocol import FakeRequest, FakeResponse, FaultlessResponse
 
 PAGE, EMBED, USER, TIMELINE = "page", "embed", "user", "timeline"
@@ -25,6 +25,8 @@ class Call:
     source: str
     handle: str
     honest: FaultlessResponse
+    user_id: str
+    """The platform's id of the requested account."""
     first_id: bool
     """Whether the request has the same query id as the first request for this account and query."""
 
@@ -53,11 +55,35 @@ def _no_entries(call: Call) -> FakeResponse:
 
 
 def _stale(_: Call) -> FakeResponse:
-    return 404, {"Content-Type": "text/plain"}, b" "
+    return stale_query()
 
 
 def _stale_first(call: Call) -> FakeResponse:
     return _stale(call) if call.first_id else call.honest()
+
+
+NEW_IDS = {"UserByScreenName": "Renewed-UserByName_001", "UserTweets": "Renewed-UserTweets_0001"}
+"""The only query ids that are accepted for ``wrong-query-ids``."""
+
+
+def _new_ids_only(call: Call) -> FakeResponse:
+    *_, query_id, name = call.request.path.split("/")
+    return call.honest() if NEW_IDS.get(name) == query_id else stale_query()
+
+
+def _names_new_ids(call: Call) -> FakeResponse:
+    """Add the streams of the page's own queries. The query for the user is the newer client's."""
+    status, headers, body = call.honest()
+    user = {"screenName": call.handle, "__relay_internal__pv__appviewerisloggedinprovider": False}
+    timeline = {
+        "userId": call.user_id,
+        "count": 20,
+        "includePromotedContent": False,
+        "withQuickPromoteEligibilityTweetFields": False,
+        "withVoice": True,
+    }
+    queries = [("UserByScreenName", user), ("UserTweets", timeline)]
+    return status, headers, with_streams(body, [(NEW_IDS[name], name, variables) for name, variables in queries])
 
 
 def _missing_flag(call: Call) -> FakeResponse:
@@ -190,6 +216,9 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     "wrong-profile-once": ("OK", "the same on the first request", dict.fromkeys((PAGE, EMBED, USER), _honest)),
     "stale-ids": ("OK", "all query ids are out of date", dict.fromkeys(CALLS, _stale)),
     "stale-first-id": ("OK", "the first query id is out of date", dict.fromkeys(CALLS, _stale_first)),
+    "wrong-query-ids": ("OK", "all query ids are out of date except those that the page names", {
+        PAGE: _names_new_ids, **dict.fromkeys(CALLS, _new_ids_only),
+    }),
     "missing-flag": ("OK", "the queries require a new flag", dict.fromkeys(CALLS, _missing_flag)),
     "token-refused": ("OK", "the queries reject all tokens", dict.fromkeys(CALLS, _error(239, "Bad guest token", 403))),
     "token-refused-once": ("OK", "the queries reject the first token", dict.fromkeys(CALLS, _text(403, "Forbidden"))),
@@ -219,7 +248,7 @@ OTHER_HANDLE = "iron_meadow"
 
 _COMPLETE_AFTER_RETRY = {
     "errors-beside", "missing-flag", "same-cursor", "stale-cursor", "stale-first-id",
-    "token-refused-once", "wrong-profile-once",
+    "token-refused-once", "wrong-profile-once", "wrong-query-ids",
 }  # fmt: skip
 """Faults that leave the data of all sources in the record, if failed requests are retried."""
 

@@ -84,7 +84,8 @@ def nested(user: User, posts: list[Post]) -> dict[str, Any]:
 class _Literal:
     """Writes values as JavaScript. Each object gets a slot, ``$R[n]``; if it occurs again, only the slot is written."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
         self.slots: dict[int, int] = {}
         self.kept: list[Any] = []
 
@@ -92,7 +93,7 @@ class _Literal:
         if isinstance(value, dict | list):
             if id(value) in self.slots:
                 return f"$R[{self.slots[id(value)]}]"
-            slot = self.slots[id(value)] = len(self.slots)
+            slot = self.slots[id(value)] = self.first + len(self.slots)
             self.kept.append(value)
             if isinstance(value, list):
                 return f"$R[{slot}]=[{','.join(map(self.write, value))}]"
@@ -123,6 +124,18 @@ def profile_page(user: User, posts: list[Post], *, flat: bool) -> bytes:
     data = {"dehydratedData": {"relayRecords": records(user, posts)}} if flat else {"matches": [nested(user, posts)]}
     script = f'($R=>{_Literal().write(data)})($R["tsr"]);document.currentScript.remove()'
     return _document(user, f'<script class="$tsr">{script}</script>')
+
+
+def with_streams(page: bytes, queries: list[tuple[str, str, dict[str, Any]]]) -> bytes:
+    """Add the states of the page's own queries to a profile's page: each query's id, name and variables."""
+    states = []
+    for query_id, name, variables in queries:
+        key = query_id + orjson.dumps(variables).decode()
+        for state in ("Started", "Completed"):
+            stream = {"kind": f"GraphQLRequestStream.{state}", "key": key, "name": name}
+            states.append(f"$R[9000].next({_Literal(9_001 + len(states)).write(stream)})")
+    script = f"<script data-tsr-stream-part>{';'.join(states)}</script>"
+    return page.replace(b"</body>", script.encode() + b"</body>")
 
 
 def _document(user: User, scripts: str) -> bytes:

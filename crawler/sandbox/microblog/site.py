@@ -157,7 +157,7 @@ class Site:
         if parts[0] == "graphql" and len(parts) == 3:
             variables = orjson.loads(request.args.get("variables", "{}"))
             if parts[2] == "UserByScreenName":
-                return "user", str(variables.get("screen_name", "")).lower()
+                return "user", str(variables.get("screen_name") or variables.get("screenName") or "").lower()
             return "timeline", self.ids.get(str(variables.get("userId")), "")
         return ("page", parts[0].lower()) if len(parts) == 1 else ("", "")
 
@@ -210,7 +210,9 @@ class Site:
 
     def _user(self, account: Account, request: FakeRequest) -> FakeResponse:
         shape = "C" if account.plan.shape == "D" else account.plan.shape
-        return as_json({"data": {"user": {"result": microblog_user.user_payload(account.user, shape)}}})
+        is_newest_client = "screenName" in orjson.loads(request.args["variables"])
+        root = "user_result_by_screen_name" if is_newest_client else "user"
+        return as_json({"data": {root: {"result": microblog_user.user_payload(account.user, shape)}}})
 
     def _timeline(self, account: Account, request: FakeRequest) -> FakeResponse:
         sent = str(orjson.loads(request.args["variables"]).get("cursor") or "")
@@ -264,6 +266,7 @@ class Site:
             source=source,
             handle=handle,
             honest=lambda: self._served(source, other, request) if wrong else self.page(request),
+            user_id=self._invented(handle)[1].id,
             first_id=self._has_first_id(handle, request),
         )
         return microblog_faults.damaged(name, call)

@@ -7,12 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 from scrapy import Request
 
+from crawler.platforms.ids import shipped_ids
+from crawler.platforms.microblog.ids import Ids
 from crawler.platforms.microblog.requests import (
-    BEARER,
-    DISABLED_FEATURES,
-    FEATURES,
-    TIMELINE_QUERIES,
-    USER_QUERIES,
+    Credentials,
     embed_request,
     profile_request,
     timeline_request,
@@ -20,6 +18,9 @@ from crawler.platforms.microblog.requests import (
     user_request,
 )
 
+IDS = shipped_ids(Ids)
+USER, TIMELINE = IDS.forms(IDS.user)[0], IDS.forms(IDS.timeline)[0]
+GUEST = Credentials("key", "7")
 ORIGIN = "https://blog.example"
 
 
@@ -35,30 +36,31 @@ def test_page_and_embed_requests() -> None:
 
 
 def test_the_token_request_has_the_public_key() -> None:
-    request = token_request(ORIGIN)
+    request = token_request(ORIGIN, bearer=IDS.bearer)
     assert (request.method, request.url, request.body) == ("POST", f"{ORIGIN}/1.1/guest/activate.json", b"")
-    assert request.headers["Authorization"] == f"Bearer {BEARER}".encode()
+    assert request.headers["Authorization"] == f"Bearer {IDS.bearer}".encode()
 
 
 def test_the_user_request() -> None:
-    request = user_request(ORIGIN, "x", token="7", query_id=USER_QUERIES[0], missing=["new_flag_enabled"])
-    assert urlsplit(request.url).path == f"/graphql/{USER_QUERIES[0]}/UserByScreenName"
+    request = user_request(ORIGIN, "x", form=USER, credentials=GUEST, missing=["new_flag_enabled"])
+    assert urlsplit(request.url).path == f"/graphql/{IDS.user.ids[0]}/UserByScreenName"
     sent = arguments(request)
     assert sent["variables"] == {"screen_name": "x"}
-    assert sent["features"] == FEATURES | dict.fromkeys(DISABLED_FEATURES, False) | {"new_flag_enabled": False}
-    assert request.headers["X-Guest-Token"] == b"7"
+    assert sent["features"] == IDS.features | {"new_flag_enabled": False}
+    assert sent["fieldToggles"] == {"withAuxiliaryUserLabels": True}
+    assert (request.headers["X-Guest-Token"], request.headers["Authorization"]) == (b"7", b"Bearer key")
 
 
 def test_the_timeline_request() -> None:
-    first = timeline_request(ORIGIN, "x", user_id="12", token="7", query_id=TIMELINE_QUERIES[0])
+    first = timeline_request(ORIGIN, "x", user_id="12", form=TIMELINE, credentials=GUEST)
     variables = arguments(first)["variables"]
     assert isinstance(variables, dict)
     assert (variables["userId"], variables["count"], "cursor" in variables) == ("12", 20, False)
-    followups = timeline_request(ORIGIN, "x", user_id="12", token="7", query_id="q", cursor="a&b=c+/%")
+    followups = timeline_request(ORIGIN, "x", user_id="12", form=TIMELINE, credentials=GUEST, cursor="a&b=c+/%")
     assert arguments(followups)["variables"] == variables | {"cursor": "a&b=c+/%"}
     assert followups.meta["page_params"] == {"username": "x", "cursor": "a&b=c+/%"}
     assert "includePromotedContent" in variables, "without it the query is refused"
 
 
 def test_a_request_without_a_token_lacks_the_header() -> None:
-    assert "X-Guest-Token" not in user_request(ORIGIN, "x", token="", query_id="q").headers
+    assert "X-Guest-Token" not in user_request(ORIGIN, "x", form=USER, credentials=Credentials("key", "")).headers

@@ -77,7 +77,7 @@ def test_api_requests(request_: Request, endpoint: str, params: dict[str, object
         "en",
         "US",
         "WEB",
-        upstream.CLIENT_VERSION,
+        upstream.SHIPPED.client_version,
     )
     assert body == params
     assert request_.headers["Content-Type"] == b"application/json"
@@ -85,7 +85,7 @@ def test_api_requests(request_: Request, endpoint: str, params: dict[str, object
 
 
 def test_newer_client_version_is_used() -> None:
-    request = upstream.video_request(ORIGIN, "-abcdefghij", version="2.20270101.00.00")
+    request = upstream.video_request(ORIGIN, "-abcdefghij", ids=upstream.SHIPPED.with_version("2.20270101.00.00"))
     assert orjson.loads(request.body)["context"]["client"]["clientVersion"] == "2.20270101.00.00"
     assert request.headers["X-YouTube-Client-Version"] == b"2.20270101.00.00"
 

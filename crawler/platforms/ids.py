@@ -1,0 +1,99 @@
+"""Ids that a platform changes at will, such as query ids and client versions: one data file per platform.
+
+A platform with such ids has a file ``ids.json`` and a module ``ids`` with the file's model, ``Ids``. The setting
+``PLATFORM_IDS`` replaces a platform's file, so that a changed id needs no release.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from crawler.platforms import platforms, value_for
+from crawler.platforms.model import validation_details
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+FILE = "ids.json"
+SETTING = "PLATFORM_IDS"
+
+
+class IdsModel(BaseModel):
+    """Base class of the models of data files. A model accepts exactly its keys, and converts no value."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+Ids = TypeVar("Ids", bound=IdsModel)
+
+
+def platform_ids(kind: type[Ids], name: str, settings: BaseSettings) -> Ids:
+    """Return a platform's ids from the file that ``PLATFORM_IDS`` names for it, or else from its own file.
+
+    ``kind`` is the model of the platform's file.
+
+    Raises:
+        ValueError: the setting is wrong, or the file cannot be read or does not match the model. The message is one
+            sentence.
+    """
+    path = value_for(SETTING, name, settings)
+    return shipped_ids(kind) if path is None else _load(kind, name, path)
+
+
+@cache
+def shipped_ids(kind: type[Ids]) -> Ids:
+    """Return the ids from the data file next to the model's module."""
+    package = kind.__module__.rpartition(".")[0]
+    return kind.model_validate_json(files(package).joinpath(FILE).read_bytes())
+
+
+def check_platform_ids(settings: BaseSettings) -> None:
+    """Check the setting ``PLATFORM_IDS`` and all files that it names, before the first request.
+
+    Raises:
+        ValueError: as for ``platform_ids``.
+    """
+    try:
+        names = settings.getdict(SETTING)
+    except (TypeError, ValueError):
+        raise ValueError(f'{SETTING}: expected a JSON object such as {{"microblog": "/path/file.json"}}.') from None
+    for name, path in names.items():
+        _load(_model(name), name, path)
+
+
+def _model(name: str) -> type[IdsModel]:
+    """Return the model of a platform's data file.
+
+    Raises:
+        ValueError: the platform has no such file.
+    """
+    having = [each for each in platforms() if files(f"crawler.platforms.{each}").joinpath(FILE).is_file()]
+    if name not in having:
+        raise ValueError(f"{SETTING}: {name} has no ids that a file can replace; use {', '.join(having)}.")
+    model: type[IdsModel] = import_module(f"crawler.platforms.{name}.ids").Ids
+    return model
+
+
+def _load(kind: type[Ids], name: str, path: object) -> Ids:
+    if isinstance(path, str):
+        return _read(kind, name, path)
+    raise ValueError(f"{SETTING}: the value for {name} must be the path of a JSON file, not {path!r}.")
+
+
+@cache
+def _read(kind: type[Ids], name: str, path: str) -> Ids:
+    try:
+        return kind.model_validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise ValueError(f"{SETTING}: cannot read {path} for {name}: {error.strerror}.") from None
+    except ValidationError as error:
+        first, *others = validation_details(error)
+        place = ".".join(map(str, first["loc"])) or "the file"
+        more = f" (and {len(others)} more)" if others else ""
+        raise ValueError(f"{SETTING}: {path} is not valid for {name}: {place}: {first['msg']}{more}.") from None

@@ -1,0 +1,220 @@
+"""Responses that were read wrongly once, each with the smallest payload that shows it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.errors import ScrapeError
+from crawler.platforms.microblog.node import Node
+from crawler.platforms.microblog.post import post_record
+from crawler.platforms.microblog.user import profile
+from crawler.sandbox.microblog.site import Site
+from tests.microblog_pages import answer, page_of
+from tests.platforms.microblog.test_variants import AUTHOR, POST, literals, outcome, post, read
+
+SITE = Site()
+SHORT = "https://t.co/abc123"
+COVER = "https://pbs.twimg.com/media/cover.jpg"
+
+
+def reason(source: str, status: int, body: bytes) -> tuple[str, str | None]:
+    with pytest.raises(ScrapeError) as raised:
+        asyncio.run(page_of(source, body, status=status).to_item())
+    return raised.value.code, raised.value.reason
+
+
+# MB-3: articles
+
+
+def article(**parts: Any) -> dict[str, Any]:
+    result = {
+        "title": "On tides",
+        "preview_text": "They rise",
+        "cover_media": {"media_info": {"original_img_url": COVER}},
+    }
+    return {"article_results": {"result": {**result, **parts}}}
+
+
+def test_mb_3_an_article_has_its_title_text_and_cover() -> None:
+    found = post(legacy={"full_text": SHORT}, article=article())
+    assert (found["caption"], found["thumbnail_url"]) == ("On tides\n\nThey rise", COVER)
+    found = post(legacy={"full_text": SHORT}, article=article(plain_text="They rise and fall."))
+    assert found["caption"] == "On tides\n\nThey rise and fall."
+
+
+@pytest.mark.parametrize(
+    ("parts", "caption", "thumbnail"),
+    [
+        ({"article": article(title="", preview_text="", cover_media=None)}, SHORT, None),
+        ({"article": article(title=None)}, "They rise", COVER),
+        ({"article": {"article_results": {}}}, SHORT, None),
+        ({"article": None}, SHORT, None),
+    ],
+    ids=["empty", "no title", "no result", "no article"],
+)
+def test_mb_3_parts_of_an_article_may_be_missing(parts: dict[str, Any], caption: str, thumbnail: str | None) -> None:
+    found = post(legacy={"full_text": SHORT}, **parts)
+    assert (found["caption"], found["thumbnail_url"]) == (caption, thumbnail)
+
+
+def test_mb_3_a_post_that_only_mentions_an_article_keeps_its_text() -> None:
+    found = post(legacy={"full_text": f"Read this {SHORT}"}, article=article())
+    assert (found["caption"], found["thumbnail_url"]) == (f"Read this {SHORT}", None)
+
+
+# MB-4: status 404 has two meanings, and 422 a third
+
+
+@pytest.mark.parametrize("source", ["user", "timeline"])
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (404, b'{"message":"Query not found"}', ("EXTRACTION_FAILED", "stale_query_id")),
+        (404, b'{"errors":[{"code":34,"message":"Sorry"}]}', ("EXTRACTION_FAILED", "stale_query_id")),
+        (404, b"", ("UPSTREAM_BLOCKED", "refused_query")),
+        (404, b" ", ("UPSTREAM_BLOCKED", "refused_query")),
+        (404, b"<html>404</html>", ("UPSTREAM_BLOCKED", "refused_query")),
+        (422, b'{"message":"Missing variable"}', ("EXTRACTION_FAILED", "wrong_variables")),
+        (422, b"", ("EXTRACTION_FAILED", "wrong_variables")),
+    ],
+)
+def test_mb_4_a_failed_query_has_its_reason(source: str, status: int, body: bytes, expected: tuple[str, str]) -> None:
+    assert reason(source, status, body) == expected
+
+
+# MB-5: the profile's link
+
+
+@pytest.mark.parametrize("holder", ["profile_bio", "legacy"])
+def test_mb_5_the_link_may_be_in_the_list_of_links_only(holder: str) -> None:
+    listed = {"entities": {"url": {"urls": [{"url": SHORT, "expanded_url": "https://harbor.example"}]}}}
+    assert profile(Node({**AUTHOR, "website": {"url": ""}, holder: listed}))["url"] == SHORT
+    assert profile(Node({**AUTHOR, holder: listed}))["url"] == SHORT
+    assert (
+        profile(Node({**AUTHOR, "website": {"url": "https://t.co/own"}, holder: listed}))["url"] == "https://t.co/own"
+    )
+
+
+def test_mb_5_without_a_link_the_url_stays_empty_or_unknown() -> None:
+    assert profile(Node({**AUTHOR, "website": {"url": ""}}))["url"] == ""
+    assert profile(Node(AUTHOR))["url"] is None
+
+
+# MB-6: a page whose stream is not finished
+
+
+def streams(*states: str) -> bytes:
+    key = 'LpkpphcOWljdki66nzocrg{"screenName":"quiet_harbor"}'
+    objects = [
+        {"kind": f"GraphQLRequestStream.{state}", "key": key, "name": "UserOriginalsTimeline"} for state in states
+    ]
+    user = {"__typename": "User", **AUTHOR, "tweet_counts": {"tweets": 16}}
+    return literals(user, *objects).encode()
+
+
+def test_mb_6_a_page_that_ends_before_its_posts_is_an_error() -> None:
+    assert reason("page", 200, streams("Started")) == ("EXTRACTION_FAILED", "unfinished_stream")
+
+
+@pytest.mark.parametrize("states", [(), ("Started", "Completed")])
+def test_mb_6_a_finished_page_may_have_no_posts(states: tuple[str, ...]) -> None:
+    item = asyncio.run(page_of("page", streams(*states)).to_item())
+    assert (item["profile"]["statuses_count"], item["posts"]) == (16, [])
+
+
+def test_mb_6_an_unfinished_stream_beside_posts_is_harmless() -> None:
+    _, _, body = answer(SITE, "page", "quiet_harbor")
+    stream = {"kind": "GraphQLRequestStream.Started", "key": 'LpkpphcOWljdki66nzocrg{"a":1}', "name": "Trends"}
+    more = b'<script class="$tsr">$R[9000].next($R[9001]=' + orjson.dumps(stream) + b")</script></body>"
+    whole, added = (asyncio.run(page_of("page", each).to_item()) for each in (body, body.replace(b"</body>", more)))
+    assert whole == added
+
+
+# MB-7: captions are the same from all sources
+
+TEXT = f"A boat {SHORT}"
+PHOTO = {"media_url_https": "https://pbs.twimg.com/media/a.jpg"}
+NO_LINKS: dict[str, Any] = {"entities": {"urls": []}}
+
+
+@pytest.mark.parametrize(
+    "media",
+    [PHOTO, PHOTO | {"url": SHORT}, PHOTO | {"indices": [7, 26]}, PHOTO | {"url": "https://t.co/other"}],
+    ids=["neither", "url", "indices", "another url"],
+)
+@pytest.mark.parametrize("end", [6, len(TEXT), None])
+def test_mb_7_the_link_to_media_is_dropped_however_it_is_listed(media: dict[str, Any], end: int | None) -> None:
+    shown = {} if end is None else {"display_text_range": [0, end]}
+    old = post(legacy={"full_text": TEXT, "extended_entities": {"media": [media]}, **NO_LINKS, **shown})
+    new = POST | {"legacy": {}, "details": {"full_text": TEXT, **shown}, "media_entities2": [media], "url_entities": []}
+    assert (old["caption"], post_record(Node(new))["caption"]) == ("A boat", "A boat")
+
+
+def test_mb_7_the_link_to_another_posts_video_is_dropped_from_every_source() -> None:
+    page = "https://x.com/other/status/12/video/1"
+    link = {"url": SHORT, "expanded_url": page, "indices": [7, 26]}
+    media = PHOTO | {"url": SHORT, "source_status_id_str": "12"}
+    shown = {"full_text": TEXT, "display_text_range": [0, len(TEXT)], "extended_entities": {"media": [media]}}
+    for links in ([], [link]):
+        assert post(legacy={**shown, "entities": {"urls": links}})["caption"] == "A boat"
+
+
+@pytest.mark.parametrize("end", [6, len(TEXT)])
+def test_mb_7_links_with_a_destination_stay(end: int) -> None:
+    links = [{"url": SHORT, "expanded_url": "https://harbor.example/a", "indices": [7, 26]}]
+    legacy = {"full_text": TEXT, "display_text_range": [0, end], "entities": {"urls": links}}
+    assert post(legacy=legacy)["caption"] == "A boat https://harbor.example/a"
+    behind = legacy | {"full_text": f"{TEXT} https://t.co/photo", "extended_entities": {"media": [PHOTO]}}
+    assert post(legacy=behind)["caption"] == "A boat https://harbor.example/a"
+
+
+def test_mb_7_a_text_without_media_keeps_its_links() -> None:
+    assert post(legacy={"full_text": TEXT, **NO_LINKS})["caption"] == TEXT
+    assert post(legacy={"full_text": f"{SHORT} a boat", "extended_entities": {"media": [PHOTO]}})["caption"] == (
+        f"{SHORT} a boat"
+    )
+
+
+# MB-8: a further root
+
+
+def test_mb_8_the_user_may_be_below_user_results() -> None:
+    user = {"__typename": "User", **AUTHOR, "relationship_counts": {"followers": 5}}
+    found = read({"data": {"user_results": {"result": user}}})["data"]["additional"]["profile_demographics"]
+    assert (found["screen_name"], found["followers_count"]) == ("quiet_harbor", 5)
+
+
+def test_mb_8_an_unavailable_user_below_user_results_is_restricted() -> None:
+    body = {"data": {"user_results": {"result": {"__typename": "UserUnavailable", "reason": "Suspended"}}}}
+    assert outcome(body) == ("TARGET_RESTRICTED", "suspended")
+
+
+# A renamed root is never an empty page
+
+
+def timeline(**parts: Any) -> dict[str, Any]:
+    return {"data": {"user": {"result": {"__typename": "User", **parts}}}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"data": {"renamed": {"result": {"timeline": {"timeline": {"items": [1]}}}}}},
+        timeline(timeline={"timeline": {"orders": [{"entries": []}]}}),
+        timeline(timeline={"renamed": {"instructions_": []}}),
+    ],
+    ids=["user", "instructions", "timeline"],
+)
+def test_a_timeline_with_a_renamed_root_is_an_error(body: dict[str, Any]) -> None:
+    code, _ = reason("timeline", 200, orjson.dumps(body))
+    assert code == "EXTRACTION_FAILED"
+
+
+@pytest.mark.parametrize("parts", [{}, {"timeline": {}}, {"timeline": {"timeline": {}}}])
+def test_a_protected_timeline_is_empty(parts: dict[str, Any]) -> None:
+    body = {"data": {"user": {"result": parts}}}
+    assert asyncio.run(page_of("timeline", orjson.dumps(body)).to_item())["posts"] == []

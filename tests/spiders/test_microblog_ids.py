@@ -1,0 +1,242 @@
+"""The day a query id changes: the microblog with ids that all answer "Query not found"."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler import cursors
+from crawler.platforms.ids import shipped_ids
+from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, NamedQuery
+from crawler.platforms.microblog.schema import CURSOR as PURPOSE
+from crawler.sandbox.microblog.faults import NEW_IDS
+from crawler.sandbox.microblog.site import Site
+from tests.crawls import ROOT, crawl
+from tests.microblog_pages import answer, page_of, same
+
+SITE = Site()
+HANDLE_OF_FAULT = next(handle for handle, name in SITE.faults.items() if name == "wrong-query-ids")
+IDS = shipped_ids(Ids)
+NEW_IDS_ONLY = f"""
+from crawler.sandbox.microblog import calls
+from crawler.sandbox.microblog.site import Site
+served = Site._served
+def check(self, source, handle, request):
+    if source in ("user", "timeline") and request.path.split("/")[2] not in {sorted(NEW_IDS.values())}:
+        return calls.stale_query()
+    return served(self, source, handle, request)
+Site._served = check
+"""
+"""A platform on which only the new ids work, and whose pages do not name them."""
+
+
+@contextmanager
+def sandbox(changes: str) -> Iterator[list[str]]:
+    """The simulated platforms in a process of their own, changed by code. Yields the options of a crawl."""
+    code = f"{changes}\nfrom scrapy.cmdline import execute; execute()"
+    arguments = [sys.executable, "-c", code, "sandbox", "--port", "0"]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout
+            origins = json.dumps(json.loads(process.stdout.readline())["origins"])
+            budget = json.dumps({"microblog": {"concurrency": 16, "delay": 0, "sources": {}}})
+            settings = (f"PLATFORM_ORIGINS={origins}", f"PLATFORM_BUDGETS={budget}", "SANDBOX=0")
+            yield [part for each in settings for part in ("-s", each)]
+        finally:
+            process.kill()
+
+
+def replaced(tmp_path: Path, **changes: Any) -> Path:
+    """A copy of the data file with new ids for both queries, and with further changes."""
+    data = IDS.model_dump()
+    data["user"]["ids"], data["timeline"]["ids"] = [NEW_IDS["UserByScreenName"]], [NEW_IDS["UserTweets"]]
+    file = tmp_path / "ids.json"
+    file.write_bytes(orjson.dumps(data | changes))
+    return file
+
+
+def cursor_of(handle: str, page: int) -> str:
+    user_id = SITE.account(handle).user.id
+    payload = {"handle": handle, "user_id": user_id, "cursor": SITE.cursor(page), "seen": []}
+    return cursors.encode(PURPOSE, payload)
+
+
+# MB-2: from the page
+
+
+def test_mb_2_ids_that_the_page_names_give_full_data_and_paging(tmp_path: Path) -> None:
+    options = ("-a", f"username={HANDLE_OF_FAULT}", "-a", "max_pages=5")
+    code, out, failures, log = crawl(tmp_path, *options, spider="microblog")
+    assert (code, failures) == (0, []), log
+    assert len(out) == 3, "two pages of posts, and the empty page behind them"
+    for number, data in enumerate(out, 1):
+        same(data, SITE.expected_record({"username": HANDLE_OF_FAULT, "page": number}))
+    assert "'targets/partial'" not in log
+    assert "event=stale_id" in log
+
+
+def test_mb_2_a_later_page_alone_loads_the_page_for_new_ids(tmp_path: Path) -> None:
+    """A new process, or another worker, has not seen the profile's page."""
+    options = ("-a", f"username={HANDLE_OF_FAULT}", "-a", f"cursor={cursor_of(HANDLE_OF_FAULT, 2)}")
+    code, out, failures, log = crawl(tmp_path, *options, spider="microblog")
+    assert (code, failures) == (0, []), log
+    ids = [post["post_id"] for post in out[0]["data"]["main"]]
+    expected = SITE.expected_record({"username": HANDLE_OF_FAULT, "page": 2})["data"]["main"]
+    assert ids[-len(expected) :] == [post["post_id"] for post in expected]
+
+
+def test_mb_2_without_new_ids_the_page_is_loaded_once(tmp_path: Path) -> None:
+    cursors_of_pages = [cursor_of("quiet_harbor", page) for page in (2, 3, 4)]
+    targets = tmp_path / "targets.jsonl"
+    rows = [{"username": "quiet_harbor", "cursor": cursor} for cursor in cursors_of_pages]
+    targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with sandbox(NEW_IDS_ONLY) as options:
+        arguments = ("-a", f"targets={targets}", *options, "-s", "TARGETS_IN_FLIGHT=1")
+        code, out, failures, log = crawl(tmp_path, *arguments, spider="microblog")
+    assert (code, out, {each["upstream"]["reason"] for each in failures}) == (4, [], {"stale_query_id"}), log
+    assert "'poet/injector/crawler.platforms.microblog.pages.ProfilePage': 1," in log
+
+
+def test_mb_2_probe_names_the_ids_that_are_out_of_date() -> None:
+    options = ["-a", f"username={HANDLE_OF_FAULT}", "-s", "SANDBOX=1"]
+    command = [sys.executable, "-m", "scrapy", "probe", "microblog-profile", *options]
+    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+    stale = [line for line in run.stdout.splitlines() if line.startswith("STALE ID")]
+    assert stale == [
+        *(f"STALE ID   UserByScreenName {each}: the page has {NEW_IDS['UserByScreenName']}" for each in IDS.user.ids),
+        *(f"STALE ID   UserTweets {each}: the page has {NEW_IDS['UserTweets']}" for each in IDS.timeline.ids),
+    ]
+
+
+def test_mb_2_probe_names_the_ids_that_the_platform_did_not_find() -> None:
+    handle = next(handle for handle, name in SITE.faults.items() if name == "stale-ids")
+    command = [sys.executable, "-m", "scrapy", "probe", "microblog-profile", "-a", f"username={handle}"]
+    run = subprocess.run([*command, "-s", "SANDBOX=1"], check=False, capture_output=True, text=True, cwd=ROOT)
+    stale = [line for line in run.stdout.splitlines() if line.startswith("STALE ID")]
+    assert stale == [f"STALE ID   UserTweets {each}: not found by the platform" for each in IDS.timeline.ids]
+
+
+# MB-2: from a file
+
+
+def test_mb_2_a_file_replaces_the_ids(tmp_path: Path) -> None:
+    with sandbox(NEW_IDS_ONLY) as options:
+        options += ["-a", "username=quiet_harbor", "-a", "max_pages=3"]
+        _, partial, _, log = crawl(tmp_path, *options, spider="microblog")
+        assert len(partial) == 1, "without the file, the posts cannot be paged"
+        assert "'sources/failed/timeline/stale_query_id': 1," in log
+        (tmp_path / "failures.jsonl").unlink()
+        setting = json.dumps({"microblog": str(replaced(tmp_path))})
+        code, out, failures, log = crawl(tmp_path, *options, "-s", f"PLATFORM_IDS={setting}", spider="microblog")
+    assert (code, failures, len(out)) == (0, [], 3), log
+    for number, data in enumerate(out, 1):
+        same(data, SITE.expected_record({"username": "quiet_harbor", "page": number}))
+    assert "'targets/partial'" not in log
+
+
+WRONG = {
+    "no such file": (None, "cannot read {path} for microblog: No such file or directory."),
+    "not JSON": (b"{", "{path} is not valid for microblog: the file: Invalid JSON: EOF while parsing"),
+    "a key missing": ({"features": None}, "{path} is not valid for microblog: features: Input should be an object."),
+    "an unknown key": ({"bearrer": "x"}, "{path} is not valid for microblog: bearrer: Extra inputs are not permitted."),
+    "a bad id": (
+        {"user": IDS.user.model_dump() | {"ids": ["a b"]}},
+        "{path} is not valid for microblog: user.ids.0: String should match pattern",
+    ),
+    "an unknown placeholder": (
+        {"user": IDS.user.model_dump() | {"variables": {"name": "$name"}}},
+        "{path} is not valid for microblog: user: unknown placeholder $name; use $handle, $user_id or $cursor.",
+    ),
+    "no cursor": (
+        {"timeline": IDS.timeline.model_dump() | {"variables": {"userId": USER_ID}}},
+        "{path} is not valid for microblog: the file: one variable of the timeline must be $cursor.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_mb_2_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name: str) -> None:
+    changes, message = WRONG[name]
+    path = tmp_path / "ids.json"
+    if isinstance(changes, bytes):
+        path.write_bytes(changes)
+    elif isinstance(changes, dict):
+        replaced(tmp_path, **changes)
+    setting = json.dumps({"microblog": str(path)})
+    command = [
+        sys.executable,
+        "-m",
+        "scrapy",
+        "crawl",
+        "microblog",
+        "-a",
+        "username=x",
+        "-s",
+        f"PLATFORM_IDS={setting}",
+    ]
+    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    (sentence,) = [line for line in run.stderr.splitlines() if line.startswith("PLATFORM_IDS: ")]
+    assert (run.returncode, run.stdout) == (2, "")
+    assert sentence.startswith("PLATFORM_IDS: " + message.format(path=path))
+
+
+@pytest.mark.parametrize("command", [("serve", "--sandbox"), ("probe", "microblog-profile"), ("crawl", "retail")])
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ('{"retail": "/x"}', "retail has no ids that a file can replace; use microblog, videosite."),
+        ('{"microbolg": "/x"}', "microbolg has no ids that a file can replace; use microblog, videosite."),
+        ('{"microblog": 3}', "the value for microblog must be the path of a JSON file, not 3."),
+        ("/path/file.json", 'expected a JSON object such as {"microblog": "/path/file.json"}.'),
+    ],
+    ids=["no ids", "no platform", "no path", "no object"],
+)
+def test_mb_2_every_command_refuses_a_wrong_setting(command: tuple[str, ...], setting: str, message: str) -> None:
+    arguments = [sys.executable, "-m", "scrapy", *command, "-s", f"PLATFORM_IDS={setting}"]
+    run = subprocess.run(arguments, check=False, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert (run.returncode, run.stderr.splitlines()[-1]) == (2, f"PLATFORM_IDS: {message}")
+
+
+# What a page names
+
+
+def test_mb_2_the_page_object_reads_ids_and_variables_from_streams() -> None:
+    _, _, body = answer(SITE, "page", HANDLE_OF_FAULT)
+    named = page_of("page", body, username=HANDLE_OF_FAULT).queries  # type: ignore[attr-defined]
+    relay = {"screenName": HANDLE, "__relay_internal__pv__appviewerisloggedinprovider": False}
+    assert {each.name: each.query_id for each in named} == NEW_IDS
+    assert {each.name: dict(each.variables) for each in named}["UserByScreenName"] == relay
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["short{}", "x" * 41 + "{}", 'has space-12345{"a":1}', "NoVariablesAtAll", '../../1.1/account?x={"a":1}', "", None],
+    ids=["short", "long", "space", "no variables", "path", "empty", "missing"],
+)
+def test_mb_2_an_id_with_other_characters_is_ignored(key: str | None) -> None:
+    stream = {"kind": "GraphQLRequestStream.Completed", "key": key, "name": "UserByScreenName"}
+    head = b'<script class="$tsr">($R=>$R[0]=' + orjson.dumps(stream) + b")()</script>"
+    _, _, body = answer(SITE, "page", "quiet_harbor")
+    page = page_of("page", body.replace(b"</body>", head + b"</body>"), username="quiet_harbor")
+    assert page.queries == []  # type: ignore[attr-defined]
+
+
+def test_mb_2_the_form_follows_the_variables() -> None:
+    usual = {key: value for key, value in IDS.timeline.variables.items() if value != CURSOR}
+    form = IDS.form_on_page(IDS.timeline, NamedQuery("UserTweets", "NewId_12345", usual))
+    assert (form.variables, form.features) == (IDS.timeline.variables, IDS.features)
+    relay = {"screenName": HANDLE, "count": 40, "cursor": None}
+    form = IDS.form_on_page(IDS.timeline, NamedQuery("UserTweets", "NewId_12345", relay))
+    assert (form.filled({HANDLE: "x", CURSOR: ""}), form.features) == ({"screenName": "x", "count": 40}, {})
+    assert form.filled({HANDLE: "x", CURSOR: "abc"})["cursor"] == "abc"
+    other = NamedQuery("UserTweets", "NewId_12345", {"who": "a name that is not the profile's"})
+    assert IDS.form_on_page(IDS.timeline, other).variables == IDS.timeline.variables
