@@ -97,6 +97,7 @@ CASES = [
         last="UPSTREAM_RATE_LIMITED",
     ),
     Case("shortvideo", "missing-author", (("web results", "EXTRACTION_FAILED", "missing_part"),)),
+    Case("shortvideo", "renamed-row", (("web results", "EXTRACTION_FAILED", "blind"),)),
 ]
 PARTIAL = [case for case in CASES if case.warnings]
 
