@@ -127,7 +127,7 @@ def optional_sources() -> set[tuple[str, str]]:
                     classes = {(platform, each.id) for each in arguments if isinstance(each, ast.Name)}
                     found |= {(platform, names[each]) for each in classes & names.keys()}
                     if node.func.attr == "_try_source":
-                        found |= {(platform, each.value) for each in node.args if isinstance(each, ast.Constant)}
+                        found |= {(platform, str(each.value)) for each in node.args if isinstance(each, ast.Constant)}
     return found
 
 
