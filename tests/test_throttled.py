@@ -200,7 +200,7 @@ def throttled(
         yield request.param, service, downloads
 
 
-@pytest.mark.parametrize("platform", sorted(PATHS))
+@pytest.mark.parametrize("platform", sorted(CALLS["block"]))
 def test_ph_2_throttled_calls_are_refused(throttled: tuple[str, Service, Path], platform: str) -> None:
     """At most the threshold and the calls in flight are downloaded from each of the sources."""
     kind, service, downloads = throttled

@@ -98,6 +98,7 @@ CASES = [
         last="UPSTREAM_RATE_LIMITED",
     ),
     Case("shortvideo", "missing-author", (("web results", "EXTRACTION_FAILED", "missing_part"),)),
+    Case("shortvideo", "renamed-row", (("web results", "EXTRACTION_FAILED", "blind"),)),
 ]
 PARTIAL = [case for case in CASES if case.warnings]
 
@@ -127,7 +128,7 @@ def optional_sources() -> set[tuple[str, str]]:
                     classes = {(platform, each.id) for each in arguments if isinstance(each, ast.Name)}
                     found |= {(platform, names[each]) for each in classes & names.keys()}
                     if node.func.attr == "_try_source":
-                        found |= {(platform, each.value) for each in node.args if isinstance(each, ast.Constant)}
+                        found |= {(platform, str(each.value)) for each in node.args if isinstance(each, ast.Constant)}
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import structlog
 from scrapy import Request, Spider
@@ -34,6 +34,7 @@ from crawler.outputs.columns import RecordPath, column_type_of_models, rows_name
 from crawler.outputs.failures import failures_feed
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import RUNNER_ARGUMENTS, CrawlArguments
+from crawler.spiders.first import First, P
 from crawler.storage.data_files import data_file
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, as_scrape_error
@@ -51,42 +52,11 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 Data = dict[str, Any]
-P = TypeVar("P", bound=PlatformPage)
 
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
 
 ABOVE_COMMAND_LINE = 50
 """Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
-
-
-class First:
-    """The result of a target's scheduled request: a page object, or the error of the download."""
-
-    def __init__(
-        self,
-        spider: PlatformSpider,
-        request: Request,
-        *,
-        page: PlatformPage | None = None,
-        error: ScrapeError | None = None,
-    ) -> None:
-        self.request = request
-        """The request that the result belongs to: the last one, after redirects and retries."""
-        self._spider = spider
-        self._page = page
-        self._error = error
-
-    async def page(self, kind: type[P], *, retry: bool = True) -> P:
-        """Return the page object after reading its item. ``retry``: see ``PlatformSpider.get``.
-
-        Raises:
-            ScrapeError: the download failed, or the page object raised an error.
-        """
-        if self._error is not None:
-            await self._spider.breakers.count(self.request.meta["source"], self._error)
-            raise self._error
-        assert isinstance(self._page, kind)
-        return await self._spider.read(self._page, self.request, retry=retry)
 
 
 class PlatformSpider(Spider):

@@ -235,20 +235,20 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return part
 
     async def _required_timeline(self, target: Target, user_id: str, cursor: str, first: First | None = None) -> Part:
-        """Fetch a page of the timeline. A target without a deadline waits once for the end of a rate limit.
+        """Fetch a page of the timeline. If it is rate-limited, fetch it again when its circuit breaker permits it.
+
+        A target with a deadline is not fetched again, nor is a target whose rate limit has not opened the breaker.
 
         Raises:
             ScrapeError: the timeline could not be fetched.
         """
         try:
             return await self._timeline(target, user_id, cursor, first, optional=False)
-        except UpstreamRateLimited as limit:
+        except UpstreamRateLimited:
             has_deadline = target.deadline is not None or self.tracker.timeout
-            if has_deadline or limit.retry_after is None:
+            if has_deadline or self.breakers.closed([TimelinePage.source]):
                 raise
-            logger.info("rate_limit_waited_for", id=target.id, wait_seconds=limit.retry_after)
-            async with self.closing.limit():
-                await asyncio.sleep(limit.retry_after)
+        logger.info("rate_limit_waited_for", id=target.id)
         return await self._timeline(target, user_id, cursor, optional=False)
 
     # The sources

@@ -49,7 +49,7 @@ class SearchSession(ResponseListener):
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
         self.skipped: list[ExtractionFailed] = []
-        """One error for each row that was left out because it lacks a mandatory part."""
+        """One error for each row that was left out: it lacks a mandatory part, or has an unknown structure."""
         self.more = True
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
@@ -147,5 +147,5 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
             return
         if session.error is not None:
             self.warn(request.meta["target"], ResultsPage.source, session.error)
-        if session.skipped:
-            self.warn(request.meta["target"], ResultsPage.source, session.skipped[0])
+        for error in {each.reason: each for each in session.skipped}.values():
+            self.warn(request.meta["target"], ResultsPage.source, error)

@@ -58,7 +58,7 @@ def limit(self, account, request):
     if request.args["variables"] in limited:
         return timeline(self, account, request)
     limited.add(request.args["variables"])
-    return 429, {"Retry-After": "0"}, b"Rate limit exceeded"
+    return 429, {"Retry-After": "1"}, b"Rate limit exceeded"
 Site._timeline = limit
 """
 """The first request for each page of a timeline is rate-limited."""
@@ -343,12 +343,16 @@ def test_a_rate_limit_is_not_answered_by_a_new_token(tmp_path: Path) -> None:
 
 
 def test_a_crawl_waits_for_the_end_of_a_rate_limit(tmp_path: Path) -> None:
+    """The circuit breaker of the timeline makes it wait."""
     with sandbox(LIMITED_ONCE) as origins:
-        chain, log = crawl_one(tmp_path, "iron_meadow", *on(origins))
+        chain, log = crawl_one(tmp_path, "iron_meadow", *on(origins), "BREAKER_THRESHOLD=5")
         assert chain.errors == [], log
+        without_breaker, other_log = crawl_one(tmp_path, "old_lantern", *on(origins))
         with client_on(tmp_path, origins) as client:
             found = client.loop("quiet_harbor")
     check_posts(chain, "iron_meadow", embedded=1)
     assert "'downloader/request_method_count/POST': 1," in log
     assert log.count("rate_limit_waited_for") == 3, "each further page; the first page has other sources"
+    assert without_breaker.errors == ["UPSTREAM_RATE_LIMITED"]
+    assert "'downloader/request_method_count/POST': 1," in other_log, "without a breaker, no new token either"
     assert found.errors == ["UPSTREAM_RATE_LIMITED"], "a call has a deadline"

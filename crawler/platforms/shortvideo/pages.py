@@ -47,6 +47,15 @@ def wall_in(response: HttpResponse) -> str | None:
     return None
 
 
+def unrecognised_error(message: str, path: Path) -> ExtractionFailed:
+    """Create the error for a row with an unknown structure, at ``path``."""
+    return ExtractionFailed(
+        message,
+        details=[{"loc": path, "msg": "Input should be a post", "type": "value_error"}],
+        reason="blind",
+    )
+
+
 @attrs.define(slots=False)
 class ResultsPage(PlatformPage):
     """A response from the search API. ``page_params`` has ``keywords``, as requested.
@@ -111,6 +120,8 @@ class ResultsPage(PlatformPage):
     @field
     def search_item_list(self) -> list[dict[str, Any]]:
         photos: dict[str, dict[str, Any]] = {}
+        for path in self._unrecognised:
+            self.skip(unrecognised_error("The response has a row of an unknown structure.", path))
         for path, item in self._items:
             if self.is_photo(item) and not self.is_hidden(item):
                 try:
@@ -224,16 +235,16 @@ class ResultsPage(PlatformPage):
 
     def _raise_if_unrecognised(self) -> None:
         """Raise an error if no row is a photo post, and at least one row has an unknown structure."""
-        items = self._items
-        has_photos = any(self.is_photo(item) for _, item in items)
-        unrecognised = [] if has_photos else [path for path, item in items if not self.is_known_non_photo(item)]
-        if unrecognised or not (items or dicts(self._rows)):
-            path = unrecognised[0] if unrecognised else [*self._list[0], 0]
-            raise ExtractionFailed(
-                "The response has rows, but no row of a known structure.",
-                details=[{"loc": path, "msg": "Input should be a post", "type": "value_error"}],
-                reason="blind",
-            )
+        message = "The response has rows, but no row of a known structure."
+        if self._unrecognised and not any(self.is_photo(item) for _, item in self._items):
+            raise unrecognised_error(message, self._unrecognised[0])
+        if not self._items and not dicts(self._rows):
+            raise unrecognised_error(message, [*self._list[0], 0])
+
+    @cached_property
+    def _unrecognised(self) -> list[Path]:
+        """The paths of the rows that are items with an unknown structure."""
+        return [path for path, item in self._items if not self.is_photo(item) and not self.is_known_non_photo(item)]
 
 
 @attrs.define(slots=False)

@@ -63,6 +63,7 @@ FAULTS = COMMON | {
     "blind": Fault("EXTRACTION_FAILED", "rows with renamed keys"),
     "renamed-list": Fault("EXTRACTION_FAILED", "the list under another key"),
     "renamed-pictures": Fault("EXTRACTION_FAILED", "rows with their pictures under another key"),
+    "renamed-row": Fault("OK", "a row with its pictures under another key, which is left out"),
     "renamed-list-once": Fault("OK", "the list under another key, the first time"),
     "missing-author": Fault("OK", "a row without its author's id, which is left out"),
     "missing-author-once": Fault("OK", "the same, the first time"),
@@ -89,7 +90,7 @@ OVERLAYS = {
     "silent-wall": Overlay("none", after=1),
 }
 """The overlay that the page shows, by the name of the fault."""
-WITHOUT_FIRST_ROW = frozenset({"missing-author", "missing-author-once", "no-picture-urls"})
+WITHOUT_FIRST_ROW = frozenset({"missing-author", "missing-author-once", "no-picture-urls", "renamed-row"})
 """Faults that damage the first row of responses. The record lacks only the search's first post.
 
 In each later response, the damaged first row is a repetition of the previous response's last row.
@@ -217,6 +218,12 @@ def _renamed_pictures(answer: dict[str, Any]) -> None:
             row["photoPost"] = row.pop("imagePost")
 
 
+def _renamed_row(answer: dict[str, Any]) -> None:
+    row = answer["item_list"][0]
+    if "imagePost" in row:
+        row["photoPost"] = row.pop("imagePost")
+
+
 def _missing_author(answer: dict[str, Any]) -> None:
     del answer["item_list"][0]["author"]["id"]
 
@@ -242,6 +249,7 @@ _DAMAGES: dict[str, Callable[[dict[str, Any]], bytes | None]] = {
     "blind": _blind,
     "renamed-list": _renamed_list,
     "renamed-pictures": _renamed_pictures,
+    "renamed-row": _renamed_row,
     "missing-author": _missing_author,
     "no-authors": _no_authors,
     "no-picture-urls": _no_picture_urls,

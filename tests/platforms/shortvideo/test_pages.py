@@ -222,6 +222,23 @@ def test_sv_4_photo_post_without_a_mandatory_part_is_left_out() -> None:
     assert read(orjson.dumps(found))["search_item_list"] == whole[1:]
 
 
+@pytest.mark.parametrize(("words", "key"), [("whales", "imagePost"), ("app-shape", "image_post_info")])
+def test_sv_2_rows_of_an_unknown_structure_beside_photo_posts_are_reported(words: str, key: str) -> None:
+    found = answer(words)
+    whole = read(orjson.dumps(found))["search_item_list"]
+    rows = found["search_item_list"] if words == "app-shape" else found["item_list"]
+    first, second = [item for row in rows if key in (item := row.get("aweme_info", row))][:2]
+    for item in (first, second):
+        item["renamed"] = item.pop(key)
+        item["aweme_type"] = item["content_type"] = None
+    kind = AppResultsPage if words == "app-shape" else ResultsPage
+    page = kind(response=HttpResponse(URL, orjson.dumps(found)), page_params=PageParams(keywords=words))
+    posts = validated(PhotoSearch, asyncio.run(page.to_item()))["search_item_list"]
+    assert posts == whole[2:]
+    assert posts
+    assert [(error.code, error.reason) for error in page.skipped] == [("EXTRACTION_FAILED", "blind")] * 2
+
+
 def test_sv_4_photo_posts_that_all_lack_a_mandatory_part_raise() -> None:
     found = answer()
     for row in found["item_list"]:

@@ -1,0 +1,54 @@
+"""The result of a target's scheduled request, which a spider's ``scrape()`` starts from."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+from scrapy import Request
+
+from crawler.downloads.breaker import Breakers
+from crawler.errors import ScrapeError
+from crawler.platforms.page import PlatformPage
+
+P = TypeVar("P", bound=PlatformPage)
+
+
+class PageReader(Protocol):
+    """The part of a spider that reads pages."""
+
+    @property
+    def breakers(self) -> Breakers:
+        """See ``PlatformSpider``."""
+
+    async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
+        """See ``PlatformSpider``."""
+
+
+class First:
+    """The result of a target's scheduled request: a page object, or the error of the download."""
+
+    def __init__(
+        self,
+        spider: PageReader,
+        request: Request,
+        *,
+        page: PlatformPage | None = None,
+        error: ScrapeError | None = None,
+    ) -> None:
+        self.request = request
+        """The request that the result belongs to: the last one, after redirects and retries."""
+        self._spider = spider
+        self._page = page
+        self._error = error
+
+    async def page(self, kind: type[P], *, retry: bool = True) -> P:
+        """Return the page object after reading its item. ``retry``: see ``PlatformSpider.get``.
+
+        Raises:
+            ScrapeError: the download failed, or the page object raised an error.
+        """
+        if self._error is not None:
+            await self._spider.breakers.count(self.request.meta["source"], self._error)
+            raise self._error
+        assert isinstance(self._page, kind)
+        return await self._spider.read(self._page, self.request, retry=retry)
