@@ -8,16 +8,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import date
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 
 from crawler.errors import InvalidApiKey, StoreUnavailable
 from crawler.registry import scrapers
 from crawler.service import idempotency, usage
 from crawler.service.envelope import Served
 from crawler.service.idempotency import Idempotency
-from crawler.service.keys import KeyRing, KeyStore
+from crawler.service.keys import Holder, Key, KeyRing, KeyStore
+from crawler.service.limits import KeyLimits
 from crawler.service.store import Session, Store
 from crawler.service.usage import Usage
 from crawler.targets.target import Target, check_params
@@ -98,7 +101,12 @@ async def test_rb_8_a_locked_file_is_read_in_a_thread(tmp_path: Path, monkeypatc
     ring = KeyRing(store)
     threads: set[threading.Thread] = set()
     read = store.read
-    monkeypatch.setattr(store, "read", lambda: (threads.add(threading.current_thread()), read())[1])
+
+    def read_in_thread() -> list[Key]:
+        threads.add(threading.current_thread())
+        return read()
+
+    monkeypatch.setattr(store, "read", read_in_thread)
     assert await valid(ring, key)
     store.revoke(new.split("_")[1])
     with locked(store.path):
@@ -223,6 +231,65 @@ async def test_counts_are_stored_once_if_the_flush_takes_longer_than_its_caller_
     await counts.flush()
     assert (counts.pending, counted(store)) == (0, 2)
     await store.close()
+
+
+async def test_wide_reports_are_consistent_while_usage_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 60.0)
+    workers = [Usage(Store(str(tmp_path / "service.sqlite3"), SCHEMA)) for _ in range(3)]
+    totals = []
+
+    async def write(worker: Usage) -> None:
+        for number in range(20):
+            worker.count("acme", f"scraper {number}", "OK", billable=True)
+            await worker.flush()
+
+    async def read(worker: Usage) -> None:
+        for _ in range(20):
+            report = await worker.report("acme", date.min, date.max)
+            assert report["calls"] == report["billable"] == sum(row["calls"] for row in report["usage"])
+            totals.append(report["calls"])
+
+    await asyncio.gather(*(write(worker) for worker in workers), read(workers[0]))
+    assert totals == sorted(totals)
+    assert (await workers[0].report("acme", date.min, date.max))["calls"] == 60
+    for worker in workers:
+        await worker.store.close()
+
+
+# Clocks
+
+
+async def test_a_clock_that_is_set_back_does_not_block_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = KeyLimits(Settings({"KEY_RATE": "2/minute", "PROCESSES": 1}))
+    holder = Holder("acme", "k")
+
+    async def allowed() -> bool:
+        status = await limits.count(holder)
+        assert status
+        return status.allowed
+
+    assert [await allowed() for _ in range(3)] == [True, True, False]
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 86_400)
+    assert [await allowed() for _ in range(3)] == [True, True, False]
+    monkeypatch.setattr(time, "time", lambda: now + 86_400)
+    assert [await allowed() for _ in range(3)] == [True, True, False]
+
+
+async def test_usage_of_a_clock_that_is_set_back_is_counted_on_the_earlier_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = Usage(Store(str(tmp_path / "service.sqlite3"), SCHEMA))
+    now = time.time()
+    for days in (0, 2, 1, 0):
+        monkeypatch.setattr(time, "time", lambda days=days: now - days * 86_400)
+        counts.count("acme", "a", "OK", billable=True)
+    report = await counts.report("acme", None, None)
+    assert report["calls"] == 4
+    assert [row["calls"] for row in report["usage"]] == [2, 1, 1]
+    await counts.store.close()
 
 
 # Idempotency keys
