@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import structlog
 from limits import RateLimitItem, parse
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
     from crawler.downloads.redis_throttle import Leases
     from crawler.service.keys import Holder
+
+logger = structlog.get_logger(__name__)
+
+MAX_CLOCK_DRIFT_SECONDS = 5.0
+"""A larger change of the system's clock against the monotonic clock means that the clock was set."""
 
 Result = TypeVar("Result")
 Release = Callable[[], None]
@@ -76,6 +82,7 @@ class KeyLimits:
         self.concurrency = settings.getint("KEY_CONCURRENCY")
         self.processes = settings.getint("PROCESSES")
         self._local_limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._clock_offset = _clock_offset()
         self._in_flight: Counter[str] = Counter()
         self._redis = _RedisLimits(settings["REDIS_URL"]) if settings.get("REDIS_URL") else None
 
@@ -94,8 +101,17 @@ class KeyLimits:
             status = await self._redis.attempt(_hit(self._redis.limiter, item, holder.key_id))
             if status:
                 return status
+        self._forget_after_clock_change()
         share = type(item)(max(1, item.amount // self.processes), item.multiples)
         return await _hit(self._local_limiter, share, holder.key_id)
+
+    def _forget_after_clock_change(self) -> None:
+        """Begin to count anew if the system's clock was set: calls in the future would count until that time."""
+        offset = _clock_offset()
+        if abs(offset - self._clock_offset) > MAX_CLOCK_DRIFT_SECONDS:
+            logger.warning("clock_changed", seconds=round(offset - self._clock_offset))
+            self._clock_offset = offset
+            self._local_limiter = MovingWindowRateLimiter(MemoryStorage())
 
     async def acquire(self, holder: Holder) -> Release:
         """Count a call as in flight. Return a function to call when the call is completed.
@@ -159,6 +175,11 @@ async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, key_id: st
     stats = await limiter.get_window_stats(item, key_id)
     reset = max(1, math.ceil(stats.reset_time - time.time()))
     return RateLimitStatus(item.amount, item.get_expiry(), stats.remaining, reset, allowed)
+
+
+def _clock_offset() -> float:
+    """Return the difference of the system's clock, which may be set, and the monotonic clock."""
+    return time.time() - time.monotonic()
 
 
 def _concurrency_limited(slots: int) -> ConcurrencyLimited:

@@ -33,6 +33,7 @@ REPORT_SECONDS = 2.0
 DEFAULT_REPORT_DAYS = 31
 """Number of days in a report whose first day is not given."""
 
+EPOCH = date(1970, 1, 1)
 DAY_SECONDS = 24 * 60 * 60
 
 Key = tuple[str, str, str, str]
@@ -60,7 +61,7 @@ class Usage:
         """Count one call, at the cost of a dictionary lookup. Days are in UTC."""
         number = int(time.time()) // DAY_SECONDS
         if number != self._day[0]:
-            self._day = (number, datetime.now(UTC).date().isoformat())
+            self._day = (number, (EPOCH + timedelta(days=number)).isoformat())
         entry = self._pending[client, scraper, self._day[1], code]
         entry[0] += 1
         entry[1] += billable
