@@ -61,11 +61,6 @@ class Searches(threading.Thread):
         return Counter((reply.code, reply.body["data"] == record) for reply, record in pairs)
 
 
-def wait_for_pages(service: Service, number: int) -> None:
-    """Wait until a number of pages are open."""
-    assert any(becomes(service.url, number, "crawler_browser_pages", platform="shortvideo") for _ in range(12))
-
-
 def page_processes(service: Service) -> list[int]:
     """Return the processes of the browser's pages."""
     return [pid for pid, line in descendants(service.process.pid).items() if "--type=renderer" in line]
@@ -75,7 +70,7 @@ def test_rb_12_calls_survive_a_browser_that_is_killed(browsing: Service) -> None
     calls = Searches(browsing, [f"word {number}" for number in range(8)])
     calls.start()
     for _ in range(3):
-        wait_for_pages(browsing, 4)
+        assert becomes(browsing.url, 4, "crawler_browser_pages", platform="shortvideo")
         browser = chromium_tree(browsing.process.pid)[:1]
         for pid in browser:
             os.kill(pid, signal.SIGKILL)
@@ -88,7 +83,7 @@ def test_rb_12_call_survives_a_crashed_page(browsing: Service) -> None:
     before = browsing.logged().count("event=browser_started")
     calls = Searches(browsing, ["results-slow"])
     calls.start()
-    wait_for_pages(browsing, 1)
+    assert becomes(browsing.url, 1, "crawler_browser_pages", platform="shortvideo")
     for pid in page_processes(browsing):
         os.kill(pid, signal.SIGKILL)
     assert calls.outcomes() == {("OK", True): 1}, browsing.logged()

@@ -29,7 +29,7 @@ def value(url: str, name: str, **labels: str) -> float:
 
 def becomes(url: str, expected: float, name: str, **labels: str) -> bool:
     """Wait until a sample has a value. Gauges are set once a second."""
-    for _ in range(50):
+    for _ in range(600):  # far longer than it should take: the machine may be busy
         if value(url, name, **labels) == expected:
             return True
         time.sleep(0.1)

@@ -1,0 +1,277 @@
+"""Attacks a service that it starts itself on loopback, and prints what held: ``scripts/attack``.
+
+Each attack makes hostile requests of one kind and compares what follows with the limits below. The exit code is 1 if an
+attack found a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from crawler import settings as project_settings
+from crawler.service.keys import KeyStore
+from tests.crawls import sandbox
+from tests.service import client, test_hostile
+from tests.service.conftest import running
+from tests.service.hostile_platform import canary
+from tests.soak import attacks
+from tests.soak.attacks import Report, Victim
+from tests.soak.turns import TURNS_FILE, longest_turn
+
+MAX_TURN_SECONDS = 0.25
+"""Maximum processor time of the event loop's thread between two turns."""
+MAX_HEALTH_SECONDS = 0.5
+MAX_GROWTH_MEGABYTES = 60
+WAIT_SECONDS = 5
+"""Deadline of calls while a store has a fault."""
+EXTENSIONS = {**project_settings.EXTENSIONS, "tests.soak.turns.Turns": 0}
+
+
+@dataclass
+class Verdict:
+    """What an attack tried, and which of it failed."""
+
+    tried: int = 0
+    failures: list[str] = field(default_factory=list)
+    report: Report | None = None
+
+    def check(self, holds: bool, failure: str) -> None:  # noqa: FBT001  # reads as an assertion
+        """Count an expectation, and note its failure."""
+        self.tried += 1
+        if not holds:
+            self.failures.append(failure)
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """The service under attack, and the files that its attacks may damage."""
+
+    victim: Victim
+    keys: Path
+    store: Path
+    turns: Path
+    seconds: float
+    """How long a fault lasts."""
+
+
+Attack = Callable[[Attacked], Verdict]
+EndFault = Callable[[], object]
+BeginFault = Callable[[Attacked, Path], EndFault]
+"""Begins a fault of a file of the service, and returns the function that ends it."""
+
+
+def hostile_bodies(service: Attacked) -> Verdict:
+    """Invalid JSON and invalid params are refused with their codes."""
+    verdict = Verdict()
+    expected = [(body, "INVALID_JSON") for body in test_hostile.BODIES]
+    for sent, code in [*expected, *((params, "INVALID_REQUEST") for params in test_hostile.PARAMS)]:
+        reply = client.call(service.victim.url, client.CATEGORY, sent)
+        verdict.check((reply.status, reply.code) == (400, code), f"{str(sent)[:40]}: {reply.status} {reply.code}")
+    return verdict
+
+
+def hostile_urls(service: Attacked) -> Verdict:
+    """URLs that are not of the platform are refused, and nothing is requested from them."""
+    verdict = Verdict()
+    with canary() as foreign:
+        for form in test_hostile.URLS:
+            parts = {"host": "www.tiktok.com", "path": "/@a/video/1", "port": foreign.port}
+            url = form.format_map(parts | dict.fromkeys(("wide", "cyrillic", "hidden"), "evil.example"))
+            reply = client.call(service.victim.url, f"/v1/scrapers/{URL_SCRAPER}", {"url": url})
+            verdict.check((reply.status, reply.code) == (400, "INVALID_REQUEST"), f"{url}: {reply.code}")
+        verdict.check(not foreign.requested_paths, f"requested: {foreign.requested_paths}")
+    return verdict
+
+
+URL_SCRAPER = min(test_hostile.TAKE_URLS)
+
+
+def malformed_http(service: Attacked) -> Verdict:
+    """Malformed requests get one response with an allowed status, or a closed connection."""
+    verdict = Verdict()
+    for name, (sent, expected) in test_hostile.REQUESTS.items():
+        received = test_hostile.exchange(service.victim.url, sent).removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
+        statuses = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", received)]
+        verdict.check(len(statuses) <= 1 and set(statuses or [0]) <= expected, f"{name}: {statuses or received[:60]}")
+    return verdict
+
+
+def pipelined_unread(service: Attacked) -> Verdict:
+    """Pipelined requests for the largest file, whose responses are not read, take little memory."""
+    report = attacks.pipelined_unread(service.victim, seconds=service.seconds)
+    verdict = Verdict(report=report)
+    verdict.check(report.grown <= MAX_GROWTH_MEGABYTES, f"memory grew by {report.grown:.0f} MB")
+    left = report.megabytes_after - report.megabytes_before
+    verdict.check(left <= MAX_GROWTH_MEGABYTES / 2, f"{left:.0f} MB are kept after the attack")
+    return verdict
+
+
+def idle_connections(service: Attacked) -> Verdict:
+    """Idle connections of one address do not shut out another address."""
+    report = attacks.idle_connections(service.victim, seconds=service.seconds)
+    verdict = Verdict(report=report)
+    verdict.check(bool(report.calls), "no call was made")
+    for code, seconds in report.calls:
+        verdict.check(code == "OK", f"{code} after {seconds:.1f} s from another address")
+    return verdict
+
+
+def wrong_keys(service: Attacked) -> Verdict:
+    """An address with many wrong keys gets 429; a valid key is still served."""
+    report = attacks.wrong_keys(service.victim)
+    verdict = Verdict(report=report)
+    statuses = report.notes["statuses"]
+    verdict.check(statuses.keys() == {401, 429}, f"statuses {statuses}")
+    code, _, _ = attacks.call(service.victim, {"query": "mustard"})
+    verdict.check(code == "OK", f"a valid key got {code}")
+    return verdict
+
+
+def under_fault(begin: BeginFault, store: str, service: Attacked) -> Verdict:
+    """Calls end with typed outcomes in time while the key store or the service store has a fault."""
+    file: Path = getattr(service, store)
+    report, load = attacks.under_fault(service.victim, partial(begin, service, file), seconds=service.seconds)
+    verdict = Verdict(report=report)
+    verdict.check(bool(load.results), "no call was made")
+    for code, seconds in load.results:
+        verdict.check(code != "broken" and seconds <= WAIT_SECONDS + 1, f"{code} after {seconds:.1f} s")
+        verdict.check(code != "INTERNAL_ERROR", code)
+    return verdict
+
+
+def locked(_service: Attacked, file: Path) -> EndFault:
+    """Lock a database exclusively, as a backup does."""
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("BEGIN EXCLUSIVE")
+    os.utime(file)  # its reader sees a change
+    return connection.close
+
+
+def truncated(_service: Attacked, file: Path) -> EndFault:
+    """Cut a database within its first page."""
+    content = file.read_bytes()
+    file.write_bytes(content[:100])
+    return partial(file.write_bytes, content)
+
+
+def deleted(_service: Attacked, file: Path) -> EndFault:
+    """Remove a database and the files beside it."""
+    content = file.read_bytes()
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    return partial(file.write_bytes, content)
+
+
+def unwritable(service: Attacked, _file: Path) -> EndFault:
+    """Make all writes of the service to files fail, as on a full disk."""
+    limits = resource.prlimit(service.victim.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    return partial(resource.prlimit, service.victim.pid, resource.RLIMIT_FSIZE, limits)
+
+
+REQUEST_ATTACKS: dict[str, Attack] = {
+    "hostile bodies and params": hostile_bodies,
+    "hostile URLs": hostile_urls,
+    "malformed HTTP": malformed_http,
+    "pipelined requests, unread": pipelined_unread,
+    "4,000 idle connections": idle_connections,
+}
+"""Attacks on a service with the sandbox and its key."""
+STORE_ATTACKS: dict[str, Attack] = {
+    "wrong keys": wrong_keys,
+    **{
+        f"{name} {begin.__name__}": partial(under_fault, begin, store)
+        for name, store in (("key store", "keys"), ("service store", "store"))
+        for begin in (locked, unwritable, truncated, deleted)
+    },
+}
+"""Attacks on a service with a file of API keys."""
+
+
+@contextmanager
+def attacked(folder: Path, seconds: float, *, has_keys: bool) -> Iterator[Attacked]:
+    """Run a service for attacks in a folder."""
+    folder.mkdir()
+    turns, keys, store = folder / "turns", folder / "keys.sqlite3", folder / "service.sqlite3"
+    os.environ[TURNS_FILE] = str(turns)
+    settings, key = [f"EXTENSIONS={json.dumps(EXTENSIONS)}"], "sandbox"
+    with ExitStack() as stack:
+        if has_keys:
+            key = KeyStore(keys).create("attacked")
+            platforms = stack.enter_context(sandbox())
+            settings += [f"KEYS_FILE={keys}", *(f"{name}={value}" for name, value in platforms.items())]
+        service = stack.enter_context(running(folder / "log", *settings, sandbox=not has_keys))
+        victim = Victim(service.url, service.process.pid, key)
+        code, _, _ = attacks.call(victim, {"query": "mustard"})  # opens the crawler, whose imports block the loop
+        if code != "OK":
+            raise SystemExit(f"The service does not work: {code}\n{service.logged()}")
+        yield Attacked(victim, keys, store, turns, seconds)
+
+
+def judge(attack: Attack, service: Attacked) -> tuple[Verdict, float]:
+    """Run an attack; return its verdict, with the limits that hold for all attacks, and its longest turn."""
+    since = time.monotonic()
+    try:
+        verdict = attack(service)
+    except (OSError, ValueError) as error:  # the service is gone, or its answer is not one of this protocol
+        verdict = Verdict(1, [f"{type(error).__name__}: {error}"])
+    turn = longest_turn(service.turns, since)
+    verdict.check(turn <= MAX_TURN_SECONDS, f"a turn of the event loop took {turn:.2f} s of processor time")
+    if verdict.report:
+        slowest = verdict.report.slowest_health
+        verdict.check(slowest <= MAX_HEALTH_SECONDS, f"/healthz took {slowest:.2f} s")
+    return verdict, turn
+
+
+def run(chosen: str, seconds: float) -> list[str]:
+    """Run the attacks whose name contains a text, print a row for each, and return the names of those that failed."""
+    print(f"{'attack':30} {'tried':>6} {'held':>6} {'failed':>6} {'turn s':>7} {'health s':>8} {'MB':>5}")
+    failed: list[str] = []
+    groups = ((REQUEST_ATTACKS, False), (STORE_ATTACKS, True))
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (group, has_keys) in enumerate(groups):
+            names = [name for name in group if chosen in name]
+            if not names:
+                continue
+            with attacked(Path(folder) / str(number), seconds, has_keys=has_keys) as service:
+                failed += [name for name in names if not _print(name, *judge(group[name], service))]
+    return failed
+
+
+def _print(name: str, verdict: Verdict, turn: float) -> bool:
+    """Print the row of an attack and its first failures. Return whether it held."""
+    failures = verdict.failures
+    report = verdict.report
+    measured = f"{report.slowest_health:8.2f} {report.grown:5.0f}" if report else ""
+    held = verdict.tried - len(failures)
+    print(f"{name:30} {verdict.tried:6} {held:6} {len(failures):6} {turn:7.3f} {measured}", flush=True)
+    for failure in list(dict.fromkeys(failures))[:5]:
+        print(f"    {failure}")
+    return not failures
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the arguments, and run the attacks. Return the exit code."""
+    parser = argparse.ArgumentParser(prog="scripts/attack", description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("name", nargs="?", default="", help="only attacks whose name contains this text")
+    parser.add_argument("--seconds", type=float, default=30, help="duration of each fault (default: 30)")
+    options = parser.parse_args(arguments)
+    failed = run(options.name, options.seconds)
+    print(f"failed: {', '.join(failed)}" if failed else "all attacks held")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
