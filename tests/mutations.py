@@ -119,7 +119,7 @@ _PLACES: dict[Sort, re.Pattern[bytes]] = {
     "class": re.compile(rb'(?<![\w-])class="(?P<names>[^"]*)"'),
     "id": re.compile(rb'(?<![\w-])id="(?P<name>[^"]+)"'),
     "element": re.compile(rb"(?<=<)/?(?P<name>" + _NAME + rb")"),
-    "attribute": re.compile(rb'\s(?P<name>[a-z][\w:-]*)(?==")'),
+    "attribute": re.compile(rb'\s(?!version=|encoding=)(?P<name>[a-z][\w:-]*)(?==")'),
     "variable": re.compile(rb"(?:var |window\[[\"'])(?P<name>" + _NAME + rb")(?=(?:[\"']\])?\s*=)"),
 }
 """Matches the names of each sort where they are names, not content."""

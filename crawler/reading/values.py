@@ -155,8 +155,22 @@ def retry_after_seconds(value: str | None) -> int | None:
         return None
 
 
-_SCALES = {"": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6, "b": 10**9, "billion": 10**9}
-_STATED = r"(?P<number>\d[\d,]{0,20}(?:\.\d{1,6})?)\s?(?P<scale>k|m|b|thousand|million|billion|)"
+_SCALES = {
+    "k": 10**3,
+    "thousand": 10**3,
+    "lakh": 10**5,
+    "m": 10**6,
+    "million": 10**6,
+    "crore": 10**7,
+    "b": 10**9,
+    "bn": 10**9,
+    "billion": 10**9,
+}
+# With a scale, a comma would be another language's decimal point: "1,2 M". Without one, it separates groups of digits.
+_STATED = (
+    rf"(?:(?P<rounded>\d{{1,6}}(?:\.\d{{1,6}})?)\s?(?P<scale>{'|'.join(_SCALES)})"
+    r"|(?P<exact>\d{1,3}(?:,\d{2,3}){0,6},\d{3}|\d{1,20}))"
+)
 
 
 @cache
@@ -174,17 +188,19 @@ def stated_count(text: str | None, things: str = "") -> int | None:
     (8840, 3993451)
     >>> stated_count("No views", "views?"), stated_count("2.4 thousand views", "views?"), stated_count("501k")
     (0, 2400, 501000)
+    >>> [stated_count(text, "views?") for text in ("1.7bn views", "2.5 lakh views", "1,2 M views")]
+    [1700000000, 250000, None]
     >>> [stated_count(text, "views?") for text in ("8 watching", "20 Tr views", "5 reviews", "views", None)]
     [None, None, None, None, None]
     """
     found = _stating(things).fullmatch((text or "").strip())
     if not found:
         return None
-    if found["number"] is None:
+    if found["exact"] is not None:
+        return count(found["exact"])
+    if found["rounded"] is None:
         return 0
-    total = round(float(found["number"].replace(",", "")) * _SCALES[found["scale"].lower()])
-    exact = count(found["number"]) if not found["scale"] else total
-    return exact if exact is not None and exact < 10**18 else None
+    return round(float(found["rounded"]) * _SCALES[found["scale"].lower()])
 
 
 def clock_seconds(text: str | None) -> int | None:

@@ -17,7 +17,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
-from crawler.platforms.videosite.item import Path, read_row, token_of
+from crawler.platforms.videosite.item import ENGLISH, Path, is_unrecognised, read_row, stated_texts, token_of
 from crawler.platforms.videosite.schema import TABS
 from crawler.reading.json import assigned_block, decode, dig, is_bare_json
 from crawler.reading.values import text
@@ -30,8 +30,13 @@ CHANNEL_MARK = re.compile(
     r'|interactiveTabbedHeaderRenderer|channelAgeGateRenderer)"\s*:'
 )
 """JSON keys that only channel pages have. Continuation pages contain some of the same names, but as values."""
-CONSENT_MARKS = (b"consent.youtube.com/save", b"Before you continue to YouTube")
-TRAFFIC_MARKS = (b'id="captcha-form"', b"unusual traffic")
+CONSENT_MARKS = (b"consent.youtube.com/s", b"Before you continue to YouTube")
+TRAFFIC_MARKS = (b'id="captcha-form"', b'class="g-recaptcha"', b"unusual traffic")
+REPORTED_ERROR = re.compile(
+    r"error|fehler|erreur|\berro\b|try again|something went wrong|erneut|réessay|vuelve a intentar|tente novamente",
+    re.IGNORECASE,
+)
+"""Matches alerts about an error of the platform, in the languages that are checked."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 
 
@@ -111,6 +116,10 @@ class VideositePage(PlatformPage):
         kind, reason = known.get(text(code), (UpstreamError, "reported_error"))
         raise kind(f"The platform reports an error: {code}.", reason=reason)
 
+    def skip_language(self, part: str, path: Path) -> None:
+        """Note a part of the page that is not in English: the numbers and dates in it could not be read."""
+        self.skip(missing_error(f"{part} is not in English: its numbers are missing.", path, reason="language"))
+
     @property
     def requested_tab(self) -> str:
         """The requested tab, or "" if it is unknown."""
@@ -150,12 +159,25 @@ class ListPage(VideositePage):
         return next(filter(None, map(token_of, ends)), "")
 
     def raise_for_unread_rows(self) -> None:
-        """Raise an error if rows could not be read. Otherwise the list would look shorter than it is."""
+        """Leave out the rows that could not be read, and raise an error if there are no others.
+
+        Also note a list that is not in English: the numbers in it could not be read.
+        """
         if self.kind and self.kind not in TABS.values():
             return  # other tabs, such as albums and posts, have no videos
-        unread = [(*path, *id_path) for path, _, _, id_path in self.parsed_rows if id_path]
+        unread = [
+            (*path, *(id_path or ()))
+            for path, row, item, id_path in self.parsed_rows
+            if id_path or (item is None and is_unrecognised(row))
+        ]
         if unread:
-            raise missing_error("List items of a known type have no valid id.", *unread[:10], reason="blind")
+            error = missing_error("List items have an unknown format or no valid id.", *unread[:10], reason="blind")
+            if not any(item for _, _, item, _ in self.parsed_rows):
+                raise error
+            self.skip(error)
+        texts = [(path, text) for path, row, item, _ in self.parsed_rows if item for text in stated_texts(row)]
+        if texts and not any(ENGLISH.search(text) for _, text in texts):
+            self.skip_language("The list", texts[0][0])
         rich = [
             (*path, "richItemRenderer", "content") for path, row, _, _ in self.parsed_rows if "richItemRenderer" in row
         ]

@@ -39,6 +39,8 @@ logger = structlog.get_logger(__name__)
 
 Item = dict[str, Any]
 
+TOPIC_SUFFIX = " - Topic"
+"""The end of the names of music channels that the platform generates."""
 MAX_REDIRECTS = 3
 """Maximum number of redirects that are followed from a channel or an address."""
 MAX_CONCURRENT_ENRICHMENTS = 2
@@ -127,9 +129,7 @@ class ChannelReader:
                 breaker, the error of the call is raised.
         """
         try:
-            channel, address = await self._resolved()
-            request = upstream.browse_request(self.origin, channel, self.tab, address=address, ids=self.ids)
-            page = await self._redirected(await self._item(ChannelPage, request, retry=False))
+            page = await self._redirected(await self._browsed(await self._resolved()))
         except TargetNotFound:
             raise
         except ScrapeError as error:
@@ -138,20 +138,40 @@ class ChannelReader:
         logger.info("source_fallback", source="browse", reason=failed.reason)
         return page
 
-    async def _resolved(self) -> tuple[str, str]:
-        """Return the channel's id, and the URL path that led to it; the path is "" if the cursor has the id."""
+    async def _browsed(self, channel: str) -> Item:
+        """Return a tab on a channel's page from its API call. If its known params are out of date, use its own.
+
+        Raises:
+            ScrapeError: a call failed.
+        """
+        try:
+            return await self._item(
+                ChannelPage, upstream.browse_request(self.origin, channel, self.tab, ids=self.ids), retry=False
+            )
+        except ExtractionFailed as error:
+            if error.reason != "wrong_tab":
+                raise
+            home = await self._item(ChannelPage, upstream.home_request(self.origin, channel, ids=self.ids), retry=False)
+            params = home["tab_params"].get(self.tab)
+            if not params:
+                raise
+        request = upstream.browse_request(self.origin, channel, self.tab, params=params, ids=self.ids)
+        return await self._item(ChannelPage, request, retry=False)
+
+    async def _resolved(self) -> str:
+        """Return the channel's id."""
         if self.continuation:
-            return self.continuation.channel, ""
+            return self.continuation.channel
         addresses = upstream.addresses(self.params.username)
         if addresses[0].startswith("channel/"):
-            return addresses[0].removeprefix("channel/"), addresses[0]
+            return addresses[0].removeprefix("channel/")
         for address in addresses:
             request = upstream.resolve_request(self.origin, address, ids=self.ids)
             try:
                 for _ in range(MAX_REDIRECTS):
                     found = await self._item(ResolvePage, request, retry=False)
                     if found["channel"]:
-                        return found["channel"], address
+                        return str(found["channel"])
                     request = upstream.resolve_url_request(self.origin, found["url"], ids=self.ids)
             except TargetNotFound:
                 if address == addresses[-1]:
@@ -198,7 +218,7 @@ class ChannelReader:
             request = upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)
             listing = await self._item(ContinuationPage, request)
         elif page["age_gated"] or not page["tabs"]:
-            return await self._without_tabs(channel, tab)
+            return await self._without_tabs(page["profile"], tab)
         elif page["tab"] != tab and tab in page["tabs"]:
             request = upstream.channel_request(self.origin, f"channel/{channel}", tab)
             listing = await self._item(ChannelPage, request)
@@ -206,15 +226,23 @@ class ChannelReader:
             listing = page
         return listing["posts"], listing["continuation"]
 
-    async def _without_tabs(self, channel: str, tab: str) -> tuple[list[Item], str]:
-        """Return the items of a channel whose page has no tabs, from the playlist for ``tab``.
+    async def _without_tabs(self, profile: Item, tab: str) -> tuple[list[Item], str]:
+        """Return the items in a channel without tabs, from the tab's playlist.
 
-        If the playlist fails, use its feed.
+        The platform's own channels of music may have only the playlist of all uploads.
 
         Raises:
-            ScrapeError: both the playlist and the feed failed. The error is the playlist's.
+            ScrapeError: both the playlist and its feed failed. The error is the playlist's.
         """
-        request = upstream.playlist_request(self.origin, channel, tab, ids=self.ids)
+        channel = profile["profile_id"]
+        posts, token = await self._playlist(channel, tab)
+        if not posts and tab == TABS["video"] and profile["display_name"].endswith(TOPIC_SUFFIX):
+            return await self._playlist(channel, tab, kind="uploads")
+        return posts, token
+
+    async def _playlist(self, channel: str, tab: str, *, kind: str = "") -> tuple[list[Item], str]:
+        """Return the items in a playlist of a channel. If the request fails, use the newest items in the tab's feed."""
+        request = upstream.playlist_request(self.origin, channel, tab, kind=kind, ids=self.ids)
         request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
         try:
             listing = await self._item(PlaylistPage, request, retry=False)

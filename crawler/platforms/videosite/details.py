@@ -11,7 +11,7 @@ import attrs
 from parsel import Selector
 from web_poet import field
 
-from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
+from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.platforms.page import missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.item import VIEWS, is_video_id, node_text, post
@@ -34,6 +34,19 @@ _NAMESPACES = {
     "media": "http://search.yahoo.com/mrss/",
 }
 PLAYER = "ytInitialPlayerResponse"
+BOT = re.compile(r"\b(?:ro)?bot\b", re.IGNORECASE)
+"""Matches the player's demand to prove that the visitor is not a bot."""
+COMMENT_PANELS = ("engagement-panel-comments", "comment-item-section")
+"""Beginnings of the names of the panel with a video's comments: the current name, and the name until 2023."""
+
+
+STATED = {
+    "joinedDateText": "account_creation_date",
+    "subscriberCountText": "follower_count",
+    "videoCountText": "content_count",
+    "viewCountText": "total_views",
+}
+"""Texts in the about panel that state a number or a date, and the fields that are read from them."""
 
 
 @attrs.define(slots=False)
@@ -61,6 +74,9 @@ class AboutPage(VideositePage):
         if requested and self.channel and self.channel != requested:
             message = f"The panel belongs to another channel: {self.channel}, requested was {requested}."
             raise missing_error(message, ("aboutChannelViewModel", "channelId"), reason="wrong_echo")
+        unread = [key for key, name in STATED.items() if node_text(self._panel.get(key)) and name not in self.about]
+        if unread:
+            self.skip_language("The about panel", ("aboutChannelViewModel", unread[0]))
 
     @field
     def channel(self) -> str:
@@ -97,7 +113,8 @@ class FeedPage(VideositePage):
         Raises:
             UpstreamError: the request failed. Status 404 counts as a failure, because existing channels with live
                 streams temporarily have no feed.
-            ExtractionFailed: the response is not a feed, or is another channel's feed.
+            ExtractionFailed: the response is not a feed, or is another channel's feed, or has only entries that were
+                not understood.
         """
         if self.response.status in {404, 410}:
             raise UpstreamError("The channel has no feed.", upstream_status=self.response.status, reason="no_feed")
@@ -109,6 +126,16 @@ class FeedPage(VideositePage):
         if requested and self.channel and self.channel != requested:
             message = f"The feed belongs to another channel: {self.channel}, requested was {requested}."
             raise missing_error(message, ("feed", "yt:channelId"), reason="wrong_echo")
+        unread = [index for index, each in enumerate(self._entries) if self._post(each) is None]
+        renamed = [
+            each for each in self._feed if len(each) and each.tag not in {f"{{{ATOM}}}entry", f"{{{ATOM}}}author"}
+        ]
+        if unread or renamed:
+            paths = [("feed", "entry", index) for index in unread[:10]] or [("feed", "entry")]
+            error = missing_error("Entries of the feed have no video id or no link.", *paths, reason="blind")
+            if len(unread) == len(self._entries):
+                raise error
+            self.skip(error)
 
     @field
     def channel(self) -> str:
@@ -131,15 +158,21 @@ class FeedPage(VideositePage):
 
     @field
     def posts(self) -> list[dict[str, Any]]:
-        found = (self._post(entry) for entry in self._all("a:entry"))
+        found = map(self._post, self._entries)
         return list({each["content_id"]: each for each in found if each is not None}.values())
 
+    @cached_property
+    def _entries(self) -> list[Any]:
+        return self._all("a:entry")
+
     def _post(self, entry: Any) -> dict[str, Any] | None:
+        """Return the item in an entry, or None for an entry without a video's id or link. The link shows the kind."""
         video = self._one("yt:videoId", entry)
-        if not is_video_id(video):
+        link = self._one("a:link[@rel='alternate']/@href", entry)
+        if not is_video_id(video) or not link:
             return None
         likes = count(self._one("media:group/media:community/media:starRating/@count", entry))
-        short = "/shorts/" in self._one("a:link[@rel='alternate']/@href", entry)
+        short = "/shorts/" in link
         return post(
             video,
             kind="short" if short else "live" if self.requested_tab == "streams" else "video",
@@ -184,17 +217,12 @@ class VideoPage(VideositePage):
         """Raise an error unless the response has the video's metadata. An unplayable video may have metadata, too.
 
         Raises:
-            UpstreamBlocked: the response is a bot check.
-            UpstreamRateLimited: the status is 429, or the platform asks to try again later.
+            UpstreamBlocked, UpstreamRateLimited, TargetNotFound, TargetRestricted: see ``_raise_for_unavailable``.
             ExtractionFailed: the response has no metadata, or another video's metadata.
         """
         super().validate_input()
         if not self._micro:
-            message = text(dig(self.data, "playabilityStatus", "reason"))
-            if "bot" in message:
-                raise UpstreamBlocked(f"The platform reported: {message}", reason="bot_check")
-            if "try again later" in message:
-                raise UpstreamRateLimited(f"The platform reported: {message}", reason="rate_limited")
+            self._raise_for_unavailable()
             raise missing_error(
                 "The response has no video metadata.",
                 ("microformat", "playerMicroformatRenderer"),
@@ -204,6 +232,27 @@ class VideoPage(VideositePage):
         if not is_video_id(self._video) or (requested and requested != self._video):
             message = f"The metadata belong to another video: {self._video!r}, requested was {requested!r}."
             raise missing_error(message, ("videoDetails", "videoId"), reason="wrong_echo")
+
+    def _raise_for_unavailable(self) -> None:
+        """Raise the error that the player states as the reason why the video cannot be played.
+
+        Raises:
+            UpstreamBlocked: the player demands a check whether the visitor is a bot.
+            UpstreamRateLimited: the player asks to try again later.
+            TargetNotFound: the video does not exist or was removed.
+            TargetRestricted: the video is private, for adults or members, or not available in this region.
+        """
+        status = text(dig(self.data, "playabilityStatus", "status"))
+        message = text(dig(self.data, "playabilityStatus", "reason"))
+        reported = f"The platform reported: {message or status}"
+        if BOT.search(message):
+            raise UpstreamBlocked(reported, reason="bot_check")
+        if "try again later" in message:
+            raise UpstreamRateLimited(reported, reason="rate_limited")
+        if status == "ERROR":
+            raise TargetNotFound(reported, reason="unavailable")
+        if status and status != "OK":
+            raise TargetRestricted(reported, reason=status.lower())
 
     @field
     def posts(self) -> list[dict[str, Any]]:
@@ -265,9 +314,14 @@ class CommentsPage(VideositePage):
         """Raise an error unless the response has the data of a video's page.
 
         Raises:
-            ExtractionFailed: the response has no valid video id.
+            ExtractionFailed: the response has no part about the video, or no valid video id.
         """
         super().validate_input()
+        columns = dig(self.data, "contents", "twoColumnWatchNextResults")
+        if dig(columns, "secondaryResults") is not None and dig(columns, "results") is None:
+            path = ("contents", "twoColumnWatchNextResults", "results")
+            message = "The response has recommendations, but no part about the video itself."
+            raise missing_error(message, path, reason="no_metadata")
         if not is_video_id(self._video):
             raise missing_error(
                 "The response has no video id.", ("currentVideoEndpoint", "watchEndpoint"), reason="no_metadata"
@@ -275,11 +329,12 @@ class CommentsPage(VideositePage):
 
     @field
     def posts(self) -> list[dict[str, Any]]:
-        views = dig(self._part("videoPrimaryInfoRenderer"), "viewCount", "videoViewCountRenderer", "viewCount")
+        primary = self._part("videoPrimaryInfoRenderer")
+        views = dig(primary, "viewCount", "videoViewCountRenderer", "viewCount")
         return [
             post(
                 self._video,
-                kind="video",
+                kind="live" if dig(primary, "viewCount", "videoViewCountRenderer", "isLive") is True else "video",
                 caption=node_text(self._part("videoPrimaryInfoRenderer").get("title")),
                 description=node_text(self._part("videoSecondaryInfoRenderer").get("attributedDescription")),
                 comment_count=self._comments,
@@ -290,27 +345,36 @@ class CommentsPage(VideositePage):
     @field
     def profile(self) -> dict[str, Any]:
         owner = dig(self._part("videoSecondaryInfoRenderer"), "owner", "videoOwnerRenderer")
-        channel = text(next(find_all(dig(owner, "title"), "browseId"), ""))
-        handle = handle_in(text(next(find_all(dig(owner, "title"), "canonicalBaseUrl"), "")))
-        return blank(channel, handle=handle, name=node_text(dig(owner, "title")))
+        # The owner of a collaboration is the first channel in a dialog.
+        ids = (text(each) for each in find_all(owner, "browseId"))
+        channel = next((each for each in ids if re.fullmatch(CHANNEL_ID, each)), "")
+        handle = handle_in(text(next(find_all(owner, "canonicalBaseUrl"), "")))
+        listed = next(find_all(owner, "listItemViewModel"), None)
+        name = node_text(dig(owner, "title")) or node_text(dig(listed, "title"))
+        return blank(channel, handle=handle, name=name or node_text(dig(owner, "attributedTitle")))
 
     @property
     def _comments(self) -> int | None:
         for each in dicts(dig(self.data, "engagementPanels")):
             panel = dig(each, "engagementPanelSectionListRenderer")
-            if text(dig(panel, "panelIdentifier")).startswith("engagement-panel-comments"):
+            if text(dig(panel, "panelIdentifier")).startswith(COMMENT_PANELS):
                 info = dig(panel, "header", "engagementPanelTitleHeaderRenderer", "contextualInfo")
                 return stated_count(node_text(info))
         return None
 
     @property
     def _video(self) -> str:
-        return text(dig(self.data, "currentVideoEndpoint", "watchEndpoint", "videoId"))
+        current = text(dig(self.data, "currentVideoEndpoint", "watchEndpoint", "videoId"))
+        # Scheduled streams have no such endpoint, but buttons with the video's id.
+        return current or text(next(find_all(self._part("videoPrimaryInfoRenderer"), "videoId"), ""))
 
     def _part(self, name: str) -> dict[str, Any]:
         contents = dig(self.data, "contents", "twoColumnWatchNextResults", "results", "results", "contents")
         parts = (each.get(name) for each in dicts(contents))
         return next((part for part in parts if isinstance(part, dict)), {})
+
+
+ENDPOINTS = ("browseEndpoint", "urlEndpoint", "watchEndpoint", "reelWatchEndpoint")
 
 
 @attrs.define(slots=False)
@@ -328,8 +392,13 @@ class ResolvePage(VideositePage):
 
         Raises:
             TargetNotFound: the resolved URL is unknown, or leads to a page that is not a channel.
+            ExtractionFailed: the response has no endpoint of a known kind.
         """
         super().validate_input()
+        endpoint = dig(self.data, "endpoint")
+        keys = ("browseId", "url", "videoId", "playlistId")
+        if not any(True for kind in ENDPOINTS for key in keys if dig(endpoint, kind, key)):
+            raise missing_error("The response has no endpoint of a known kind.", ("endpoint",), reason="blind")
         if not self.channel and not self.url:
             raise TargetNotFound("The address does not lead to a channel.", reason="wrong_page_kind")
 

@@ -17,8 +17,12 @@ Path = tuple[Step, ...]
 
 _ID = re.compile(VIDEO_ID)
 # "#" and "@" start a tag or a handle, unless they are part of a word, a URL or an e-mail address.
+ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|scheduled)\b", re.IGNORECASE)
+"""Matches words in the texts that state numbers, if the page is in English."""
 _HASHTAG = re.compile(r"(?<![\w&/#])#(\w+)")
-_ACCESSIBLE_VIEWS = re.compile(r"((?:\d[\d,.]*(?: thousand| million| billion)?|\bno) views?)\b", re.IGNORECASE)
+_ACCESSIBLE_VIEWS = re.compile(
+    r"((?:\d[\d,.]*(?: thousand| lakh| million| crore| billion)?|\bno) views?)\b", re.IGNORECASE
+)
 _MENTION = re.compile(r"(?<![\w./@-])@(\w[\w.\-·]{1,28}\w)")
 # A lock-up (``lockupViewModel``) with another content type is a list of videos. Only other tabs contain such rows.
 _VIDEO_KINDS = {"", "LOCKUP_CONTENT_TYPE_VIDEO", "LOCKUP_CONTENT_TYPE_SHORT", "LOCKUP_CONTENT_TYPE_SHORTS"}
@@ -70,9 +74,7 @@ def post(video: str, *, kind: str, **known: Any) -> dict[str, Any]:
         "published_date": None,
         "slideshow_status": False,
         "subtitles": None,
-        "thumbnail_image": f"https:{picture}"
-        if picture.startswith("//")
-        else picture or f"https://i.ytimg.com/vi/{video}/hqdefault.jpg",
+        "thumbnail_image": f"https:{picture}" if picture.startswith("//") else picture,
         "transcript": None,
         "video_duration_seconds": None,
         "video_link": None,
@@ -121,6 +123,39 @@ def read_row(row: dict[str, Any], tab: str) -> tuple[dict[str, Any] | None, Path
                 return None, (*path, name, *id_path)
             return reader(video, shape, tab), None
     return None, None
+
+
+OTHER_ROWS = frozenset(
+    {
+        *("adSlotRenderer", "backstagePostThreadRenderer", "channelAboutFullMetadataRenderer", "channelRenderer"),
+        *("channelAgeGateRenderer", "channelVideoPlayerRenderer", "continuationItemRenderer"),
+        *("continuationItemViewModel", "gridChannelRenderer", "gridPlaylistRenderer", "gridShowRenderer"),
+        *("horizontalCardListRenderer", "messageRenderer", "playlistRenderer", "postRenderer", "radioRenderer"),
+        *("recognitionShelfRenderer", "reelShelfRenderer", "richSectionRenderer", "shelfRenderer"),
+        *("sharedPostRenderer", "showRenderer"),
+    }
+)
+"""Formats of rows that are not items: advertisements, shelves, lists, posts, messages, links to the next page."""
+
+
+def is_unrecognised(row: dict[str, Any]) -> bool:
+    """Whether a row has an unknown format, so that it may be an item."""
+    content = dig(row, "richItemRenderer", "content")
+    formats = content if isinstance(content, dict) else row
+    return not (formats.keys() & (OTHER_ROWS | _READERS.keys()))
+
+
+def stated_texts(row: dict[str, Any]) -> list[str]:
+    """Return the texts in a row that state a number, such as a number of views or an age."""
+    content = dig(row, "richItemRenderer", "content")
+    shapes = [each for each in (content if isinstance(content, dict) else row).values() if isinstance(each, dict)]
+    texts: list[str] = []
+    for shape in shapes:
+        rows = dig(shape, "metadata", "lockupMetadataViewModel", "metadata", "contentMetadataViewModel", "metadataRows")
+        texts += [node_text(part.get("text")) for each in dicts(rows) for part in dicts(each.get("metadataParts"))]
+        texts += [node_text(shape.get(key)) for key in ("viewCountText", "publishedTimeText", "videoInfo")]
+        texts.append(node_text(dig(shape, "overlayMetadata", "secondaryText")))
+    return [each for each in texts if re.search(r"\d", each)]
 
 
 def token_of(row: dict[str, Any]) -> str:

@@ -11,9 +11,9 @@ from web_poet import field
 
 from crawler.errors import InvalidRequest, ScrapeError, UpstreamError
 from crawler.platforms.page import mismatch_error, missing_error
-from crawler.platforms.videosite.base import CONTENTS, ListPage
+from crawler.platforms.videosite.base import CONTENTS, REPORTED_ERROR, ListPage
 from crawler.platforms.videosite.item import Path, node_text, read_row, rows_of
-from crawler.platforms.videosite.profile import blank, browse_id
+from crawler.platforms.videosite.profile import blank, browse_id, channel_id, profile_of
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import dicts, dig, find_all
 from crawler.reading.values import text
@@ -37,6 +37,11 @@ class ContinuationPage(ListPage):
             '"contentImage"',
         )
         return body.lstrip().startswith("{") and any(mark in body for mark in marks)
+
+    @classmethod
+    def has_rows_only(cls, body: str) -> bool:
+        """Whether a saved JSON response has rows to append, without a page around them."""
+        return body.lstrip().startswith("{") and '"continuationItems"' in body and f'"{CONTENTS[1]}"' not in body
 
     def validate_input(self) -> None:
         """Raise an error unless the response is a continuation page of the channel's list.
@@ -63,10 +68,13 @@ class ContinuationPage(ListPage):
         """Whether the response is valid although it has no rows.
 
         It must have no commands for the page (``onResponseReceivedActions``), or a command that appends rows.
+        A list under another key may contain the rows under a new name, so it does not count as empty.
         """
         actions = dig(self.data, "onResponseReceivedActions") or dig(self.data, "onResponseReceivedEndpoints")
         items = [item for name in _APPENDING_ACTIONS for item in find_all(actions, name)]
-        return bool(dig(self.data, "responseContext")) and (not actions or bool(items))
+        holders = items if actions else [self.data]
+        renamed = any(dicts(value) for each in holders if isinstance(each, dict) for value in each.values())
+        return bool(dig(self.data, "responseContext")) and (not actions or bool(items)) and not renamed
 
     def _bad_request_error(self) -> ScrapeError:
         return InvalidRequest(
@@ -78,13 +86,13 @@ class ContinuationPage(ListPage):
 
     @field
     def channel(self) -> str:
-        requested = browse_id(self.data)
-        return requested if re.fullmatch(CHANNEL_ID, requested) else text(self.page_params.get("channel"))
+        return channel_id(self.data) or text(self.page_params.get("channel"))
 
     @field
     def profile(self) -> dict[str, Any]:
-        """A channel with only its id. It is for a continuation page that was saved without the list's first page."""
-        return blank(self.channel)
+        """The channel, for a continuation page that was saved without the list's first page: often only its id."""
+        has_metadata = dig(self.data, "metadata", "channelMetadataRenderer") is not None
+        return profile_of(self.data, None) if has_metadata else blank(self.channel)
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:
@@ -135,10 +143,10 @@ class PlaylistPage(ContinuationPage):
 
     @property
     def _is_empty_list(self) -> bool:
-        alerts = (node_text(dig(each, "text")) for each in find_all(dig(self.data, "alerts"), "alertRenderer"))
-        return any("does not exist" in alert for alert in alerts) or any(
-            True for _ in find_all(dig(self.data, "contents"), "messageRenderer")
-        )
+        alerts = find_all(dig(self.data, "alerts"), "alertRenderer")
+        errors = [node_text(dig(each, "text")) for each in alerts if dig(each, "type") == "ERROR"]
+        is_missing = bool(errors) and not any(REPORTED_ERROR.search(error) for error in errors)
+        return is_missing or any(True for _ in find_all(dig(self.data, "contents"), "messageRenderer"))
 
     @cached_property
     def rows(self) -> list[tuple[Path, dict[str, Any]]]:

@@ -18,6 +18,7 @@ from crawler.platforms.videosite.base import (
     CONTENTS,
     DATA_MARK,
     NOT_FOUND_MARK,
+    REPORTED_ERROR,
     TRAFFIC_MARKS,
     ListPage,
 )
@@ -31,11 +32,15 @@ from crawler.reading.values import text
 _VERSION = re.compile(rb'"INNERTUBE_(?:CONTEXT_)?CLIENT_VERSION":"([0-9.]{5,40})"')
 
 ALERTS = (
-    (re.compile(r"in your country", re.IGNORECASE), TargetRestricted, "region"),
+    (
+        re.compile(r"in your country|in deinem land|dans votre pays|en tu país|no seu país", re.IGNORECASE),
+        TargetRestricted,
+        "region",
+    ),
     (re.compile(r"does not exist|isn't available|not available$", re.IGNORECASE), TargetNotFound, "not_found"),
     (re.compile(r"terminated|suspended", re.IGNORECASE), TargetNotFound, "terminated"),
     (re.compile(r"removed|deleted|closed", re.IGNORECASE), TargetNotFound, "removed"),
-    (re.compile(r"error|try again|something went wrong", re.IGNORECASE), UpstreamError, "reported_error"),
+    (REPORTED_ERROR, UpstreamError, "reported_error"),
 )
 """Patterns for the text of alerts, each with error class and reason. Any other alert means an unavailable channel."""
 
@@ -48,6 +53,8 @@ class ChannelPage(ListPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
+        if ContinuationPage.has_rows_only(body):
+            return False  # it may have the channel's metadata beside the rows
         marks = (mark.decode() for mark in (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK))
         if any(mark in body for mark in (*marks, '"ProfilePage"')):
             return True
@@ -74,6 +81,9 @@ class ChannelPage(ListPage):
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
         self.raise_for_unread_rows()
+        subscribers = self._profile["subscriber_count_text"]
+        if subscribers and self._profile["follower_count"] is None:
+            self.skip_language("The page's header", ("header",))
 
     @field
     def profile(self) -> dict[str, Any]:
@@ -86,6 +96,12 @@ class ChannelPage(ListPage):
     @field
     def tabs(self) -> list[str]:
         return [name for name, _ in self._tabs if name in TABS.values()]
+
+    @field
+    def tab_params(self) -> dict[str, str]:
+        """The params with which the API call requests each tab, as the page has them."""
+        found = {name: text(dig(tab, "endpoint", "browseEndpoint", "params")) for name, tab in self._tabs}
+        return {name: params for name, params in found.items() if name in TABS.values() and params}
 
     @field
     def about_token(self) -> str:
@@ -208,6 +224,16 @@ class ChannelPage(ListPage):
                 raise mismatch_error(message, path, requested)
 
     def _raise_for_other_tabs(self) -> None:
+        unnamed = [
+            (*CONTENTS, index, "tabRenderer", "endpoint")
+            for index, (name, tab) in enumerate(self._tabs)
+            if not name and "title" in tab  # the tabs of generated channels have neither
+        ]
+        if unnamed:
+            error = missing_error("Tabs have no address.", *unnamed, reason="blind")
+            if len(unnamed) == len(self._tabs) or self._selected in [path[len(CONTENTS)] for path in unnamed]:
+                raise error
+            self.skip(error)
         if self.requested_tab in self.tabs and self.requested_tab != self.tab:
             raise missing_error(
                 f"The page shows another tab: {self.tab or 'unnamed'}, requested was {self.requested_tab}.",

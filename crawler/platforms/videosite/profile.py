@@ -137,7 +137,7 @@ def _page_header(page: dict[str, Any]) -> dict[str, Any]:
     rows = dicts(dig(page, "metadata", "contentMetadataViewModel", "metadataRows"))
     parts = [[node_text(part.get("text")) for part in dicts(row.get("metadataParts"))] for row in rows]
     handles = [part for row in parts for part in row if part.startswith("@")]
-    videos = [part for row in parts for part in row if re.search(r"\bvideos?\b", part, re.IGNORECASE)]
+    videos = [part for row in parts for part in row if re.search(r"\bv[ií]d[eé]os?\b", part, re.IGNORECASE)]
     named = [part for row in parts for part in row if stated_count(part, SUBSCRIBERS) is not None]
     # If the number of subscribers has no English label, it is the other part in the row with the number of videos.
     candidates = [row for row in parts if handles[:1] != row[:1] and set(row) & set(videos)]

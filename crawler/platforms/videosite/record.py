@@ -15,6 +15,11 @@ Item = dict[str, Any]
 ENRICHED_FIELDS = ("published_date", "like_count", "comment_count", "video_duration_seconds")
 """Fields that another source fills if the list does not have them."""
 
+MAX_ROUNDING = 1.1
+"""How many times its rounded number a number of views can be: "1M" is stated for up to 1,099,999."""
+MAX_GROWTH, SMALL_GROWTH = 0.05, 10
+"""How much a number of views may differ between two sources: as a share of it, and as an additional number."""
+
 MAX_SEEN_TOKENS = 24
 """Maximum number of used tokens that a cursor remembers. A few are enough, because loops of tokens are short."""
 
@@ -66,11 +71,13 @@ def _completed(post: Item, enrichments: list[Item]) -> Item:
 
 
 def _is_plausible(exact: int | None, stated: int | None) -> bool:
-    """Whether an exact number of views fits the list's rounded one.
+    """Whether an exact number of views fits the list's number, which is rounded down to two or three digits.
 
-    The site's feeds (Atom) sometimes state 1 view for every video.
+    Other sources may count another kind of views, and the site's feeds (Atom) sometimes state 1 view for every video.
     """
-    return exact is not None and (stated is None or stated <= 2 * exact <= 4 * max(stated, 10))
+    if exact is None or stated is None:
+        return exact is not None
+    return stated * (1 - MAX_GROWTH) - 1 <= exact <= stated * MAX_ROUNDING * (1 + MAX_GROWTH) + SMALL_GROWTH
 
 
 def cursor_after(  # noqa: PLR0913  # the position in a list, by name
@@ -125,8 +132,9 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
     profile["profile_id"] = profile["profile_id"] or next(iter(ids), "")
     if "channel" not in parts:  # a response that was saved alone may contain only the handle or only the id
         profile["display_name"] = profile["display_name"] or profile["username"] or profile["profile_id"]
-    if listing is None:
-        return record(profile, enrichments, [])
+    if listing is None:  # several responses of one video
+        posts = list({post["content_id"]: post for post in reversed(enrichments)}.values())[::-1]
+        return record(profile, posts, enrichments)
     posts = _labelled(parts, listing)
     return record(profile, posts, enrichments, cursor=_saved_cursor(profile, parts, listing, params))
 

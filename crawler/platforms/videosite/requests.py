@@ -47,9 +47,9 @@ def is_channel_id(username: str) -> bool:
     return len(username) == 24 and username.startswith("UC") and username.isascii()
 
 
-def playlist_id(channel: str, tab: str) -> str:
-    """Return the id of the playlist that has all items in a channel's tab."""
-    return PLAYLISTS[tab] + channel.removeprefix("UC")
+def playlist_id(channel: str, kind: str) -> str:
+    """Return the id of the playlist that has all items in a channel's tab, or all ``uploads``."""
+    return PLAYLISTS[kind] + channel.removeprefix("UC")
 
 
 def channel_request(origin: str, address: str, tab: str) -> Request:
@@ -79,16 +79,28 @@ def resolve_url_request(origin: str, url: str, *, ids: Ids = SHIPPED) -> Request
     return _call(origin, "navigation/resolve_url", ids, {"url": url})
 
 
-def browse_request(origin: str, channel: str, tab: str, *, address: str = "", ids: Ids = SHIPPED) -> Request:
-    """Build the API request for a tab on a channel's page. ``address`` is the URL path that led to the channel."""
-    body = {"browseId": channel, "params": ids.tab_params[tab]}
-    request = _call(origin, "browse", ids, body, **{**expected_echo(address), "channel": channel}, tab=tab)
+def browse_request(origin: str, channel: str, tab: str, *, params: str = "", ids: Ids = SHIPPED) -> Request:
+    """Build the API request for a tab on a channel's page. ``params`` are the tab's own params, if they are known.
+
+    The response is checked by the channel's id only, because the channel may have a new handle.
+    """
+    body = {"browseId": channel, "params": params or ids.tab_params[tab]}
+    request = _call(origin, "browse", ids, body, channel=channel, tab=tab)
     return request.replace(meta={**request.meta, "source": BROWSE})
 
 
-def playlist_request(origin: str, channel: str, tab: str, *, ids: Ids = SHIPPED) -> Request:
-    """Build the request for the playlist with all items in a tab. It is the only list of a channel without tabs."""
-    body = {"browseId": f"VL{playlist_id(channel, tab)}", "params": ids.playlist_params}
+def home_request(origin: str, channel: str, *, ids: Ids = SHIPPED) -> Request:
+    """Build the API request for a channel's page with any tab open. The response has the params of all tabs."""
+    request = _call(origin, "browse", ids, {"browseId": channel}, channel=channel)
+    return request.replace(meta={**request.meta, "source": BROWSE})
+
+
+def playlist_request(origin: str, channel: str, tab: str, *, kind: str = "", ids: Ids = SHIPPED) -> Request:
+    """Build the request for the playlist with all items in a tab. It is the only list of a channel without tabs.
+
+    ``kind`` names another playlist (a key of ``PLAYLISTS``).
+    """
+    body = {"browseId": f"VL{playlist_id(channel, kind or tab)}", "params": ids.playlist_params}
     return _call(origin, "browse", ids, body, channel=channel, tab=tab)
 
 

@@ -96,10 +96,7 @@ def test_newer_client_version_is_used() -> None:
         (upstream.channel_request(ORIGIN, "@a.b", "videos"), {"handle": "a.b", "tab": "videos"}),
         (upstream.channel_request(ORIGIN, f"channel/{CHANNEL}", "videos"), {"channel": CHANNEL, "tab": "videos"}),
         (upstream.channel_request(ORIGIN, "c/name", "videos"), {"tab": "videos"}),
-        (
-            upstream.browse_request(ORIGIN, CHANNEL, "shorts", address="@a"),
-            {"handle": "a", "channel": CHANNEL, "tab": "shorts"},
-        ),
+        (upstream.browse_request(ORIGIN, CHANNEL, "shorts"), {"channel": CHANNEL, "tab": "shorts"}),
         (upstream.video_request(ORIGIN, "-abcdefghij"), {"video": "-abcdefghij"}),
     ],
 )

@@ -88,7 +88,7 @@ def test_continuation_page_of_a_playlist() -> None:
         ({"onResponseReceivedActions": [{"navigateAction": {}}]}, ChannelPage, "no_contents"),
         ({}, ChannelPage, "no_contents"),
         ({"playabilityStatus": {"reason": "Sign in to confirm you’re not a bot"}}, VideoPage, "bot_check"),
-        ({"playabilityStatus": {"status": "ERROR"}}, VideoPage, "no_metadata"),
+        ({"playabilityStatus": {"status": "OK"}}, VideoPage, "no_metadata"),
     ],
 )
 def test_responses_without_data(data: dict[str, Any], kind: type[VideositePage], expected: str) -> None:
