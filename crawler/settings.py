@@ -172,7 +172,8 @@ EXTENSIONS: dict[str, int | None] = {
 # The browser. Only crawlers whose spiders may use it have its download handler.
 
 BROWSER_FALLBACK: list[str] = []
-"""Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request."""
+"""Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request. Checked when a
+command starts, because not all platforms support this."""
 BROWSER_PAGES = 4
 """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200 MB.
 """

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -82,7 +82,7 @@ def _model(name: str) -> type[IdsModel]:
 
 def _load(kind: type[Ids], name: str, path: object) -> Ids:
     if isinstance(path, str):
-        return _read(kind, name, path)
+        return cast("Ids", _read(kind, name, path))
     raise ValueError(f"{SETTING}: the value for {name} must be the path of a JSON file, not {path!r}.")
 
 

@@ -68,6 +68,9 @@ class PlatformSpider(Spider):
     needs_browser: ClassVar[bool] = False
     """Whether the spider always loads its targets in the browser."""
 
+    can_use_browser: ClassVar[bool] = True
+    """Whether ``BROWSER_FALLBACK`` may name the platform: blocked pages can be loaded in the browser instead."""
+
     def __init__(
         self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
     ) -> None:
@@ -276,7 +279,7 @@ class PlatformSpider(Spider):
             return request.replace(cb_kwargs={})
         # A stated rate limit is respected. After any other block, such as a page without data, a browser is tried once.
         blocked = isinstance(error, (UpstreamBlocked, UpstreamRateLimited)) and error.reason != "rate_limited"
-        plain_page = request.method == "GET" and "page_session_factory" not in request.meta
+        plain_page = self.can_use_browser and request.method == "GET" and "page_session_factory" not in request.meta
         if not (blocked and plain_page and self.name in self.settings.getlist("BROWSER_FALLBACK")):
             return None
         logger.info("browser_fallback", url=request.url, reason=error.reason)

@@ -26,6 +26,7 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
     """Scrapes members' profiles on the professional network."""
 
     name = "professional"
+    can_use_browser = False
     metadata = {"title": "Professional network", "description": "Members' public profiles."}  # noqa: RUF012
     scrapers = (
         Scraper(

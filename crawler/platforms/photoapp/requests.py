@@ -7,15 +7,7 @@ from urllib.parse import quote
 
 from scrapy import Request
 
-# The HTTP headers that a browser sends when it opens a page. Without them the platform omits the data (2026-10).
-NAVIGATION_HEADERS = {
-    "Accept-Language": "en-US,en;q=0.9",  # the platform writes texts and dates in this language
-    "Sec-Fetch-Dest": "document",
-    "Sec-Fetch-Mode": "navigate",
-    "Sec-Fetch-Site": "none",
-    "Sec-Fetch-User": "?1",
-    "Upgrade-Insecure-Requests": "1",
-}
+from crawler.platforms.navigation import NAVIGATION_HEADERS
 
 
 def post_request(origin: str, shortcode: str) -> Request:
@@ -41,4 +33,5 @@ def share_request(origin: str, share: str) -> Request:
 
 
 def _page(url: str, **params: Any) -> Request:
+    # Without these headers the platform omits the data (2026-10).
     return Request(url, headers=NAVIGATION_HEADERS, meta={"page_params": params})

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawler.platforms.professional.language import is_english
+
 Row = dict[str, Any]
 
 MEMBERS_ONLY = ("contact_info", "experience.employment_type")
 """Fields that the platform withholds from every visitor without an account."""
 
 
-def availability(found: Row, *, masked: bool, source: str) -> Row:
+def availability(found: Row, *, masked: bool, source: str, locale: str = "") -> Row:
     """Build the contract's ``data_availability`` object.
 
     Args:
         found: the profile's own fields: about, about_truncated, education, experience, headline, skills.
         masked: whether the platform served the masked variant of the page, in which asterisks replace texts.
         source: the part of the page that the fields were read from.
+        locale: the page's language and country.
     """
     positions = found["experience"]
     return {
@@ -24,7 +27,7 @@ def availability(found: Row, *, masked: bool, source: str) -> Row:
         "authenticated": False,
         "education_found": len(found["education"]),
         "fields_withheld_by_linkedin": sorted([*MEMBERS_ONLY, *(_masked_fields(found) if masked else ())]),
-        "note": _note(found, masked=masked),
+        "note": _note(found, masked=masked, source=source) + _language_note(locale),
         "positions_found": len(positions),
         "positions_masked_by_linkedin": sum(row["masked"] for row in positions),
         "positions_with_job_title": sum(bool(row["job_title"]) for row in positions),
@@ -47,7 +50,13 @@ def _masked_fields(found: Row) -> list[str]:
     return [name for name, is_withheld in withheld.items() if is_withheld]
 
 
-def _note(found: Row, *, masked: bool) -> str:
+def _language_note(locale: str) -> str:
+    if is_english(locale):
+        return ""
+    return f" Its language is {locale}: texts are in this language, and the page's description was not read."
+
+
+def _note(found: Row, *, masked: bool, source: str) -> str:
     positions = found["experience"]
     if masked:
         hidden = sum(row["masked"] for row in positions)
@@ -57,4 +66,6 @@ def _note(found: Row, *, masked: bool) -> str:
         )
     if not positions and not found["education"] and not found["about"]:
         return "The public page of this profile shows neither positions nor schools nor a text about the member."
+    if source == "json_ld":
+        return "Only the page's linked data was available, which has no past titles and no lists of skills or activity."
     return "The platform served this profile in full, as far as it is shown to visitors without an account."

@@ -104,7 +104,8 @@ def _position(node: Selector) -> Row:
 
 def _school(node: Selector, *, in_block: bool) -> Row:
     card, dates = Card(node), DateRange(node)
-    texts = [line(each) for each in node.css("h4 > span")] or [line(node, SECOND_LINE) if in_block else card.subtitle]
+    places = _places(node)
+    texts = places or [line(node, SECOND_LINE) if in_block else card.subtitle]
     hidden = [is_masked(each, in_block=in_block) for each in texts]
     clear = ["" if masked or each == NO_SUBTITLE else each for each, masked in zip(texts, hidden, strict=True)]
     degree, field, grade = (*clear, "", "", "")[:3]
@@ -122,6 +123,21 @@ def _school(node: Selector, *, in_block: bool) -> Row:
         "school_name": "" if masked_name else card.title,
         "school_url": "" if masked_name else link(node, "h3 a, a.profile-section-card__image-link"),
     }
+
+
+def _places(node: Selector) -> list[str]:
+    """Return degree, field of study and grade of a school, or [] if the page does not separate them.
+
+    An empty comment stands for a missing one. If the page has another number of places, only the degree can be told
+    from the others, which belong to a section.
+    """
+    found = node.css("h4")[:1].xpath("span | comment()[not(normalize-space())]")
+    spans = [each for each in found if each.root.tag == "span"]
+    if len(found) == 3 or not any("data-section" in each.attrib for each in spans):
+        return [line(each) if each in spans else "" for each in found] if spans else []
+    degrees = [each for each in spans if "data-section" not in each.attrib]
+    others = [each for each in spans if "data-section" in each.attrib]
+    return [line(degrees[0]) if degrees else "", *map(line, others)]
 
 
 def _activities(node: Selector) -> list[str]:

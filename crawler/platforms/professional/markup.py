@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 from parsel import Selector, SelectorList
 
 from crawler.platforms.professional import PLATFORM
+from crawler.platforms.professional.language import is_followers
 from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin
@@ -25,6 +26,8 @@ NO_SUBTITLE = "-"
 _FURNITURE = "ancestor::button or ancestor::script or ancestor::style or ancestor::code or ancestor::svg"
 _SIGN_IN = "ancestor::*[contains(@class, 'modal--sign-in') or contains(@class, 'modal--contextual-sign-in')]"
 _TEXTS = f".//text()[not({_FURNITURE}) and not({_SIGN_IN})]"
+_DASHES = "-‐‑–—"
+"""The dashes between two dates. Their kind depends on the page's language."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _OWN_PARAGRAPHS = (
     ".//p[not(.//*[contains(@class, 'date-range')])][not(ancestor-or-self::*[contains(@class, 'show-more-less-text')])]"
@@ -142,8 +145,8 @@ class DateRange:
         """The second date, or the word such as "Present" that the page has in its place. "" if absent."""
         if len(self.times) > 1:
             return self.times[1]
-        _, dash, after = self.text.partition("-") if self.times else ("", "", "")
-        return after.strip() if dash else ""
+        after = self.text.partition(self.times[0])[2] if self.times else ""
+        return after.strip().lstrip(_DASHES).strip() if after.strip().startswith(tuple(_DASHES)) else ""
 
 
 class Card:
@@ -216,11 +219,12 @@ def cards(page: Selector, section: str) -> list[Card]:
 def person_card(node: Selector) -> dict[str, Any]:
     """Return the fields in a small card about another member. ``line`` is the text under the name."""
     details = [line(each) for each in node.css(".base-aside-card__metadata > div")]
+    followers = next((each for each in details if is_followers(each) or each[:1].isdigit()), "")
     return {
         "name": line(node, ".base-aside-card__title, h3"),
         "line": lines(node.css(".base-aside-card__subtitle, h4")[:1]).replace("\n", " "),
-        "followers": next((each for each in details if "follower" in each), ""),
-        "location": next((each for each in details if "follower" not in each), ""),
+        "followers": followers,
+        "location": next((each for each in details if each != followers), ""),
         "link": link(node, "a.base-card__full-link, a"),
         "image": image(node),
     }

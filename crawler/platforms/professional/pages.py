@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -12,18 +13,18 @@ from parsel import Selector
 from web_poet import field
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms.page import PlatformPage, missing_error
-from crawler.platforms.professional import blocks, history, sections
+from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
+from crawler.platforms.professional import blocks, history, lists, sections
 from crawler.platforms.professional.availability import availability
 from crawler.platforms.professional.country import country_of_host, country_of_location
+from crawler.platforms.professional.head import HEAD, Head
+from crawler.platforms.professional.language import is_english, is_followers
 from crawler.platforms.professional.markup import (
     clean_url,
     collapsed,
-    image,
     last_segment,
     line,
     lines,
-    link,
     picture,
     plain,
 )
@@ -32,10 +33,9 @@ from crawler.reading.values import count, text
 
 NAME = f"h1.{blocks.HEADING}"
 CANONICAL = 'link[rel="canonical"]'
+WHOLE_PAGE = 'meta[name="pageKey"]'
+"""Selects an element that the platform's pages have, but not saved parts of pages."""
 
-# CSS: excludes the counts, in any language, and the link to data that only members see.
-NOT_COUNT_OR_LINK = ":not(.not-first-middot):not(:has(a))"
-COUNT_WORDS = ("follower", "connection")  # a text beside the location with one of these words is a count
 _ELLIPSIS = ("…", "...")
 
 Row = dict[str, Any]
@@ -141,11 +141,11 @@ class ProfilePage(PlatformPage):
 
     @field
     def background_cover_image_url(self) -> str:
-        return image(self._head, "img.cover-img__image") or ""
+        return self._head.cover
 
     @field
     def connections(self) -> str:
-        return self._count_text("connection")
+        return self._head.connections
 
     @field
     def contact_info(self) -> dict[str, str]:
@@ -161,19 +161,20 @@ class ProfilePage(PlatformPage):
 
     @field
     def current_company(self) -> Row:
-        return self._affiliation("currentPositionsDetails")
+        return self._head.affiliation("currentPositionsDetails")
 
     @field
     def current_school(self) -> Row:
-        return self._affiliation("educationsDetails")
+        return self._head.affiliation("educationsDetails")
 
     @field
     def data_availability(self) -> Row:
         about, truncated = self._about
         return availability(
-            {**self._lists, "about": about, "about_truncated": truncated, "headline": self._headline},
+            {**self._lists, "about": about, "about_truncated": truncated, "headline": self._head.headline},
             masked=self._masked,
             source="public_profile_page" if self._page.css(NAME) else "json_ld",
+            locale=self._locale,
         )
 
     @field
@@ -198,13 +199,14 @@ class ProfilePage(PlatformPage):
 
     @field
     def followers(self) -> str:
-        shown = self._count_text("follower") or line(self._page, 'section[data-section="posts"] > h3')
+        above_posts = line(self._page, 'section[data-section="posts"] > h3')
         exact = self._linked_followers
-        return shown if "follower" in shown else f"{exact} followers" if exact else ""
+        stated = self._head.followers or (above_posts if is_followers(above_posts) else "")
+        return stated or (f"{exact} followers" if exact else "")
 
     @field
     def headline(self) -> str:
-        return self._headline
+        return self._head.headline
 
     @field
     def location(self) -> str:
@@ -216,11 +218,8 @@ class ProfilePage(PlatformPage):
 
     @field
     def profile_photo(self) -> str:
-        found = image(
-            self._head, '[data-section="picture"] img.top-card-layout__entity-image, [data-section="picture"] img'
-        )
         linked = picture(dig(self._person, "image", "contentUrl"))
-        return found or picture(self._meta("og:image")) or linked or ""
+        return self._head.photo or picture(self._meta("og:image")) or linked or ""
 
     @field
     def profile_url(self) -> str:
@@ -254,10 +253,8 @@ class ProfilePage(PlatformPage):
         return Selector("" if self._is_linked_data_only else self.response.text, type="html")
 
     @cached_property
-    def _head(self) -> Selector:
-        """The section at the top of the profile: name, location, company and school."""
-        found = self._page.css("section.top-card-layout")
-        return found[0] if found else Selector("", type="html")
+    def _head(self) -> Head:
+        return Head(self._page)
 
     @cached_property
     def _nodes(self) -> list[Row]:
@@ -277,35 +274,17 @@ class ProfilePage(PlatformPage):
     # Parts that several fields use
 
     @cached_property
+    def _shown(self) -> dict[str, list[Any]]:
+        """The lists from the page's sections, by field name."""
+        top_card = self._head.affiliation("currentPositionsDetails")
+        return lists.shown_lists(self._page, self._typed("DiscussionForumPosting"), top_card)
+
+    @cached_property
     def _lists(self) -> dict[str, list[Any]]:
         """All lists in the profile, by field name. Linked data replaces only lists that the page does not have."""
-        page, person = self._page, self._person
-        linked: dict[str, list[Any]] = {
-            "articles": sections.linked_articles(self._typed("Article")),
-            "awards": sections.linked_awards(person),
-            "education": history.linked_education(person),
-            "experience": history.linked_experience(person),
-            "languages": sections.linked_languages(person),
-        }
-        shown: dict[str, list[Any]] = {
-            "activity": sections.activity(page, self._typed("DiscussionForumPosting")),
-            "articles": sections.articles(page),
-            "awards": sections.awards(page),
-            "certifications": sections.certifications(page),
-            "courses": sections.courses(page),
-            "education": history.education(page),
-            "experience": history.experience(page, self._affiliation("currentPositionsDetails")),
-            "languages": sections.languages(page),
-            "organizations": sections.organizations(page),
-            "people_also_viewed": sections.people_also_viewed(page),
-            "projects": sections.projects(page),
-            "publications": sections.publications(page),
-            "recommendations": sections.recommendations(page),
-            "skills": sections.skills(page),
-            "volunteer_experience": sections.volunteer_experience(page),
-        }
-        absent = {name for name in linked if not shown[name] and not page.css(sections.ROW_SELECTORS[name])}
-        return shown | {name: linked[name] for name in absent}
+        linked = lists.linked_lists(self._person, self._typed("Article"))
+        absent = {name for name in linked if not self._shown[name] and not lists.has_rows(self._page, name)}
+        return self._shown | {name: linked[name] for name in absent}
 
     @property
     def _linked_followers(self) -> int | None:
@@ -322,15 +301,8 @@ class ProfilePage(PlatformPage):
         )
 
     @cached_property
-    def _headline(self) -> str:
-        headline = line(self._head, "h2.top-card-layout__headline")
-        return "" if history.is_masked(headline) else headline
-
-    @cached_property
     def _location(self) -> str:
-        spans = (line(each) for each in self._head.css(f".profile-info-subheader > span{NOT_COUNT_OR_LINK}"))
-        locations = (each for each in spans if each and not any(word in each for word in COUNT_WORDS))
-        return next(locations, "") or plain(dig(self._person, "address", "addressLocality"))
+        return self._head.location or plain(dig(self._person, "address", "addressLocality"))
 
     @cached_property
     def _profile_url(self) -> str:
@@ -347,21 +319,20 @@ class ProfilePage(PlatformPage):
         about = plain(self._person.get("description"))
         if about:
             return about, about.endswith(_ELLIPSIS)
-        about = sections.described(self._meta("og:description"), self._headline) if self._page.css(NAME) else ""
+        is_readable = bool(self._page.css(NAME)) and is_english(self._locale)
+        about = sections.described(self._meta("og:description"), self._head.headline) if is_readable else ""
         return about, bool(about)
+
+    @property
+    def _locale(self) -> str:
+        """The page's language and country, such as "en_US"."""
+        return self._meta("locale")
 
     @cached_property
     def _masked(self) -> bool:
         """Whether the platform served the masked variant of the page."""
         rows = self._lists["experience"] + self._lists["education"]
         return bool(self._page.css(history.MASKED_BLOCK)) or any(row["masked"] for row in rows)
-
-    def _affiliation(self, kind: str) -> Row:
-        found = self._head.css(f'[data-section="{kind}"]')[:1]
-        return {"logo": image(found), "name": line(found, ".top-card-link__description"), "url": link(found, "a")}
-
-    def _count_text(self, word: str) -> str:
-        return next((text for text in map(line, self._head.css(".profile-info-subheader span")) if word in text), "")
 
     def _meta(self, name: str) -> str:
         found = self._page.css(f'meta[property="{name}"], meta[name="{name}"]').attrib.get("content")
@@ -376,28 +347,49 @@ class ProfilePage(PlatformPage):
         raise missing_error("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
-        """Raise an error if the URLs in which the page names its own member are those of different members.
+        """Raise an error if the page is another member's, or names several members.
 
-        If all of them contain the same name, it may differ from the requested name.
+        Another name than the requested one is accepted only after a redirect to it: the member has changed the name.
         """
         urls = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
-        names = {last_segment(clean_url(url), "in").casefold() for url in urls} - {""}
+        names = {_comparable(last_segment(clean_url(url), "in")) for url in urls} - {""}
         if len(names) > 1:
             raise ExtractionFailed(
                 f"The page names several members: {', '.join(sorted(names))}.",
                 details=[{"loc": [CANONICAL], "msg": "Input should name a single member", "type": "value_error"}],
                 reason="wrong_echo",
             )
+        requested = _comparable(text(self.page_params.get("slug")))
+        expected = {requested, _comparable(last_segment(str(self.response.url), "in"))} - {""}
+        if requested and not names & expected:
+            message = f"The page is the profile of {', '.join(names)}, not of {requested}."
+            raise mismatch_error(message, [CANONICAL], requested)
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise an error if no row can be read in one of the lists, or if all sections on the page are unknown."""
-        unrecognised = [
-            css for name, css in sections.ROW_SELECTORS.items() if not self._lists[name] and self._page.css(css)
-        ]
+        """Raise an error if the page's structure is unknown in a mandatory part. Note other parts in ``skipped``.
+
+        Mandatory are the head, positions and schools. A single row of them may be left out, too.
+        """
+        unknown = []
+        if self._page.css(WHOLE_PAGE):
+            unknown += [css for css in (NAME, HEAD) if not self._page.css(css)]
         if self._page.css("section.core-section-container:not(.bottom-cta-banner)") and not self._page.css(
             f"section.core-section-container[data-section], {history.MASKED_BLOCK}"
         ):
-            unrecognised.append("section.core-section-container[data-section]")
-        if unrecognised:
-            selectors = [[css] for css in unrecognised]
-            raise missing_error("No row of these lists could be read: the layout changed.", *selectors, reason="blind")
+            unknown.append("section.core-section-container[data-section]")
+        for unread in lists.unread_rows(self._page, self._shown):
+            if unread.is_whole and unread.list_name in lists.HISTORY:
+                unknown.append(unread.section)
+            else:
+                message = f"{unread.number} rows of {unread.list_name} could not be read."
+                self.skip(missing_error(message, [unread.section], reason="blind"))
+        if unknown:
+            selectors = [[css] for css in unknown]
+            raise missing_error("These parts could not be read: the layout changed.", *selectors, reason="blind")
+        if self._head.unknown_counts:
+            message = "The page's language is unknown: followers and connections cannot be told apart."
+            self.skip(missing_error(message, ["followers"], ["connections"], reason="unknown_language"))
+
+
+def _comparable(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()

@@ -8,12 +8,15 @@ from urllib.parse import quote
 
 from scrapy import Request
 
+from crawler.platforms.navigation import NAVIGATION_HEADERS
 from crawler.platforms.professional import PLATFORM
 
 
 def profile_request(origin: str, *, slug: str) -> Request:
     """Build the request for a member's page. ``page_params`` passes the requested name to the page object."""
-    return Request(f"{origin}/in/{quote(slug, safe='')}", meta={"page_params": {"slug": slug}})
+    url = f"{origin}/in/{quote(slug, safe='')}"
+    # Requests with a browser's complete headers are blocked less often (2026-03).
+    return Request(url, headers=NAVIGATION_HEADERS, meta={"page_params": {"slug": slug}})
 
 
 def edition_origins(origin: str) -> set[str]:

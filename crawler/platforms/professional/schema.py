@@ -32,10 +32,13 @@ from crawler.platforms.professional.schema_rows import (
 )
 
 DOMAIN = PLATFORM.domain
-# The site and its country editions ("uk.", "se."). Other hosts of the domain do not serve profiles.
-HOST = re.compile(rf"(?:(?:www|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
-# A language may follow the name: "/de", "/en-us", "/zh_CN".
-PROFILE_PATH = re.compile(r"/in/(?P<slug>[^/]+)(?:/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?)?/?")
+# The site, its mobile site and its country editions ("uk.", "se."). Other hosts of the domain do not serve profiles.
+HOST = re.compile(rf"(?:(?:www|m|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
+# A language may follow the name ("/de", "/en-us", "/zh_CN"), or a part of the profile ("/details/skills").
+PROFILE_PATH = re.compile(
+    r"(?:/mwlite)?/in/(?P<slug>[^/]+)"
+    r"(?:/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?|/(?:details|recent-activity|overlay)(?:/[\w%:~-]+){0,4})?/?"
+)
 SLUG = re.compile(r"(?!\.{1,2}$)[^\s/\\?#%&=<>\"|*]{1,150}")
 """Matches a member's name from a URL, decoded: mostly letters of any script and hyphens, no special URL characters."""
 
@@ -77,7 +80,7 @@ class ProfileParams(Params):
     """Which member's profile to scrape, by its URL."""
 
     url: str = Field(max_length=2_000)
-    """URL of a member's public profile, on the main site or on one of its country editions; the scheme is optional.
+    """URL of a member's public profile, on the main site, the mobile site or a country edition; the scheme is optional.
     Only the name after ``/in/`` is used."""
 
     @field_validator("url")

@@ -24,28 +24,8 @@ from crawler.reading.json import dig
 Rows = list[dict[str, Any]]
 
 _ACTION = re.compile(r" (?:shared|reposted|liked|reacted on|commented on) this$")
-_QUOTES = "“”\"' \n"
+_QUOTES = "“”„‟«»\"' \n\xa0"
 _CUT = "…"
-
-# Broad selectors for each list's rows. If one matches, but no row can be read, ``ProfilePage`` raises an error.
-ROW_SELECTORS = {
-    "activity": 'section[data-section="posts"] li a[href*="/posts/"]',
-    "articles": 'section[data-section="articles"] li',
-    "awards": 'section[data-section="honors-and-awards"] li',
-    "certifications": 'section[data-section="certifications"] li',
-    "courses": 'section[data-section="courses"] li',
-    "education": 'section[data-section="educationsDetails"] li',
-    "experience": 'section[data-section="experience"] li, section.experience-education li',
-    "languages": 'section[data-section="languages"] li',
-    "organizations": 'section[data-section="organizations"] li',
-    "people_also_viewed": "section.browsemap li",
-    "projects": 'section[data-section="projects"] li',
-    "publications": 'section[data-section="publications"] li',
-    "recommendations": 'section[data-section="recommendations"] li',
-    "skills": 'section[data-section="skills"] li',
-    "volunteer_experience": 'section[data-section="volunteering"] li',
-}
-
 
 # Matches the parts that follow the text about the member in the page's meta description.
 _DESCRIPTION_END = re.compile(

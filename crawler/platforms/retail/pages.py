@@ -35,7 +35,13 @@ LISTING_PATHS = (
     ("data", "search", "searchResult"),
     ("searchResult",),
 )
+_CONTEXT = ("requestContext", "categories")
 LISTING_ROUTES = ("/browse", "/search")
+
+COUNTRY = "US"
+"""The country that the shop is for. Its pages may be in other languages ("es-US")."""
+_COUNTRY = ("props", "pageProps", "countryRegion", "countryCode")
+_LANGUAGE = re.compile(rb"""<html\b[^>]*?\slang=["']?[a-z]{2,3}-([A-Za-z]{2})\b""")
 
 ROOT_CATEGORY = "0"
 """The category id that the platform states for a search: the root category."""
@@ -63,10 +69,11 @@ class ListingPage(PlatformPage):
             TargetNotFound: the category does not exist, or the page is not a listing.
             UpstreamBlocked: the response is a challenge.
             UpstreamError: the data contains an error that the platform reports.
-            ExtractionFailed: the data is missing or belongs to another listing, or a product row cannot be read.
+            ExtractionFailed: the data is missing or belongs to another listing or country, or no row can be read.
         """
         self._raise_for_challenges()
         self.raise_for_failures()
+        self._raise_for_other_shops()
         self._raise_for_other_pages()
         self._raise_for_reported_errors()
         self._raise_for_other_listings()
@@ -97,18 +104,21 @@ class ListingPage(PlatformPage):
 
     @field
     def category_name(self) -> str:
-        crumbs = dicts(self.listing.get("breadCrumb"))
-        return (
-            text(dig(self.listing, "catInfo", "name"))
-            or text(dig(self.listing, "requestContext", "categories", "name"))
-            or text(dig(crumbs, -1, "name"))
-            or text(self.listing.get("title"))
-        )
+        if self.cat_id == ROOT_CATEGORY:
+            return ""
+        named = [
+            (dig(self.listing, "catInfo", "catId"), dig(self.listing, "catInfo", "name")),
+            (dig(self.listing, *_CONTEXT, "id"), dig(self.listing, *_CONTEXT, "name")),
+            *((crumb.get("id"), crumb.get("name")) for crumb in dicts(self.listing.get("breadCrumb"))),
+        ]
+        own = (text(name) for cat_id, name in named if text(cat_id) == self.cat_id)
+        return next(filter(None, own), "") or text(self.listing.get("title"))
 
     @field
     def has_more(self) -> bool:
         # The payload's own hasMorePages is false on every page of every capture.
-        return bool(self._products) and (self.max_page is None or self.page < self.max_page)
+        is_last = self._is_bare if self.max_page is None else self.page >= self.max_page
+        return bool(self._products) and not is_last
 
     @field
     def heading(self) -> str:
@@ -194,9 +204,14 @@ class ListingPage(PlatformPage):
         return dig(self._payload, "props", "pageProps", "initialData") or self._payload
 
     @cached_property
+    def _is_bare(self) -> bool:
+        """Whether the response is a list of rows that was saved without its page."""
+        return any("usItemId" in row for row in dicts(self._payload))
+
+    @cached_property
     def listing(self) -> dict[str, Any]:
         """The JSON object with the listing; {} if the page has no listing."""
-        if any("usItemId" in row for row in dicts(self._payload)):  # a bare list of rows, as saved by tools
+        if self._is_bare:
             return {"itemStacks": [{"items": self._payload}]}
         found = (dig(self._payload, *path) for path in LISTING_PATHS)
         return next((each for each in found if isinstance(each, dict)), {})
@@ -263,6 +278,22 @@ class ListingPage(PlatformPage):
             "The platform returned a CAPTCHA challenge.", upstream_status=self.response.status, reason="challenge"
         )
 
+    def _raise_for_other_shops(self) -> None:
+        """Raise an error for the company's shop in another country. Its prices and links would be read wrongly."""
+        host = (urlsplit(str(self.response.url)).hostname or "").removeprefix("www.")
+        if PLATFORM.domain.partition(".")[0] in host.split(".") and host != PLATFORM.domain:
+            message = f"The page is from {host}, which is another shop."
+            raise mismatch_error(message, ["url"], PLATFORM.domain, reason="other_shop")
+        language = _LANGUAGE.search(self.response.body, 0, 2_000)
+        found = {
+            ("html", "lang"): language[1].decode().upper() if language else "",
+            _COUNTRY: text(dig(self._payload, *_COUNTRY)),
+        }
+        for path, country in found.items():
+            if country not in {"", COUNTRY}:
+                message = f"The page is from the shop for {country}."
+                raise mismatch_error(message, path, COUNTRY, reason="other_shop")
+
     def _raise_for_other_pages(self) -> None:
         """Raise an error if the page is a not-found page or has no listing."""
         status, route = self.response.status, text(dig(self._payload, "page"))
@@ -292,27 +323,32 @@ class ListingPage(PlatformPage):
                 raise mismatch_error(message, path, str(requested))
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise an error if a product row cannot be read. Otherwise products would be missing without notice."""
+        """Raise an error if no product can be read. Note single rows and grids that cannot be read in ``skipped``.
+
+        Otherwise products would be missing without notice.
+        """
         path: Path = [*LISTING_PATHS[0], "itemStacks"]
         if not isinstance(self.listing.get("itemStacks"), list):
             raise missing_error("The listing does not contain its list of rows.", path, reason="no_rows")
-        for index, stack in self._grids:
-            if not isinstance(stack.get("items"), list) and not isinstance(stack.get("itemsV2"), list):
-                raise missing_error(
-                    "A part of the listing does not contain its list of rows.",
-                    [*path, index, "items"],
-                    reason="no_rows",
-                )
+        lost = [
+            missing_error("A part of the listing does not contain its list of rows.", each, reason="no_rows")
+            for each in ([*path, index, "items"] for index, stack in self._grids if not _has_rows(stack))
+        ]
         unrecognised = [
             [*path, *row_path, next((key for key in sorted(ROW_KEYS) if not text(row.get(key))), "__typename")]
             for row_path, row, is_product in self._rows
             if not is_product
-            if row.get("__typename") == PRODUCT or (not self._products and ROW_KEYS & row.keys())
+            if row.get("__typename") == PRODUCT
+            or row.keys() >= ROW_KEYS
+            or (not self._products and ROW_KEYS & row.keys())
         ]
         if unrecognised:
-            raise missing_error(
-                "Product rows could not be read: the layout changed.", *unrecognised[:10], reason="blind"
-            )
+            message = "Product rows could not be read: the layout changed."
+            lost.append(missing_error(message, *unrecognised[:10], reason="blind"))
+        if lost and not self._products:
+            raise lost[0]
+        for error in lost:
+            self.skip(error)
 
 
 @attrs.define(slots=False)
@@ -338,6 +374,10 @@ def _is_grid(stack: dict[str, Any]) -> bool:
     # The stack's type is not checked, because it varies.
     layout = stack.get("layoutEnum") or dig(stack, "meta", "layoutEnum")
     return layout in (None, "GRID") and dig(stack, "meta", "subType") != "SECONDARY_STACK"
+
+
+def _has_rows(stack: dict[str, Any]) -> bool:
+    return isinstance(stack.get("items"), list) or isinstance(stack.get("itemsV2"), list)
 
 
 def _is_product(row: dict[str, Any]) -> bool:

@@ -10,6 +10,8 @@ from crawler.reading.values import absolute_url, amount, amounts, count, flag, n
 
 ORIGIN = PLATFORM.origin
 HIGHEST_RATING = 5
+DELIVERY_GROUP = "fulfillment"
+"""The group of badges about delivery, which depends on the visitor's place."""
 
 
 def product(row: dict[str, Any]) -> dict[str, Any]:
@@ -66,11 +68,22 @@ def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
-    """Return the texts of the flags, then of the tags. For an icon tag, return the key: its text is incomplete."""
+    """Return the texts of the flags, then of the tags. For an icon tag, return the key: its text is incomplete.
+
+    Since August 2026 these lists are empty, and the groups have all badges.
     tags = [
         text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
     ]
-    return nonempty_strings([text(each.get("text")) for each in flags] + tags)
+    groups = [group for group in _badge_objects(row, "groupsV2") if text(group.get("name")) != DELIVERY_GROUP]
+    members = [_shown(member) for group in groups for member in dicts(group.get("members"))]
+    return list(dict.fromkeys(nonempty_strings([text(each.get("text")) for each in flags] + tags + members)))
+
+
+def _shown(member: dict[str, Any]) -> str:
+    """Return what a badge in a group shows: its texts, or the description of its icon."""
+    content = dicts(member.get("content"))
+    texts = [text(each.get("value")).strip() for each in content if each.get("type") == "TEXT"]
+    return " ".join(filter(None, texts)) or next((d for each in content if (d := text(each.get("contDesc")))), "")
 
 
 def _flag(row: dict[str, Any], flags: list[dict[str, Any]]) -> str:
@@ -109,7 +122,7 @@ def _price(row: dict[str, Any]) -> dict[str, Any]:
     minimum = current if low is None else low
     assert minimum is not None
     price = {
-        "currency": currency or "USD",  # the flat layout has no currency; the shop sells in dollars only
+        "currency": currency or "USD",  # the flat layout has no currency. Other countries' shops are refused
         "current_price": current,
         "is_price_range": (high is not None and high > minimum) or current is None or minimum < current,
         "min_price": minimum,

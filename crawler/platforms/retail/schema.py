@@ -112,13 +112,13 @@ class Availability(Model):
     display: str
     """The platform's text ("In stock"), "" if absent."""
     in_stock: bool | None
-    """Whether the status is IN_STOCK; null if it is UNKNOWN or absent."""
+    """True for IN_STOCK, false for OUT_OF_STOCK, null for any other status, such as PRE_ORDER or UNKNOWN."""
     status: str
-    """IN_STOCK, OUT_OF_STOCK or UNKNOWN; "" if absent."""
+    """The platform's status, such as IN_STOCK, OUT_OF_STOCK, PRE_ORDER or UNKNOWN; "" if absent."""
 
 
 class Price(Model):
-    """The price in the listing. A missing price is null, never 0."""
+    """The price in the listing, in the shop's default store, because no store is chosen. Never 0: missing is null."""
 
     currency: str
     """ISO 4217 code, "" without a price."""
@@ -209,7 +209,7 @@ class Listing(Model):
     category_id: str
     """Same as ``cat_id``."""
     category_name: str
-    """The category's name, "" if absent."""
+    """The category's name; "" if absent, and for search results."""
     has_more: bool
     """Whether the next page may contain products."""
     heading: str

@@ -34,6 +34,8 @@ FAULTS = COMMON | {
     "script-200": Fault("UPSTREAM_BLOCKED", "the script of status 999, but with status 200"),
     "wrong-member": Fault("EXTRACTION_FAILED", "a page that names two members"),
     "wrong-member-once": Fault("OK", "a page that names two members, for the first request only"),
+    "other-member": Fault("EXTRACTION_FAILED", "another member's page, without a redirect"),
+    "other-member-once": Fault("OK", "another member's page, for the first request only"),
     "no-profile": Fault("EXTRACTION_FAILED", "a page of the network without a profile"),
     "nameless": Fault("EXTRACTION_FAILED", "a profile without a name"),
     "no-address": Fault("EXTRACTION_FAILED", "a profile without its URL"),
@@ -49,8 +51,10 @@ WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data
 _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
 
 
-def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
-    """Build the damaged response for a fault that only this platform has."""
+def damaged(name: str, path: str, honest: FaultlessResponse, other: Callable[[], bytes]) -> FakeResponse:
+    """Build the damaged response for a fault that only this platform has. ``other`` renders another member's page."""
+    if name == "other-member":
+        return 200, {}, other()
     if name in _REDIRECTS:
         return 302, {"Location": _REDIRECTS[name].format(back=quote(PUBLIC + path, safe=""))}, b""
     if name in _ANSWERS:
@@ -139,7 +143,7 @@ _ANSWERS: dict[str, Callable[[], FakeResponse]] = {
 
 
 def _wrong_member(page: str) -> str:
-    return page.replace('<link rel="canonical" href="https://www.linkedin.com/in/mara-lindqvist">', _OTHER)
+    return re.sub(r'<link rel="canonical"[^>]*>', _OTHER, page)
 
 
 def _nameless(page: str) -> str:

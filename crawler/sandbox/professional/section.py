@@ -76,9 +76,9 @@ def _position(markup: Markup, position: Position, kind: str = "experience-item")
 
 
 def _study(markup: Markup, study: Study) -> str:
-    spans = [study.degree, study.field, study.grade]
-    shown = "".join(
-        f'<span class="control-transition" data-section="educations">{escape(each)}</span>' for each in spans if each
+    places = [("", study.degree), *((' data-section="educations"', each) for each in (study.field, study.grade))]
+    shown = " ".join(
+        f'<span class="control-transition"{mark}>{escape(each)}</span>' if each else "<!---->" for mark, each in places
     )
     dates = f'<p class="my-0.5 mx-0 inline-block">{date_range(study.date_range)}</p>' if study.date_range else ""
     description = (
@@ -86,7 +86,13 @@ def _study(markup: Markup, study: Study) -> str:
     )
     at = study.at
     title = heading(at.name, tracked(at.url) if at.url else "")
-    return markup.card(title, shown or "-", dates + description, markup.logo(at.logo, at.url), "education__list-item")
+    return markup.card(
+        title,
+        shown if any(each for _, each in places) else "-",
+        dates + description,
+        markup.logo(at.logo, at.url),
+        "education__list-item",
+    )
 
 
 # The masked list: first the positions, then the schools. Nothing separates positions from schools.

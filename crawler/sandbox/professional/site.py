@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -21,6 +22,8 @@ __all__ = ["FAULTS", "Site"]
 
 RANDOM_MEMBERS = 20
 """The number of random members in addition to the special ones."""
+OTHER = "tomas-okafor-4a0756"
+"""The member whose page a fault serves instead of the requested one."""
 _IN = re.compile(r"/in/([^/?#]+)")
 
 
@@ -40,8 +43,12 @@ class Site:
             KeyError: the name is unknown.
         """
         if slug in FAULTS:
-            return professional_faults.expected_after_fault(slug, self.members["mara-lindqvist"])
+            return professional_faults.expected_after_fault(slug, self._with_fault(slug))
         return self.members[RENAMED.get(slug, slug)]
+
+    def _with_fault(self, slug: str) -> Member:
+        """Return the member whose undamaged page a fault damages. The fault's name is the member's profile name."""
+        return replace(self.members["mara-lindqvist"], slug=slug)
 
     # The site
 
@@ -62,22 +69,26 @@ class Site:
         if first in {"company", "pub"}:
             head = professional_page.page_key("organization_guest", "Somebody Ltd")
             return 200, {}, professional_page.document(head, "<main><h1>Somebody Ltd</h1></main>")
+        return self._profile(_slug(request.path))
+
+    def _profile(self, slug: str) -> FakeResponse:
+        if slug in RENAMED:
+            return 302, {"Location": f"/in/{RENAMED[slug]}"}, b""
         try:
-            return 200, {}, self.profile_page(self.member(_slug(request.path)))
+            return 200, {}, self._rendered(slug)
         except KeyError:
             return 404, {}, professional_faults.not_found()
 
     @lru_cache(maxsize=64)  # noqa: B019  # a site lives as long as its process; the cache makes repeated requests free
     def _rendered(self, slug: str) -> bytes:
-        return professional_page.profile(self.members[slug], light=self.light)
-
-    def profile_page(self, member: Member) -> bytes:
-        """Render the profile page of a member."""
-        return self._rendered(member.slug)
+        member = self._with_fault(slug) if slug in FAULTS else self.members[slug]
+        return professional_page.profile(member, light=self.light)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         """Build the damaged response for a fault that only this platform has."""
-        return professional_faults.damaged(name, request.path, lambda: self.page(request))
+        return professional_faults.damaged(
+            name, request.path, lambda: self.page(request), lambda: self._rendered(OTHER)
+        )
 
     def catalogue(self) -> dict[str, Any]:
         """Return the network's members, former profile names and faults."""

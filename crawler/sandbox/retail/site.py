@@ -90,7 +90,7 @@ class Site(Shop):
             ],
             "cat_id": cat_id,
             "category_id": cat_id,
-            "category_name": name,
+            "category_name": name if category else "",
             "has_more": bool(view.rows) and view.page < view.max_page,
             "heading": name if category else f'Results for "{name}"',
             "max_page": view.max_page,

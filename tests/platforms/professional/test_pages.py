@@ -27,15 +27,15 @@ LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)'
 TAG = re.compile(r"<[^>]*>")
 
 
-def read(body: str | bytes, *, slug: str = "somebody", status: int = 200, url: str | None = None) -> dict[str, Any]:
+def read(body: str | bytes, *, slug: str = "", status: int = 200, url: str | None = None) -> dict[str, Any]:
     """The validated data of a page."""
     response = HttpResponse(
-        url or f"{SITE}/in/{quote(slug)}",
+        url or f"{SITE}/in/{quote(slug or 'somebody')}",
         body.encode() if isinstance(body, str) else body,
         status=status,
         headers={"Content-Type": "text/html; charset=utf-8"},
     )
-    page = ProfilePage(response=response, page_params=PageParams({"slug": slug}))
+    page = ProfilePage(response=response, page_params=PageParams({"slug": slug} if slug else {}))
     return validated(Profile, asyncio.run(page.to_item()))
 
 

@@ -147,10 +147,22 @@ def test_the_script_of_the_bot_protection_is_not_a_challenge() -> None:
 
 @pytest.mark.parametrize("key", ["usItemId", "name"])
 @pytest.mark.parametrize("value", ["<remove>", None, ""])
-def test_a_product_without_a_mandatory_key_fails_with_its_path(key: str, value: Any) -> None:
-    error = refusal(changed("itemStacks", 0, "items", 1, key, value=value))
+def test_a_product_without_a_mandatory_key_is_left_out_with_its_path(key: str, value: Any) -> None:
+    page = page_of(changed("itemStacks", 0, "items", 1, key, value=value))
+    assert [row["item_id"] for row in asyncio.run(page.to_item())["products"]] == ["0", "2"]
+    (error,) = page.skipped
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", "blind")
     assert [detail["loc"] for detail in error.details] == [[*PATH, "itemStacks", 0, "items", 1, key]]
+
+
+@pytest.mark.parametrize("key", ["usItemId", "name"])
+@pytest.mark.parametrize("value", [None, ""])
+def test_products_that_all_lack_a_mandatory_key_fail_with_its_path(key: str, value: Any) -> None:
+    error = refusal(changed("itemStacks", 0, "items", value=[{**row, key: value} for row in ROWS]))
+    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "blind")
+    assert [detail["loc"] for detail in error.details] == [
+        [*PATH, "itemStacks", 0, "items", number, key] for number in range(3)
+    ]
 
 
 @pytest.mark.parametrize("kind", ["ProductV2", "<remove>"])

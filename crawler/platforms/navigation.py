@@ -1,0 +1,10 @@
+"""The HTTP headers that a browser sends when it opens a page. Some platforms omit the data or refuse without them."""
+
+NAVIGATION_HEADERS = {
+    "Accept-Language": "en-US,en;q=0.9",  # platforms write texts and dates in this language
+    "Sec-Fetch-Dest": "document",
+    "Sec-Fetch-Mode": "navigate",
+    "Sec-Fetch-Site": "none",
+    "Sec-Fetch-User": "?1",
+    "Upgrade-Insecure-Requests": "1",
+}

@@ -1,0 +1,343 @@
+"""Pages that were read wrongly once, each with the smallest change that shows it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from parsel import Selector
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed
+from crawler.pipelines import validated
+from crawler.platforms.navigation import NAVIGATION_HEADERS
+from crawler.platforms.professional import history
+from crawler.platforms.professional.markup import DateRange
+from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.requests import profile_request
+from crawler.platforms.professional.schema import Profile, slug_of_url
+from crawler.sandbox.professional.site import Site
+from crawler.sandbox.protocol import FakeRequest
+from tests.crawls import ROOT, crawl
+
+SITE = "https://www.linkedin.com"
+NETWORK = Site(light=True)
+MEMBER = "mara-lindqvist"
+
+
+def page_of(body: str, *, slug: str = "", url: str = f"{SITE}/in/x") -> ProfilePage:
+    response = HttpResponse(url, body.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
+    return ProfilePage(response=response, page_params=PageParams({"slug": slug} if slug else {}))
+
+
+def read(body: str, *, slug: str = "", url: str = f"{SITE}/in/x") -> dict[str, Any]:
+    return validated(Profile, asyncio.run(page_of(body, slug=slug, url=url).to_item()))
+
+
+def html_of(slug: str = MEMBER) -> str:
+    return NETWORK.page(FakeRequest(f"/in/{quote(slug)}"))[2].decode()
+
+
+# PR-1: the places of a school's second line
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            '<!----> <span data-section="educations">Art</span> <span data-section="educations">18</span>',
+            ("", "Art", "18"),
+        ),
+        ('<span>BA</span> <!----> <span data-section="educations">18</span>', ("BA", "", "18")),
+        ('<span>BA</span> <span data-section="educations">Art</span> <!---->', ("BA", "Art", "")),
+        ("<span>BA</span> <!----> <!---->", ("BA", "", "")),
+        ('<!----> <!----> <span data-section="educations">18</span>', ("", "", "18")),
+        ('<span data-section="educations">Art</span>', ("", "Art", "")),
+        ('<!----> <!----><span>BA</span><!----> <span data-section="educations">Art</span>', ("BA", "Art", "")),
+        ("<span>BA</span> <span>Art</span>", ("BA", "Art", "")),
+        ("-", ("", "", "")),
+        ("BA", ("BA", "", "")),
+    ],
+)
+def test_pr_1_degree_field_and_grade_keep_their_places(line: str, expected: tuple[str, str, str]) -> None:
+    row = f'<li class="education__list-item"><h3>School</h3><h4>{line}</h4></li>'
+    page = Selector(f'<section data-section="educationsDetails"><ul>{row}</ul></section>', type="html")
+    (school,) = history.education(page)
+    assert (school["degree"], school["field_of_study"], school["grade"]) == expected
+
+
+# PR-2: another member's page
+
+
+def test_pr_2_another_members_page_is_refused() -> None:
+    with pytest.raises(ExtractionFailed) as raised:
+        read(html_of(), slug="john-roe", url=f"{SITE}/in/john-roe")
+    assert (raised.value.reason, raised.value.details[0]["loc"]) == ("wrong_echo", ['link[rel="canonical"]'])
+
+
+def test_pr_2_another_name_is_accepted_after_a_redirect() -> None:
+    found = read(html_of(), slug="mara-before", url=f"{SITE}/in/{MEMBER}?trk=x")
+    assert found["public_identifier"] == MEMBER
+
+
+@pytest.mark.parametrize("slug", [MEMBER, "Mara-Lindqvist", ""])
+def test_pr_2_the_own_name_is_compared_without_case(slug: str) -> None:
+    assert read(html_of(), slug=slug)["public_identifier"] == MEMBER
+
+
+def test_pr_2_a_redirect_to_a_third_member_is_refused() -> None:
+    with pytest.raises(ExtractionFailed):
+        read(html_of(), slug="john-roe", url=f"{SITE}/in/jane-doe")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("fault", ["wrong-member", "other-member"])
+def test_pr_2_the_faults_have_an_effect_for_every_seed(seed: int, fault: str) -> None:
+    body = Site(seed, light=True).damaged(fault, FakeRequest(f"/in/{fault}"))[2].decode()
+    with pytest.raises(ExtractionFailed, match=r"member|profile of"):
+        read(body, slug=fault)
+
+
+# PR-3: other languages
+
+LANGUAGES: dict[str, dict[str, str]] = {
+    "de_DE": {
+        "followers": "Follower:innen",
+        "connections": "Kontakte",
+        "Present": "Heute",
+        "Jan": "Jan.",
+        "Experience: ": "Berufserfahrung: ",
+        "Education: ": "Ausbildung: ",
+        "Location: ": "Standort: ",
+        " on LinkedIn": " auf LinkedIn",
+        "View ": "Sehen Sie sich das Profil an: ",
+        "Issued": "Ausgestellt:",
+        "shared this": "hat dies geteilt",
+    },
+    "fr_FR": {
+        "followers": "abonnés",
+        "connections": "relations",
+        "Present": "aujourd’hui",
+        "Jan": "janv.",
+        "Experience: ": "Expérience : ",
+        "Education: ": "Formation : ",
+        "Location: ": "Lieu : ",
+        " on LinkedIn": " sur LinkedIn",
+        "View ": "Consultez le profil de ",
+        "Issued": "Délivré le",
+        "shared this": "a partagé ceci",
+    },
+    "es_ES": {
+        "followers": "seguidores",
+        "connections": "contactos",
+        "Present": "actualidad",
+        "Jan": "ene",
+        "Experience: ": "Experiencia: ",
+        "Education: ": "Educación: ",
+        "Location: ": "Ubicación: ",
+        " on LinkedIn": " en LinkedIn",
+        "View ": "Ver el perfil de ",
+        "Issued": "Expedición:",
+        "shared this": "ha compartido esto",
+    },
+    "pt_BR": {
+        "followers": "seguidores",
+        "connections": "conexões",
+        "Present": "o momento",
+        "Jan": "jan",
+        "Experience: ": "Experiência: ",
+        "Education: ": "Formação acadêmica: ",
+        "Location: ": "Localidade: ",
+        " on LinkedIn": " no LinkedIn",
+        "View ": "Veja o perfil de ",
+        "Issued": "Emitido em",
+        "shared this": "compartilhou isto",
+    },
+}
+WORDS = re.compile(r"\b(?:followers|connections|Present|Issued|shared this)\b|\bJan(?= \d{4})")
+"""The interface words that are also in texts of the record."""
+
+
+def translated(text: str, locale: str, *, dash: str = " – ") -> str:
+    """A page of the sandbox with the interface words of another language."""
+    words = LANGUAGES[locale]
+    body = text.replace('<meta name="locale" content="en_US">', f'<meta name="locale" content="{locale}">')
+    body = re.sub(r'(?<=<meta property="og:description" content=")[^"]*', lambda m: _with_words(m[0], words), body)
+    parts = re.split(r'(<script type="application/ld\+json">.*?</script>)', body, flags=re.DOTALL)
+    body = "".join(part if n % 2 else WORDS.sub(lambda m: words[m[0]], part) for n, part in enumerate(parts))
+    return body.replace("</time> - ", f"</time>{dash}")
+
+
+def _with_words(text: str, words: dict[str, str]) -> str:
+    for word, other in words.items():
+        text = text.replace(word, other)
+    return text
+
+
+def in_language(value: Any, locale: str) -> Any:
+    """An expected record with the interface words of another language."""
+    if isinstance(value, dict):
+        return {key: in_language(each, locale) for key, each in value.items()}
+    if isinstance(value, list):
+        return [in_language(each, locale) for each in value]
+    text = WORDS.sub(lambda m: LANGUAGES[locale][m[0]], value) if isinstance(value, str) else value
+    return re.sub(r"(?<=\d{4}) - (?=\S)", " – ", text) if isinstance(text, str) else text
+
+
+@pytest.mark.parametrize("locale", LANGUAGES)
+@pytest.mark.parametrize("slug", sorted(NETWORK.members)[:12])
+def test_pr_3_pages_in_other_languages_lose_and_invent_nothing(slug: str, locale: str) -> None:
+    page = page_of(translated(html_of(slug), locale), slug=slug)
+    found = validated(Profile, asyncio.run(page.to_item()))
+    expected = in_language(NETWORK.expected_record({"url": f"/in/{quote(slug)}"}), locale)
+    if found["about"] != expected["about"]:  # the text is only in the page's description
+        assert (found["about"], found["about_truncated"]) == ("", False)
+        expected |= {"about": "", "about_truncated": False}
+        expected["data_availability"] = {**expected["data_availability"], "about_truncated": False}
+    availability = found["data_availability"]
+    assert f"Its language is {locale}" in availability["note"]
+    for name in ("note", "fields_withheld_by_linkedin"):
+        expected["data_availability"] = {**expected["data_availability"], name: availability[name]}
+    exact = [record["followers"] for record in (found, expected) if re.fullmatch(r"\d+ \S+", record["followers"])]
+    if len(exact) == 2:  # the number from the linked data has an English word
+        expected["followers"] = found["followers"]
+    assert {key: value for key, value in found.items() if value != expected[key]} == {}
+    assert page.skipped == []
+
+
+def test_pr_3_the_examples_of_a_german_page() -> None:
+    body = html_of().replace("en_US", "de_DE")
+    body = re.sub(r"<span>\s*[\d.]+[KM]? followers\s*</span>", "<span>12.345 Follower:innen</span>", body)
+    assert read(body)["followers"] == "12.345 Follower:innen"
+    dates = DateRange(Selector('<p class="date-range"><time>Jan. 2020</time> – Heute</p>', type="html"))
+    assert (dates.start, dates.end) == ("Jan. 2020", "Heute")
+
+
+@pytest.mark.parametrize("dash", [" - ", "-", " – ", "—"])
+def test_pr_3_the_end_of_a_period_follows_any_dash(dash: str) -> None:
+    dates = DateRange(Selector(f'<p class="date-range"><time>2020-01</time>{dash}Heute</p>', type="html"))
+    assert (dates.start, dates.end) == ("2020-01", "Heute")
+
+
+def test_pr_3_unknown_words_for_a_single_count_are_a_warning() -> None:
+    subheader = '<div class="profile-info-subheader"><div class="not-first-middot"><span>500+ 位好友</span></div></div>'
+    name = f'<link rel="canonical" href="{SITE}/in/x"><h1 class="top-card-layout__title">X</h1>'
+    page = page_of(f'{name}<section class="top-card-layout">{subheader}</section>')
+    item = asyncio.run(page.to_item())
+    assert (item["followers"], item["connections"]) == ("", "")
+    assert [error.reason for error in page.skipped] == ["unknown_language"]
+
+
+# PR-4: unread rows and a renamed head
+
+
+def test_pr_4_an_unread_list_costs_the_list_and_a_warning() -> None:
+    body = html_of().replace("endorsement-card", "renamed-card")
+    page = page_of(body)
+    item = asyncio.run(page.to_item())
+    assert (item["recommendations"], bool(item["experience"])) == ([], True)
+    assert [error.details[0]["loc"] for error in page.skipped] == [['section[data-section="recommendations"] li']]
+    assert NETWORK.members[MEMBER].rows["recommendations"]
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("top-card-layout container", "section.top-card-layout"),
+        ("top-card-layout__title", "h1.top-card-layout__title"),
+        ("experience-item", 'section[data-section="experience"] li'),
+        ("education__list-item", 'section[data-section="educationsDetails"] li'),
+    ],
+)
+def test_pr_4_a_renamed_mandatory_part_is_an_error(name: str, path: str) -> None:
+    body = html_of().replace(name, f"renamed-{name}").replace("experience-group-position", "renamed-position")
+    if not name.startswith("experience"):
+        body = html_of().replace(name, f"renamed-{name}")
+    with pytest.raises(ExtractionFailed) as raised:
+        read(body)
+    assert [path] in [detail["loc"] for detail in raised.value.details]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_pr_4_honest_pages_have_no_warnings(seed: int) -> None:
+    network = Site(seed, light=True)
+    for slug in network.members:
+        page = page_of(network.page(FakeRequest(f"/in/{quote(slug)}"))[2].decode())
+        asyncio.run(page.to_item())
+        assert (slug, page.skipped) == (slug, [])
+
+
+# PR-5: further URLs of a profile
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"{SITE}/in/jane-doe/details/experience",
+        f"{SITE}/in/jane-doe/details/experience/",
+        f"{SITE}/in/jane-doe/recent-activity",
+        f"{SITE}/in/jane-doe/recent-activity/all/",
+        f"{SITE}/in/jane-doe/overlay/contact-info/",
+        f"{SITE}/mwlite/in/jane-doe",
+        "https://m.linkedin.com/in/jane-doe",
+    ],
+)
+def test_pr_5_urls_of_parts_of_a_profile_are_accepted(url: str) -> None:
+    assert slug_of_url(url) == "jane-doe"
+
+
+# PR-6: no second request after a block
+
+
+def test_pr_6_the_browser_cannot_be_a_fallback() -> None:
+    command = [sys.executable, "-m", "scrapy", "crawl", "professional", "-a", f"url={SITE}/in/x"]
+    run = subprocess.run(
+        [*command, "-s", "BROWSER_FALLBACK=professional"], check=False, capture_output=True, text=True, cwd=ROOT
+    )
+    message = "BROWSER_FALLBACK: blocked pages of professional cannot be loaded in the browser."
+    assert (run.returncode, run.stderr.splitlines()[-1]) == (2, message)
+
+
+# PR-7: the headers of a browser
+
+
+def test_pr_7_the_request_has_a_browsers_headers() -> None:
+    headers = profile_request(SITE, slug="x").headers.to_unicode_dict()
+    assert {name: headers[name] for name in NAVIGATION_HEADERS} == NAVIGATION_HEADERS
+
+
+# PR-8: what the note says
+
+
+def test_pr_8_the_note_does_not_call_linked_data_complete() -> None:
+    employer = {"@type": "Organization", "name": "Y"}
+    data = {"@type": "Person", "name": "X", "url": f"{SITE}/in/x", "worksFor": [employer]}
+    availability = read(json.dumps(data))["data_availability"]
+    assert (availability["source"], availability["note"]) == (
+        "json_ld",
+        "Only the page's linked data was available, which has no past titles and no lists of skills or activity.",
+    )
+
+
+# In a crawl
+
+
+def test_pr_2_and_4_in_a_crawl(tmp_path: Any) -> None:
+    targets = tmp_path / "targets.jsonl"
+    names = ("other-member", "other-member-once", "mara-before", "wrong-member")
+    targets.write_text("".join(f'{{"id": "{name}", "url": "{SITE}/in/{name}"}}\n' for name in names))
+    code, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", spider="professional")
+    assert code == 4, log
+    assert {each["id"]: (each["code"], each["upstream"]["reason"]) for each in failures} == dict.fromkeys(
+        ("other-member", "wrong-member"), ("EXTRACTION_FAILED", "wrong_echo")
+    )
+    assert {each["id"]: each["data"]["public_identifier"] for each in out} == {
+        "other-member-once": "other-member-once",
+        "mara-before": MEMBER,
+    }

@@ -1,0 +1,195 @@
+"""Listings that were read wrongly once, each with the smallest page that shows it. The pages are invented."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.platforms.retail.schema import Availability, Price
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.site import Site
+from tests.platforms.retail.test_blocks import LISTING, ROWS, html, page_of, read, refusal
+from tests.platforms.retail.test_rows import read as row
+
+
+def member(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"__typename": "BadgeGroupMember", "content": list(content)}
+
+
+def piece(kind: str, value: str, description: str = "") -> dict[str, Any]:
+    return {"type": kind, "value": value, "contDesc": description}
+
+
+def badges(*groups: dict[str, Any]) -> dict[str, Any]:
+    return {"flags": [], "tags": [], "groups": [], "groupsV2": list(groups)}
+
+
+# RE-2: badges moved
+
+
+def test_re_2_badges_of_groups_are_read() -> None:
+    group = {"name": "badges", "members": [member(piece("TEXT", "Fresh pick")), member(piece("TEXT", "Rollback"))]}
+    assert row(badges=badges(group))["badges"] == ["Fresh pick", "Rollback"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ([piece("TEXT", "Save "), piece("TEXT", "with")], ["Save with"]),
+        ([piece("ICON", "plus-logo", "Plus"), piece("TEXT", "Save")], ["Save"]),
+        ([piece("ICON", "plus-logo", "Plus member")], ["Plus member"]),
+        ([piece("ICON", "plus-logo")], None),
+        ([piece("VIDEO", "x")], None),
+        ([], None),
+    ],
+)
+def test_re_2_a_badge_is_its_texts_or_its_description(content: list[dict[str, Any]], expected: Any) -> None:
+    assert row(badges=badges({"name": "badges", "members": [member(*content)]})).get("badges") == expected
+
+
+def test_re_2_promises_of_delivery_are_no_badges() -> None:
+    delivery = {"name": "fulfillment", "members": [member(piece("TEXT", "Free pickup tomorrow"))]}
+    assert "badges" not in row(badges=badges(delivery))
+
+
+def test_re_2_badges_in_old_and_new_lists_are_listed_once() -> None:
+    both = badges({"name": "badges", "members": [member(piece("TEXT", "Deal"))]}) | {"flags": [{"text": "Deal"}]}
+    assert row(badges=both)["badges"] == ["Deal"]
+
+
+# RE-3: other shops
+
+PRICED = [{**each, "priceInfo": {"linePrice": "$5.00"}} for each in ROWS]
+PRICES = {**LISTING, "itemStacks": [{"items": PRICED}]}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://www.walmart.ca/en/browse/1_2",
+        "https://www.walmart.com.mx/browse/1_2",
+        "https://super.walmart.com.mx/browse/1_2",
+        "https://business.walmart.com/browse/1_2",
+    ],
+)
+def test_re_3_pages_of_other_hosts_are_refused(url: str) -> None:
+    error = refusal(html({"searchResult": PRICES}), url=url)
+    assert (error.code, error.reason, error.details[0]["loc"]) == ("EXTRACTION_FAILED", "other_shop", ["url"])
+
+
+@pytest.mark.parametrize(
+    "url", ["https://www.walmart.com/browse/1_2", "https://walmart.com/x", "http://127.0.0.1:80/x"]
+)
+def test_re_3_the_own_hosts_and_stand_ins_are_accepted(url: str) -> None:
+    found = read(html({"searchResult": PRICES}), url=url)
+    assert {product["price"]["currency"] for product in found["products"]} == {"USD"}
+
+
+@pytest.mark.parametrize("language", ["en-CA", "fr-CA", "es-CL", "es-MX"])
+def test_re_3_pages_of_other_countries_are_refused(language: str) -> None:
+    body = html({"searchResult": PRICES}).replace("<html>", f'<html lang="{language}">')
+    assert refusal(body).reason == "other_shop"
+
+
+def test_re_3_the_country_in_the_data_decides_too() -> None:
+    data = {"props": {"pageProps": {"initialData": {"searchResult": PRICES}, "countryRegion": {"countryCode": "CA"}}}}
+    body = f'<script id="__NEXT_DATA__">{orjson.dumps(data).decode()}</script>'
+    error = refusal(body)
+    assert error.details[0]["loc"] == ["props", "pageProps", "countryRegion", "countryCode"]
+
+
+# RE-6: the category's own name
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        ({"breadCrumb": [{"id": "1", "name": "Food"}], "title": "Condiments"}, "Condiments"),
+        ({"breadCrumb": [{"id": "1", "name": "Food"}, {"id": "1_2", "name": "Sauces"}], "title": "X"}, "Sauces"),
+        ({"catInfo": {"catId": "1", "name": "Food"}, "title": "Condiments"}, "Condiments"),
+        ({"catInfo": {"catId": "1_2", "name": "Sauces"}, "title": "X"}, "Sauces"),
+        ({"requestContext": {"categories": {"id": "1", "name": "Food"}}, "title": "Condiments"}, "Condiments"),
+        ({"requestContext": {"categories": {"id": "1_2", "name": "Sauces"}}}, "Sauces"),
+        ({"breadCrumb": [{"name": "Food"}]}, ""),
+    ],
+)
+def test_re_6_a_name_needs_the_categorys_id(parts: dict[str, Any], name: str) -> None:
+    assert read(html({"searchResult": {**LISTING, **parts}}), cat_id="1_2")["category_name"] == name
+
+
+# RE-8: searches, bare lists, statuses
+
+
+def test_re_8_a_search_has_no_category_name() -> None:
+    site = Site(1, light=True)
+    body = site.page(FakeRequest("/search", {"q": "mustard"}))[2].decode()
+    found = read(body, search=True, query="mustard")
+    assert (found["cat_id"], found["category_name"], found["query"]) == ("0", "", "mustard")
+
+
+def test_re_8_a_bare_list_has_no_next_page() -> None:
+    assert read(orjson.dumps(ROWS).decode())["has_more"] is False
+
+
+def test_re_8_a_listing_that_does_not_state_its_pages_may_have_more() -> None:
+    listing = {**LISTING, "paginationV2": {"pageProperties": {"page": 1}}}
+    assert read(html({"searchResult": listing}))["has_more"] is True
+
+
+@pytest.mark.parametrize(
+    ("status", "in_stock"), [("IN_STOCK", True), ("OUT_OF_STOCK", False), ("PRE_ORDER", None), ("UNKNOWN", None)]
+)
+def test_re_8_the_stock_of_other_statuses_is_unknown(status: str, in_stock: bool | None) -> None:  # noqa: FBT001
+    assert row(availabilityStatusV2={"value": status})["availability"]["in_stock"] is in_stock
+    assert "PRE_ORDER" in (Availability.model_fields["in_stock"].description or "")
+    assert "default store" in (Price.__doc__ or "")
+
+
+# Rows and grids that are not understood
+
+
+def test_a_grid_without_rows_costs_the_grid_and_a_warning() -> None:
+    listing = copy.deepcopy(LISTING)
+    listing["itemStacks"].append({"meta": {"layoutEnum": "GRID"}, "rows": []})
+    page = page_of(html({"searchResult": listing}))
+    assert page.returned == 3
+    assert [(error.reason, error.details[0]["loc"][-2:]) for error in page.skipped] == [("no_rows", [1, "items"])]
+
+
+# Pages in other languages
+
+WORDS = {
+    "de": {
+        "In stock": "Auf Lager",
+        "Out of stock": "Nicht vorrätig",
+        "Results for": "Ergebnisse für",
+        "Now ": "Jetzt ",
+    },
+    "fr": {"In stock": "En stock", "Out of stock": "Épuisé", "Results for": "Résultats pour", "Now ": "Maintenant "},
+    "es": {"In stock": "Disponible", "Out of stock": "Agotado", "Results for": "Resultados de", "Now ": "Ahora "},
+    "pt": {"In stock": "Em estoque", "Out of stock": "Esgotado", "Results for": "Resultados para", "Now ": "Agora "},
+}
+
+
+def translated(value: Any, words: dict[str, str]) -> Any:
+    text = orjson.dumps(value).decode()
+    for word, other in words.items():
+        text = text.replace(word, other)
+    return orjson.loads(text.replace("Options from", "From").replace("More options from", "From"))
+
+
+@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.parametrize("page", [1, 2])
+def test_pages_in_other_languages_lose_and_invent_nothing(language: str, page: int) -> None:
+    site, words = Site(1), WORDS[language]
+    body = site.page(FakeRequest("/browse/976759", {"page": str(page)}))[2].decode()
+    start = body.index(">", body.index('<script id="__NEXT_DATA__"')) + 1
+    end = body.index("</script>", start)
+    block = orjson.dumps(translated(orjson.loads(body[start:end]), words)).decode()
+    changed = (body[:start] + block.replace("</", "<\\/") + body[end:]).replace('lang="en-US"', f'lang="{language}-US"')
+    found = read(changed, cat_id="976759", page=page)
+    assert found == translated(site.expected_record({"cat_id": "976759", "page": page}), words)
+    assert words["In stock"] in changed
