@@ -64,6 +64,7 @@ class ContentItem(Model):
     like_count: int | None
     """Number of likes, null if unknown."""
     media_links: MediaLinks
+    """URLs of the item's video files."""
     mentions: list[str]
     """Mentioned names without "@", in order; empty if the platform's items are read without them."""
     published_date: int | None

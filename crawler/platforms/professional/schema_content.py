@@ -90,3 +90,4 @@ class MemberContent(Model):
     posts: list[MemberItem]
     """The articles, then the activity, each in page order."""
     profile: MemberProfile
+    """The member."""
