@@ -29,6 +29,7 @@ CALL_TIMEOUT_SECONDS = 130  # longer than the longest deadline of a call
 PRODUCT_COLUMNS = (("product", 38), ("price", 17), ("rating", 14), ("seller", 22), ("availability", 14))
 TIMELINE_COLUMNS = (("newest posts", 14), ("kind", 10), ("caption", 77))
 POSITION_COLUMNS = (("position", 38), ("company", 33), ("dates", 32))
+CONTENT_COLUMNS = (("content", 9), ("caption", 58), ("author", 18), ("likes", 8), ("comments", 8))
 POST_COLUMNS = (("author", 18), ("caption", 57), ("photos", 7), ("likes", 10), ("posted", 10))
 KINDS = {1: "photo", 2: "video", 8: "carousel"}
 SECTIONS = ("skills", "languages", "certifications", "publications", "projects", "awards", "recommendations")
@@ -188,6 +189,26 @@ def show_profile(data: dict[str, Any], took: str) -> bool:
     return table(POSITION_COLUMNS, rows)
 
 
+def show_content(data: dict[str, Any], took: str) -> bool:
+    """Print a profile and its newest content: a member's posts, or a channel's items."""
+    profile, posts = data["profile"], data["posts"]
+    print(
+        f"   {bold(profile['display_name'])} ({profile['username']}): {profile['subscriber_count_text']}, "
+        f"{len(posts)} posts, {'more to come' if data['pagination']['has_more'] else 'no more'}, {took}"
+    )
+    rows = [
+        (
+            post["content_type"],
+            post["caption"] or "-",
+            post["author_name"] or "-",
+            "-" if post["like_count"] is None else f"{post['like_count']:,}",
+            "-" if post["comment_count"] is None else f"{post['comment_count']:,}",
+        )
+        for post in posts
+    ]
+    return table(CONTENT_COLUMNS, rows)
+
+
 def show_search(data: dict[str, Any], took: str) -> bool:
     """Print the first photo posts of a search."""
     posts = data["search_item_list"]
@@ -215,6 +236,8 @@ DEMO_CALLS = {
     "retail-search-v4": show_listing,
     "photoapp-post-v4": show_post,
     "professional-profile": show_profile,
+    "professional-profile-v4": show_content,
+    "videosite-profile": show_content,
     "shortvideo-photo-search-v4": show_search,  # its page signs its own calls, so a real browser loads it
 }
 """The scrapers of the demo, each with the function that prints its data."""

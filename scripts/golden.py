@@ -54,10 +54,10 @@ MAX_PARAM_CHARACTERS = 80
 SCRAPERS = {
     "microblog": {"microblog-profile": ""},
     "photoapp": {"photoapp-post-v4": ""},
-    "professional": {"professional-profile": ""},
+    "professional": {"professional-profile": "", "professional-profile-v4": " content"},
     "retail": {"retail-category-v4": " category", "retail-search-v4": " search"},
     "shortvideo": {"shortvideo-photo-search-v4": ""},
-    "videosite": {"videosite-profile-v3": ""},
+    "videosite": {"videosite-profile-v3": "", "videosite-profile": " page"},
 }
 """The scrapers for the captures of a platform, with the suffixes of their rows' keys."""
 

@@ -24,11 +24,12 @@ from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import Site
 from crawler.spiders.base import First
 from crawler.spiders.videosite import VideositeSpider
-from crawler.targets.target import Target, check_params
+from crawler.targets.target import Scraper, Target, check_params
 
-__all__ = ["ORIGIN", "SCRAPER", "Stub", "comparable", "fake_request", "first_of", "scrape"]
+__all__ = ["ORIGIN", "PAGE_ALONE", "SCRAPER", "Stub", "comparable", "fake_request", "first_of", "scrape"]
 
-SCRAPER = scrapers()["videosite-profile-v3"]
+SCRAPER, PAGE_ALONE = scrapers()["videosite-profile-v3"], scrapers()["videosite-profile"]
+"""The scraper with all details of a channel, and the scraper that reads the channel's page alone."""
 ORIGIN = "https://www.youtube.com"
 
 
@@ -94,14 +95,14 @@ async def first_of(stub: Stub, target: Target) -> First:
     return First(stub, response.request, page=response.request.cb_kwargs["page"])
 
 
-def scrape(stub: Stub, **params: Any) -> dict[str, Any]:
+def scrape(stub: Stub, scraper: Scraper = SCRAPER, **params: Any) -> dict[str, Any]:
     """The validated record of a target, by the spider's code."""
 
     async def run() -> dict[str, Any]:
-        target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, params))
+        target = Target(id="1", scraper=scraper, params=check_params(scraper, params))
         return await ChannelReader(stub, target).record(await first_of(stub, target))
 
-    return validated(SCRAPER.data, asyncio.run(run()))
+    return validated(scraper.data, asyncio.run(run()))
 
 
 def comparable(record: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -17,6 +17,7 @@ _PLAIN_URL = re.compile(
     r"https?://[a-z0-9.-]+(?::\d{1,5})?(?:/[\w%~.,:=+!$'()*@-]+)+/?(?:\?[\w%=&.~,:;/+!$*@-]+)?", re.ASCII
 )
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", re.ASCII)
+_DAY = re.compile(r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -213,6 +214,24 @@ def clock_seconds(text: str | None) -> int | None:
     return (
         sum(int(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
     )
+
+
+def stated_day(text: str) -> datetime | None:
+    """Return the start (UTC) of the day that an English text ends with, such as "Joined Feb 1, 2015", or None.
+
+    >>> stated_day("Joined Feb 1, 2015") == stated_day("1 February 2015") == datetime(2015, 2, 1, tzinfo=UTC)
+    True
+    >>> stated_day("Đã tham gia 1 thg 2, 2015"), stated_day("Feb 30, 2015"), stated_day("21h"), stated_day("")
+    (None, None, None, None)
+    """
+    found = _DAY.search(text.strip())
+    if not found:
+        return None
+    month, day, year = found.group(1, 2, 3) if found[1] else found.group(5, 4, 6)
+    try:
+        return datetime(int(year), MONTHS.index(month.capitalize()) + 1, int(day), tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def unix_time(text: object) -> int | None:

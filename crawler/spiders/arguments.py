@@ -18,7 +18,7 @@ class CrawlArguments(BaseModel):
     model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
 
     scraper: str | None = None
-    """The scraper's name. It is optional if the params fit only one scraper of the spider."""
+    """The scraper's name. Without it, the params identify the scraper; if they fit several, the first of these."""
     targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """Path, glob or URL of files with targets (JSON Lines, CSV or Parquet, optionally gzipped). Replaces the params."""
     explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})

@@ -63,6 +63,7 @@ class PlatformSpider(Spider):
     """The base class of the platforms' spiders. A spider defines ``scrapers``, ``request()`` and ``scrape()``."""
 
     scrapers: ClassVar[tuple[Scraper, ...]]
+    """The spider's scrapers. If params fit several of them, the first of these takes the target."""
     args: CrawlArguments
     closing: Closing
     needs_browser: ClassVar[bool] = False

@@ -8,18 +8,22 @@ from typing import Any
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
+from crawler.platforms.professional.content import ContentPage
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.requests import edition_origins, profile_request
-from crawler.platforms.professional.schema import Profile, ProfileParams, slug_of_url
+from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams, slug_of_username
+from crawler.platforms.professional.schema_content import MemberContent
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 
 
 class ProfessionalArguments(CrawlArguments):
-    """The spider arguments: the scraper's params as text, and the arguments of every crawl."""
+    """The spider arguments: the scrapers' params as text, and the arguments of every crawl."""
 
     url: str | None = None
     """URL of a member's public profile."""
+    username: str | None = None
+    """A member's name, as in the profile's URL, or the URL."""
 
 
 class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
@@ -38,6 +42,15 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
             example={"url": "https://www.linkedin.com/in/mara-lindqvist"},
             pages=(ProfilePage,),
         ),
+        Scraper(
+            name="professional-profile-v4",
+            platform="professional",
+            summary="A member with articles and recent activity, and their numbers of reactions and comments.",
+            params=MemberParams,
+            data=MemberContent,
+            example={"username": "mara-lindqvist"},
+            pages=(ContentPage,),
+        ),
     )
     args: ProfessionalArguments
 
@@ -51,14 +64,17 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
         return super().allowed_origins | self._editions
 
     def request(self, target: Target) -> Request:
-        assert isinstance(target.params, ProfileParams)
-        return self.for_page(ProfilePage, profile_request(self.origin(), slug=target.params.slug))
+        assert isinstance(target.params, ProfileParams | MemberParams)
+        (page,) = target.scraper.pages
+        return self.for_page(page, profile_request(self.origin(), slug=target.params.slug))
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
         params = super().page_params(scraper, arguments)
-        return {"slug": slug_of_url(params["url"])} if params else {}
+        name = params.get("username") or params.get("url")
+        return {"slug": slug_of_username(name)} if name else {}
 
     async def scrape(self, target: Target, first: First) -> Data:
         """Scrape a member's profile. The first response has all data; no browser is needed."""
-        return await (await first.page(ProfilePage)).to_item()
+        (page,) = target.scraper.pages
+        return await (await first.page(page)).to_item()

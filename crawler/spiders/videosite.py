@@ -15,13 +15,15 @@ from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPag
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.record import joined_record
-from crawler.platforms.videosite.schema import TABS, ChannelRecord, ProfileParams, switch
+from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
 
+PAGES = (AboutPage, FeedPage, VideoPage, CommentsPage, ResolvePage, PlaylistPage, ChannelPage, ContinuationPage)
+
 
 class VideositeArguments(CrawlArguments):
-    """The spider arguments: the scraper's params as text, and the arguments of every crawl."""
+    """The spider arguments: the scrapers' params as text, and the arguments of every crawl."""
 
     username: str | None = None
     """Handle (with or without "@"), channel id, or legacy name."""
@@ -46,16 +48,17 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
             params=ProfileParams,
             data=ChannelRecord,
             example={"username": "@harborlights"},
-            pages=(
-                AboutPage,
-                FeedPage,
-                VideoPage,
-                CommentsPage,
-                ResolvePage,
-                PlaylistPage,
-                ChannelPage,
-                ContinuationPage,
-            ),
+            pages=PAGES,
+            entries=Entries("posts", "content_id"),
+        ),
+        Scraper(
+            name="videosite-profile",
+            platform="videosite",
+            summary="A channel with one page of its items, from the channel's page alone.",
+            params=ChannelParams,
+            data=ChannelRecord,
+            example={"username": "@harborlights"},
+            pages=PAGES,
             entries=Entries("posts", "content_id"),
         ),
     )
@@ -71,7 +74,8 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
         expected = upstream.expected_echo(upstream.addresses(params["username"])[0]) if "username" in params else {}
         tab = {"tab": TABS[params["type"]]} if params.get("type") in TABS else {}
         about = {"include_about": switch(params["include_about"])} if "include_about" in params else {}
-        return params | expected | tab | about
+        without = {} if "include_about" in scraper.params.model_fields else {"without_about": True}
+        return params | expected | tab | about | without
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:

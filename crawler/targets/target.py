@@ -273,17 +273,20 @@ class TargetParser:
     """Converts raw params to a ``Target`` for one of the given scrapers, or to an ``InvalidTarget``."""
 
     scrapers: tuple[Scraper, ...]
+    """The known scrapers. Those of a spider are in the spider's order, which begins with the default scraper."""
     default: str | None = None
     """The scraper of targets that do not name one (``-a scraper=``)."""
     sliced: bool = False
     """Whether targets may be split into slices. Each slice may have its own line, which must name the target."""
 
     def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
-        """Return the scraper with a name or alias. Without a name, return the only scraper that accepts the params.
+        """Return the scraper with a name or alias. Without a name, return the scraper that accepts the params.
+
+        If several scrapers of one spider accept the params, return the first of them: it is the spider's default.
 
         Raises:
             ScraperNotFound: no scraper of this spider has the name.
-            InvalidRequest: no name was given, and the params fit no scraper or several scrapers.
+            InvalidRequest: no name was given, and the params fit no scraper, or scrapers of several platforms.
         """
         name = name or self.default
         if name:
@@ -297,7 +300,7 @@ class TargetParser:
         keys = set(params)
         fitting = [s for s in self.scrapers if keys <= set(s.params.model_fields)]
         needed = [s for s in fitting if keys >= _required(s)]
-        if len(needed) != 1:
+        if len({each.platform for each in needed}) != 1:
             forms = "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
             raise InvalidRequest(
                 f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."

@@ -20,12 +20,13 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.platforms.videosite.channel import ChannelReader
+from crawler.platforms.videosite.record import ABOUT_FIELDS
 from crawler.sandbox.faults import COMMON
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.base import First
 from crawler.targets.target import Target, check_params
-from tests.videosite import SCRAPER, Stub, comparable, first_of, scrape
+from tests.videosite import PAGE_ALONE, SCRAPER, Stub, comparable, first_of, scrape
 
 KINDS = ("video", "short", "live", "all")
 CONNECTION_FAULTS = {"slow", "slow-once", "hang", "truncated", "reset", "flaky", "foreign-redirect"}
@@ -62,6 +63,33 @@ def test_records_equal_the_expected_ones(seed: int) -> None:
         if cursor := found["pagination"]["cursor"]:
             second = scrape(Stub(of), **params, cursor=cursor)
             assert comparable(second) == of.expected_record({**params, "page": 2}), params
+
+
+@pytest.mark.parametrize("seed", [*range(1, 5), *(pytest.param(n, marks=pytest.mark.soak) for n in range(21, 221))])
+def test_co_3_records_of_the_page_alone_equal_the_expected_ones(seed: int) -> None:
+    of = Site(seed, light=True)
+    for number, name in enumerate(names(of)):
+        params = {"username": name, "type": KINDS[(number + seed) % 4]}
+        found = scrape(Stub(of), PAGE_ALONE, **params)
+        assert comparable(found) == of.expected_record({"scraper": PAGE_ALONE.name, **params}), params
+        assert not {key for key in ABOUT_FIELDS if found["profile"][key]}, params
+        if cursor := found["pagination"]["cursor"]:
+            second = scrape(Stub(of), PAGE_ALONE, **params, cursor=cursor)
+            expected = of.expected_record({"scraper": PAGE_ALONE.name, **params, "page": 2})
+            assert comparable(second) == expected, params
+
+
+def test_co_3_the_page_alone_takes_one_request() -> None:
+    stub = Stub(site())
+    found = scrape(stub, PAGE_ALONE, username="harborlights")
+    assert stub.kinds() == ["page"]
+    assert not any(post["like_count"] for post in found["posts"])
+
+
+@pytest.mark.parametrize("name", ["no-playlist", "no-page", "moved", "no-about"])
+def test_co_3_the_page_alone_has_the_same_fallbacks(name: str) -> None:
+    found = scrape(Stub(site()), PAGE_ALONE, username=name)
+    assert comparable(found) == site().expected_record({"scraper": PAGE_ALONE.name, "username": name})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,6 +6,7 @@ import asyncio
 import csv
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -322,3 +323,55 @@ def test_the_queue_forwards_outcomes() -> None:
     outcome = Outcome(target(1), None, None, 5)
     source.completed(outcome)
     assert outcomes == [outcome]
+
+
+@pytest.mark.parametrize(
+    ("platform", "params", "scraper"),
+    [
+        ("videosite", {"username": "@harborlights"}, "videosite-profile-v3"),
+        ("videosite", {"username": "@harborlights", "type": "all"}, "videosite-profile-v3"),
+        ("videosite", {"username": "@harborlights", "include_about": True}, "videosite-profile-v3"),
+        ("videosite", {"scraper": "videosite-profile", "username": "@harborlights"}, "videosite-profile"),
+        ("professional", {"url": "https://www.linkedin.com/in/jane-doe"}, "professional-profile"),
+        ("professional", {"username": "jane-doe"}, "professional-profile-v4"),
+    ],
+)
+def test_co_3_the_default_scraper_takes_params_that_fit_several(
+    platform: str, params: dict[str, Any], scraper: str
+) -> None:
+    target = TargetParser(spiders()[platform].scrapers).parse(params)
+    assert isinstance(target, Target), target
+    assert target.scraper.name == scraper
+
+
+def test_co_3_params_that_fit_several_platforms_need_the_name_of_a_scraper() -> None:
+    every = TargetParser(tuple(scraper for spider in spiders().values() for scraper in spider.scrapers))
+    assert isinstance(every.parse({"username": "jane"}), InvalidTarget)
+    target = every.parse({"username": "jane", "type": "video"})
+    assert isinstance(target, Target)
+    assert target.scraper.name == "videosite-profile-v3"
+
+
+README_TARGETS = {
+    "retail": {"retail-category-v4", "retail-search-v4"},
+    "microblog": {"microblog-profile"},
+    "professional": {"professional-profile", "professional-profile-v4"},
+    "shortvideo": {"shortvideo-photo-search-v4"},
+    "videosite": {"videosite-profile-v3"},
+    "photoapp": {"photoapp-post-v4"},
+}
+
+
+def test_co_3_the_crawls_of_the_readme_have_their_scrapers() -> None:
+    """The README names no scraper in its crawls: the params do."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    found: dict[str, set[str]] = {}
+    for spider, arguments in re.findall(r"^scrapy crawl (\w+) (.*)$", readme, re.MULTILINE):
+        given = dict(re.findall(r"-a (\w+)=(\S+)", arguments))
+        names = {name for scraper in spiders()[spider].scrapers for name in scraper.params.model_fields}
+        params = {name: value for name, value in given.items() if name in names}
+        if params:
+            target = TargetParser(spiders()[spider].scrapers).parse(params, text=True)
+            assert isinstance(target, Target), target
+            found.setdefault(spider, set()).add(target.scraper.name)
+    assert found == README_TARGETS

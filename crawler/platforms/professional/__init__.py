@@ -7,5 +7,5 @@ PLATFORM = Platform(
     origins={"page": "https://www.linkedin.com"},
     concurrency=1,
     delay=60.0,
-    scrapers=("professional-profile",),
+    scrapers=("professional-profile", "professional-profile-v4"),
 )

@@ -29,7 +29,7 @@ from crawler.platforms.professional.markup import (
     plain,
 )
 from crawler.reading.json import dicts, dig, linked_data
-from crawler.reading.values import count, text
+from crawler.reading.values import count, stated_count, text
 
 NAME = f"h1.{blocks.HEADING}"
 CANONICAL = 'link[rel="canonical"]'
@@ -199,10 +199,8 @@ class ProfilePage(PlatformPage):
 
     @field
     def followers(self) -> str:
-        above_posts = line(self._page, 'section[data-section="posts"] > h3')
         exact = self._linked_followers
-        stated = self._head.followers or (above_posts if is_followers(above_posts) else "")
-        return stated or (f"{exact} followers" if exact else "")
+        return self.shown_followers or (f"{exact} followers" if exact else "")
 
     @field
     def headline(self) -> str:
@@ -240,6 +238,25 @@ class ProfilePage(PlatformPage):
     @field
     def websites(self) -> list[Row]:
         return sections.websites(self._page)
+
+    # The parts that other page objects of this page read, too
+
+    @property
+    def parsed(self) -> tuple[Selector, list[Row]]:
+        """The page, and the nodes in its linked data."""
+        return self._page, self._nodes
+
+    @property
+    def shown_followers(self) -> str:
+        """The number of followers in the page's words, "" if the page does not show it."""
+        above_posts = line(self._page, 'section[data-section="posts"] > h3')
+        return self._head.followers or (above_posts if is_followers(above_posts) else "")
+
+    @property
+    def follower_count(self) -> int | None:
+        """The exact number of followers in the linked data, else the rounded number that the page shows."""
+        exact = self._linked_followers
+        return stated_count(self.shown_followers, "followers?") if exact is None else exact
 
     # The two sources
 

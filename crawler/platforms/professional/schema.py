@@ -1,4 +1,4 @@
-"""Professional network: the scraper's params, and the member profile that it returns (specification 2.6)."""
+"""Professional network: the scrapers' params, and the flat member profile (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ SLUG = re.compile(r"(?!\.{1,2}$)[^\s/\\?#%&=<>\"|*]{1,150}")
 _EXPECTED = (
     f"expected a member's profile: https://www.{DOMAIN}/in/<name> (not a company, school, post or directory page)"
 )
+_EXPECTED_NAME = f"expected a member's name as in https://www.{DOMAIN}/in/<name>, or the URL of the member's profile"
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 
 
@@ -64,6 +65,23 @@ def slug_of_url(url: str) -> str:
     slug = _decoded(profile["slug"]) if profile else None
     if not HOST.fullmatch(host) or slug is None:
         raise ValueError(_EXPECTED)
+    return slug
+
+
+def slug_of_username(username: str) -> str:
+    """Return a member's name, decoded, from the name itself or from a profile's URL.
+
+    >>> slug_of_username("jos%C3%A9-mar%C3%ADa"), slug_of_username("www.linkedin.com/in/jane-doe")
+    ('josé-maría', 'jane-doe')
+
+    Raises:
+        ValueError: the text is neither.
+    """
+    if "/" in username:
+        return slug_of_url(username)
+    slug = _decoded(username)
+    if slug is None:
+        raise ValueError(_EXPECTED_NAME)
     return slug
 
 
@@ -93,6 +111,24 @@ class ProfileParams(Params):
     def slug(self) -> str:
         """The member's name as it occurs in URLs, decoded."""
         return slug_of_url(self.url)
+
+
+class MemberParams(Params):
+    """Which member's profile to scrape, by the name in its URL."""
+
+    username: str = Field(max_length=2_000)
+    """The member's name: the part after ``/in/`` in the URL of the public profile. The whole URL is accepted, too."""
+
+    @field_validator("username")
+    @classmethod
+    def _is_name(cls, username: str) -> str:
+        slug_of_username(username)
+        return username
+
+    @property
+    def slug(self) -> str:
+        """The member's name as it occurs in URLs, decoded."""
+        return slug_of_username(self.username)
 
 
 class DataAvailability(Model):

@@ -22,6 +22,8 @@ from crawler.platforms.professional.markup import (
 from crawler.reading.json import dig
 
 Rows = list[dict[str, Any]]
+Card = tuple[Selector, dict[str, Any]]
+"""A card's HTML and its data."""
 
 _ACTION = re.compile(r" (?:shared|reposted|liked|reacted on|commented on) this$")
 _QUOTES = "“”„‟«»\"' \n\xa0"
@@ -50,10 +52,15 @@ def activity(page: Selector, linked: Rows) -> Rows:
 
     The member's comments in the layout with tabs are skipped, because they lack an author.
     """
+    return [row for _, row in activity_cards(page, linked)]
+
+
+def activity_cards(page: Selector, linked: Rows) -> list[Card]:
+    """Return the HTML and the data of each card in the activity. ``linked`` completes texts that the page cuts."""
     whole = {clean_url(node.get("url")): plain(node.get("text")) for node in linked}
-    rows = []
+    found = []
     for node in page.css('section[data-section="posts"] li'):
-        if "slide-list__item" in node.attrib.get("class", "").split():
+        if is_slide(node):
             row = _tab_card(node)
         elif node.xpath("boolean(parent::ul[@data-test-id='activities__list'])").get() == "1":
             row = _list_card(node)
@@ -61,8 +68,13 @@ def activity(page: Selector, linked: Rows) -> Rows:
             continue
         row["text"] = _uncut(row["text"], whole.get(row["link"], ""))
         if row["link"] or row["text"]:
-            rows.append(row)
-    return rows
+            found.append((node, row))
+    return found
+
+
+def is_slide(node: Selector) -> bool:
+    """Whether a card of the activity belongs to the layout with tabs."""
+    return "slide-list__item" in node.attrib.get("class", "").split()
 
 
 def _list_card(node: Selector) -> dict[str, Any]:
@@ -108,15 +120,23 @@ def _uncut(shown: str, whole: str) -> str:
 
 def articles(page: Selector) -> Rows:
     """Return the articles from the page's section."""
-    rows = [
-        {
-            "image": image(node, ".base-main-card__media img") or "",
-            "link": link(node, "a.base-card__full-link"),
-            "title": line(node, "h3.base-main-card__title"),
-        }
+    return [row for _, row in article_cards(page)]
+
+
+def article_cards(page: Selector) -> list[Card]:
+    """Return the HTML and the data of each card in the page's section with articles."""
+    found = [
+        (
+            node,
+            {
+                "image": image(node, ".base-main-card__media img") or "",
+                "link": link(node, "a.base-card__full-link"),
+                "title": line(node, "h3.base-main-card__title"),
+            },
+        )
         for node in page.css('section[data-section="articles"] li .base-main-card')
     ]
-    return [row for row in rows if row["title"] or row["link"]]
+    return [(node, row) for node, row in found if row["title"] or row["link"]]
 
 
 def linked_articles(nodes: Rows) -> Rows:

@@ -71,6 +71,7 @@ def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
     """Return the texts of the flags, then of the tags. For an icon tag, return the key: its text is incomplete.
 
     Since August 2026 these lists are empty, and the groups have all badges.
+    """
     tags = [
         text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
     ]

@@ -7,5 +7,5 @@ PLATFORM = Platform(
     origins={"page": "https://www.youtube.com"},
     concurrency=2,
     delay=1.5,
-    scrapers=("videosite-profile-v3",),
+    scrapers=("videosite-profile-v3", "videosite-profile"),
 )

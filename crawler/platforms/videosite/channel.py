@@ -26,8 +26,8 @@ from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage
 from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.record import cursor_after, record, unenriched, with_about
-from crawler.platforms.videosite.schema import TABS, ProfileParams
+from crawler.platforms.videosite.record import cursor_after, record, unenriched, with_about, without_about
+from crawler.platforms.videosite.schema import TABS, ChannelParams, ProfileParams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,8 @@ class ChannelReader:
     def __init__(self, spider: PlatformSpider, target: Target) -> None:
         self.spider = spider
         self.target = target
-        self.params: ProfileParams = target.params  # type: ignore[assignment]  # the only scraper's
+        assert isinstance(target.params, ChannelParams)
+        self.params = target.params
         self.origin = spider.origin()
         self.ids = platform_ids(Ids, spider.name, spider.settings)
         self.continuation = continuation = self.params.continuation
@@ -181,7 +182,10 @@ class ChannelReader:
     # The record
 
     async def _record(self, page: Item) -> Item:
-        """Build the record: the channel and one page of its items, completed with the data of smaller responses."""
+        """Build the record: the channel and one page of its items.
+
+        For the scraper with more details, smaller responses complete it.
+        """
         version = page["client_version"]
         if version and version != self.ids.client_version:
             self.spider.report_stale_id(f"client_version {self.ids.client_version}", f"the page has {version}")
@@ -198,6 +202,8 @@ class ChannelReader:
             token=token,
             seen=self.continuation.seen if self.continuation else [],
         )
+        if not isinstance(self.params, ProfileParams):
+            return record(without_about(profile), posts, [], cursor=following)
         if self.params.include_about:
             profile = await self._with_about(page)
         enrichments = await self._enrichments(channel, tabs[0], posts)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from crawler.platforms.videosite.item import ORIGIN, VIEWS, node_text, rows_of
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import dicts, dig, find_all, nonempty_strings
-from crawler.reading.values import MONTHS, absolute_url, count, flag, stated_count, text
+from crawler.reading.values import absolute_url, count, flag, stated_count, stated_day, text
 
 SUBSCRIBERS, VIDEOS = "subscribers?", "videos?"
 BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
@@ -230,7 +230,7 @@ def panel_of(data: Any) -> dict[str, Any]:
 
 def about_of(panel: dict[str, Any]) -> dict[str, Any]:
     """Return the channel's fields that the about panel has. Missing fields are left out."""
-    joined = joined_day(node_text(panel.get("joinedDateText")))
+    joined = stated_day(node_text(panel.get("joinedDateText")))
     subscribers = node_text(panel.get("subscriberCountText"))
     about = {
         "external_links": list(dict.fromkeys(_links(panel))),
@@ -253,27 +253,6 @@ def creation(moment: datetime) -> dict[str, Any]:
         "account_creation_date": int(moment.timestamp()),
         "account_creation_date_text": moment.astimezone(UTC).date().isoformat(),
     }
-
-
-def joined_day(label: str) -> datetime | None:
-    """Return the start (UTC) of the day in "Joined Feb 1, 2015" or "Joined 1 Feb 2015"; None in other languages.
-
-    >>> joined_day("Joined Feb 1, 2015") == joined_day("Joined 1 Feb 2015") == datetime(2015, 2, 1, tzinfo=UTC)
-    True
-    >>> joined_day("Đã tham gia 1 thg 2, 2015") is None
-    True
-    """
-    found = re.search(
-        r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", label.strip()
-    )
-    if not found:
-        return None
-    month, day, year = found.group(1, 2, 3) if found[1] else found.group(5, 4, 6)
-    try:
-        joined = date(int(year), MONTHS.index(month.capitalize()) + 1, int(day))
-    except ValueError:
-        return None
-    return datetime(joined.year, joined.month, joined.day, tzinfo=UTC)
 
 
 def _links(panel: dict[str, Any]) -> Iterator[str]:

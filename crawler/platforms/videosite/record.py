@@ -20,6 +20,15 @@ MAX_ROUNDING = 1.1
 MAX_GROWTH, SMALL_GROWTH = 0.05, 10
 """How much a number of views may differ between two sources: as a share of it, and as an additional number."""
 
+ABOUT_FIELDS: Item = {
+    "account_creation_date": None,
+    "account_creation_date_text": "",
+    "external_links": [],
+    "location": "",
+    "total_views": None,
+}
+"""The channel's fields that belong to the about panel, with their empty values."""
+
 MAX_SEEN_TOKENS = 24
 """Maximum number of used tokens that a cursor remembers. A few are enough, because loops of tokens are short."""
 
@@ -44,6 +53,11 @@ def with_about(profile: Item, about: Item, created: Item) -> Item:
     The panel has only the day of the channel's creation. ``created`` has the exact time from the feed, or is empty.
     """
     return {**profile, **about, **created}
+
+
+def without_about(profile: Item) -> Item:
+    """Return the channel with empty values in place of the fields that belong to the about panel."""
+    return {**profile, **ABOUT_FIELDS}
 
 
 def unenriched(posts: list[Item], enrichments: list[Item]) -> list[str]:
@@ -113,7 +127,8 @@ def cursor_after(  # noqa: PLR0913  # the position in a list, by name
 def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
     """Build the record from saved responses; ``parts`` maps each response's kind to its data.
 
-    If a continuation page was saved, the record has the items on that page.
+    If a continuation page was saved, the record has the items on that page. The param ``without_about`` empties the
+    fields that belong to the about panel.
 
     Raises:
         ExtractionFailed: the responses belong to different channels.
@@ -129,6 +144,8 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
         profile["external_links"] = parts.get("channel", {}).get("links", [])
     if "about" in parts:
         profile = with_about(profile, parts["about"]["about"], parts.get("feed", {}).get("created", {}))
+    if params.get("without_about"):
+        profile = without_about(profile)
     profile["profile_id"] = profile["profile_id"] or next(iter(ids), "")
     if "channel" not in parts:  # a response that was saved alone may contain only the handle or only the id
         profile["display_name"] = profile["display_name"] or profile["username"] or profile["profile_id"]

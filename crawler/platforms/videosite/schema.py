@@ -1,4 +1,4 @@
-"""Video site: the models for the scraper's params and record (specification 2.4)."""
+"""Video site: the models for the scrapers' params and record (specification 2.4)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from crawler import cursors
+from crawler.platforms import content
 from crawler.platforms.model import Model, Params
 
 CHANNEL_ID = r"^UC[A-Za-z0-9_-]{22}$"
@@ -44,17 +45,13 @@ class Continuation(Model):
     """Checksums of the tokens already used in this tab. They show when the platform repeats tokens in a loop."""
 
 
-class ProfileParams(Params):
+class ChannelParams(Params):
     """Which channel to scrape, and which page of its items."""
 
     username: str = Field(pattern=USERNAME)
     """Handle (with or without "@"), channel id, or legacy name."""
     type: Literal["all", "video", "short", "live"] = "video"
     """The kind of items to return; ``all`` returns all videos first, then all shorts, then all live streams."""
-    include_about: Annotated[
-        bool, BeforeValidator(switch), WithJsonSchema({"enum": [True, False, 1, 0, "true", "false", "1", "0"]})
-    ] = False
-    """Whether to add the fields from the about panel: links, location, creation date, total views."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
     """``pagination.cursor`` from the previous record of the same channel and type."""
 
@@ -84,6 +81,15 @@ class ProfileParams(Params):
         return None if self.cursor is None else continuation_of(self.cursor)
 
 
+class ProfileParams(ChannelParams):
+    """Which channel to scrape, which page of its items, and whether to add more details of the channel."""
+
+    include_about: Annotated[
+        bool, BeforeValidator(switch), WithJsonSchema({"enum": [True, False, 1, 0, "true", "false", "1", "0"]})
+    ] = False
+    """Whether to add the fields from the about panel: links, location, creation date, total views."""
+
+
 def continuation_of(cursor: str) -> Continuation:
     """Decode a cursor.
 
@@ -93,33 +99,9 @@ def continuation_of(cursor: str) -> Continuation:
     return Continuation.model_validate(cursors.decode(CURSOR_KIND, cursor))
 
 
-class Pagination(Model):
-    """Whether there is a next page, and the cursor that leads to it."""
-
-    cursor: str
-    """Opaque value for the param ``cursor``, to get the next page. "" on the last page."""
-    has_more: bool
-    """Whether there is a next page."""
-
-
-class MediaLinks(Model):
-    """URLs of the item's video files. Always null: only the platform's own player receives these signed URLs."""
-
-    high: str | None
-    """Always null."""
-    low: str | None
-    """Always null."""
-    medium: str | None
-    """Always null."""
-    watermarked: str | None
-    """Always null."""
-
-
-class ContentItem(Model):
+class ContentItem(content.ContentItem):
     """A video, a short or a live stream of the channel."""
 
-    age_restriction_status: None
-    """Always null: not exposed."""
     author_id: str | None
     """Id of the channel."""
     author_name: str
@@ -134,44 +116,33 @@ class ContentItem(Model):
     """The same as ``content_id``: the platform has only one id for an item."""
     content_id: str = Field(pattern=VIDEO_ID)
     """The item's id, 11 characters. Never empty."""
-    content_language: str | None
-    """Always null: not exposed."""
     content_link: str = Field(min_length=1)
     """URL of the item's page. Never empty."""
     content_type: ContentType
     """Kind of item, taken from its tab or link, never from its duration. A finished live stream is ``live``."""
-    first_comment: None
-    """Always null."""
     hashtags: list[str]
     """Hashtags in title and description, without "#", in order. Only the title's if no source has the description."""
     images: list[str]
     """Always empty: posts with images are out of scope."""
     like_count: int | None
     """Exact number of likes. Null if hidden, or if no source has it; lists never have it."""
-    media_links: MediaLinks
     mentions: list[str]
     """Handles mentioned in title and description, without "@", in their order."""
     published_date: int | None
     """Time of publication, or an announced item's start, in Unix seconds. Null if only "3 weeks ago" is known."""
     slideshow_status: bool
     """Always false: the platform has no slideshows."""
-    subtitles: None
-    """Always null."""
     thumbnail_image: str
     """URL of the preview image, as the platform's list has it."""
-    transcript: None
-    """Always null."""
     video_duration_seconds: int | None
     """Length in seconds. Null for live and announced items, except premieres with a known length, and for shorts unless
     another source has it."""
-    video_link: str | None
-    """Always null: see ``media_links``."""
     view_count: int | None
     """Number of views: exact if a source has it, else rounded as in the list. Null if hidden, and for live and
     announced items ("8 watching" is not a number of views). For a short, it is always the list's number."""
 
 
-class Profile(Model):
+class Profile(content.ContentProfile):
     """The channel."""
 
     account_creation_date: int | None
@@ -219,7 +190,7 @@ class Profile(Model):
 class ChannelRecord(Model):
     """A channel with one page of its items."""
 
-    pagination: Pagination
+    pagination: content.Pagination
     posts: list[ContentItem]
     """The items of this page, in the platform's order, each once."""
     profile: Profile

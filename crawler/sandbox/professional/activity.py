@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from crawler.sandbox.professional.figures import figures
 from crawler.sandbox.professional.markup import CARD, MAIN_TITLE, STATIC, Markup, show_more, tracked
 from crawler.sandbox.professional.words import Row
 
@@ -33,9 +34,10 @@ def _article(markup: Markup, row: Row) -> str:
         f'<div class="{CARD} base-main-card flex">{markup.full_link(row["link"], row["title"])}'
         f'<div class="base-main-card__media">{markup.picture(row["image"] or None, "h-full")}</div>'
         '<div class="base-main-card__info self-center ml-1 flex-1"><div class="body-text base-main-card__metadata">'
-        '<span class="body-text base-main-card__metadata-item">Jun 2, 2026</span></div>'
+        '<span class="body-text base-main-card__metadata-item">'
+        f"{figures(row).day_text}</span></div>"
         f'<h3 class="{MAIN_TITLE} base-main-card__title--link">\n  {escape(row["title"])}\n</h3>'
-        f'<p class="base-main-card__description">{escape(row["title"])} and more</p>{_counts(markup)}</div></div>'
+        f'<p class="base-main-card__description">{escape(row["title"])} and more</p>{_counts(markup, row)}</div></div>'
     )
 
 
@@ -119,8 +121,8 @@ def _slide(markup: Markup, row: Row) -> str:
         )
     return (
         '<li class="mr-0.25 babybear:min-w-[290px] min-w-[360px] slide-list__item mr-2 rtl:ml-2">'
-        f'<div class="profile-activity-card flex flex-col h-[560px]">{inner}<div class="mt-auto px-2">{_counts(markup)}'
-        f"{_actions(markup, row['link'])}</div></div></li>"
+        f'<div class="profile-activity-card flex flex-col h-[560px]">{inner}<div class="mt-auto px-2">'
+        f"{_counts(markup, row)}{_actions(markup, row['link'])}</div></div></li>"
     )
 
 
@@ -148,9 +150,13 @@ def _post(markup: Markup, row: Row) -> str:
     )
 
 
-def _counts(markup: Markup) -> str:
+def _counts(markup: Markup, row: Row) -> str:
+    """Build the numbers of reactions and comments below a card. Some cards have no number of comments."""
+    stated = figures(row)
+    comments = "" if stated.comments is None else _comments(stated.comments)
+    reactions = f'data-num-reactions="{stated.reactions}"'
     if markup.light:
-        return ""
+        return f'<div data-test-id="social-actions__reactions" {reactions}></div>{comments}'
     images = "".join(
         f'<code id="social-actions__reaction-image-{name}"><!--"{STATIC}/{name.lower()}"--></code>\n'
         for name in REACTIONS
@@ -159,10 +165,17 @@ def _counts(markup: Markup) -> str:
         '<code id="i18n_reaction_singular" style="display: none"><!--"%numReactions% Reaction"--></code>\n'
         '<code id="i18n_reactions_plural" style="display: none"><!--"%numReactions% Reactions"--></code>\n'
         '<div class="flex items-center font-sans text-sm babybear:text-xs -mt-1"><div class="flex items-center" '
-        'data-test-id="social-actions__reactions" data-id="social-actions__reactions" data-num-reactions="2535">'
+        f'data-test-id="social-actions__reactions" data-id="social-actions__reactions" {reactions}>'
         f'<img alt data-reaction-type="LIKE" data-delayed-url="{STATIC}/bn39hirwzjqj18ej1fkz55671" height="16px">'
-        '<span aria-hidden="true" class="font-normal ml-0.5" data-test-id="social-actions__reaction-count">2,535</span>'
-        f'</div>{images}<div class="flex items-center" data-test-id="social-actions__comments">141 Comments</div></div>'
+        '<span aria-hidden="true" class="font-normal ml-0.5" data-test-id="social-actions__reaction-count">'
+        f"{stated.reactions:,}</span></div>{images}{comments}</div>"
+    )
+
+
+def _comments(number: int) -> str:
+    return (
+        '<div class="flex items-center" data-test-id="social-actions__comments" data-id="social-actions__comments" '
+        f'data-num-comments="{number}">{number:,} Comments</div>'
     )
 
 

@@ -90,10 +90,13 @@ def _country(member: Member) -> str:
     return country or COUNTRIES.get(member.location.rpartition(", ")[2], "")
 
 
+def followers_shown(member: Member) -> str:
+    """Return the number of followers as the page shows it, "" if it does not."""
+    return followers_text(member.followers) if member.counted else ""
+
+
 def _followers(member: Member) -> str:
-    if member.counted:
-        return followers_text(member.followers)
-    return f"{member.followers} followers" if member.linked else ""
+    return followers_shown(member) or (f"{member.followers} followers" if member.linked else "")
 
 
 def _in_page_order(member: Member) -> list[Row]:

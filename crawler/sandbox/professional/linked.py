@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from crawler.sandbox.professional.figures import figures
 from crawler.sandbox.professional.section import masked
 
 if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member, Position, Study
+    from crawler.sandbox.professional.words import Row
 
 Node = dict[str, Any]
 
@@ -20,10 +22,10 @@ def linked_data(member: Member) -> Node:
             "@type": "Article",
             "author": author,
             "dateModified": "",
-            "datePublished": "2026-05-02T00:35:55.000+00:00",
+            "datePublished": figures(row).time_text,
             "headline": row["title"],
             "image": {"@type": "ImageObject", **({"url": row["image"]} if row["image"] else {})},
-            "interactionStatistic": _statistic("http://schema.org/LikeAction", 3694),
+            "interactionStatistic": _statistic("http://schema.org/LikeAction", figures(row).reactions),
             "url": row["link"],
         }
         for row in member.rows["articles"]
@@ -33,18 +35,23 @@ def linked_data(member: Member) -> Node:
             "@context": "https://schema.org",
             "@type": "DiscussionForumPosting",
             "author": author,
-            "datePublished": "2026-06-04T23:17:32.437Z",
+            "datePublished": figures(row).time_text.replace("+00:00", "Z"),
             "headline": "",
-            "interactionStatistic": _statistic("http://schema.org/LikeAction", 1609),
+            "interactionStatistic": _statistic("http://schema.org/LikeAction", figures(row).reactions),
             "mainEntityOfPage": row["link"],
             "text": row["text"],
             "url": row["link"],
         }
         for row in member.rows["activity"]
-        if row["author"] == member.name and row["action"].startswith(("Posted", member.name))
+        if is_own(member, row)
     ]
     page = {"@type": "WebPage", "reviewedBy": {"@type": "Person", "name": member.name}, "url": member.url}
     return {"@context": "http://schema.org", "@graph": [*articles, *posts, page, _person(member)]}
+
+
+def is_own(member: Member, row: Row) -> bool:
+    """Return whether a row of the activity is the member's own post. Linked data contains only these."""
+    return bool(row["author"] == member.name) and row["action"].startswith(("Posted", member.name))
 
 
 def _person(member: Member) -> Node:

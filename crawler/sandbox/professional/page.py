@@ -215,7 +215,7 @@ def _rail(markup: Markup, member: Member) -> str:
         for row in member.rows["same_name"]
     )
     rail = (("browsemap", "Other similar profiles", others), ("samename", f"Others named {member.name}", named))
-    return "".join(
+    return _ASIDE_ACTIVITY + "".join(
         f'<section class="aside-section-container mb-4 {kind}" data-nosnippet="true"><h2 '
         f'class="aside-section-container__title section-title">{escape(title)}</h2>'
         f'<div class="aside-section-container__content">{show_more(rows, 10)}</div></section>'
@@ -268,6 +268,15 @@ _NAVIGATION = """
   <div class="nav__cta-container order-3 flex"><a class="nav__button-tertiary" href="/signup">Join now</a>
     <a class="nav__button-secondary" href="/login">Sign in</a></div>
 </nav></header>
+"""
+_ASIDE_ACTIVITY = f"""
+<section class="aside-section-container mb-4"><h2 class="aside-section-container__title">Explore more posts</h2>
+  <ul><li><div class="{CARD} aside-activity-card">
+    <a class="base-card__full-link" href="{PUBLIC}/posts/somebody-else_hello-activity-7300000000000000001-Xq_9">
+      <span class="sr-only">A post by somebody else</span></a>
+    <div class="aside-activity-card__social-actions -mt-0.5"><div data-test-id="social-actions__reactions"
+      data-num-reactions="713"></div><div data-test-id="social-actions__comments" data-num-comments="22"></div></div>
+  </div></li></ul></section>
 """
 _UPSELL = """
 <form class="google-auth base-google-auth" action="https://www.linkedin.com/uas/login-submit" method="post">

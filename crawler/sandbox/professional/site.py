@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from crawler.sandbox.professional import faults as professional_faults
 from crawler.sandbox.professional import page as professional_page
 from crawler.sandbox.professional.expected import record
+from crawler.sandbox.professional.expected_content import content_record
 from crawler.sandbox.professional.faults import FAULTS
 from crawler.sandbox.professional.people import RENAMED, MemberFactory
 
@@ -102,11 +103,15 @@ class Site:
         }
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the exact record that must be extracted for a target.
+        """Return the exact record that must be extracted for a target: the flat one for the param ``url``, a content
+        envelope for ``username``.
 
         Raises:
             KeyError: the member is unknown.
         """
+        if "username" in params:
+            name = str(params["username"])
+            return content_record(self.member(_slug(name) or unquote(name)))
         return record(self.member(_slug(str(params["url"]))))
 
 

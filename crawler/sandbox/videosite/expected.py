@@ -21,12 +21,15 @@ LABELS = {"videos": "video", "shorts": "short", "streams": "live"}
 Record = dict[str, Any]
 
 
-def sources_of(channel: Channel, page: list[Item], *, first: bool) -> dict[str, str]:
+def sources_of(channel: Channel, page: list[Item], *, first: bool, enriched: bool = True) -> dict[str, str]:
     """Return the source that enriches each item of a page, by item id: ``feed``, or ``video`` for a single request.
 
-    Items that no request enriches are missing in the result.
+    Items that no request enriches are missing in the result. Without ``enriched``, these are all items, except those
+    of a channel whose feed takes the place of the list.
     """
     sources: dict[str, str] = {}
+    if not enriched and channel.fault != "no-playlist":
+        return sources
     left = MAX_ENRICHMENTS
     if first:
         left -= 1

@@ -186,6 +186,8 @@ class Site(Channels):
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the record for a page of a channel. Here, the param ``page`` (from 1) takes the place of ``cursor``.
 
+        For ``scraper=videosite-profile``, the record has no data from enrichment requests.
+
         ``pagination.cursor`` is the site's token for the next page of the same tab, or "" if the tab has none.
 
         Raises:
@@ -199,7 +201,8 @@ class Site(Channels):
         number = int(params.get("page", 1)) - 1
         tab, page_number, listed = pages[number]
         more = number + 1 < len(pages)
-        sources = expected.sources_of(channel, listed, first=page_number == 0)
+        enriched = params.get("scraper") != "videosite-profile"
+        sources = expected.sources_of(channel, listed, first=page_number == 0, enriched=enriched)
         following = token_after(channel, tab, page_number, heavy=self.heavy) if more else ""
         return {
             "pagination": {"cursor": following, "has_more": more},

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from parsel import Selector
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
 from crawler.pipelines import validated
+from crawler.platforms.professional.content import ContentPage
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.schema import Profile
+from crawler.platforms.professional.schema_content import MemberContent
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "professional"
 pytestmark = pytest.mark.skipif(
@@ -268,6 +274,103 @@ def test_certifications_and_languages() -> None:
     assert all(row["label"] and row["url"] for row in data["websites"])
 
 
+# The content envelope
+
+
+@cache
+def content(name: str) -> dict[str, Any]:
+    """The validated content envelope of a capture."""
+    body = (CAPTURES / name).read_bytes()
+    assert ContentPage.recognise(body.decode())
+    response = HttpResponse(SITE, body, headers={"Content-Type": "text/html; charset=utf-8"})
+    data = asyncio.run(ContentPage(response=response, page_params=PageParams({})).to_item())
+    assert validated(MemberContent, data) == data
+    return data
+
+
+def numbers(name: str, section: str, attribute: str) -> list[int]:
+    """The values of an attribute in the markup of a page's section, in order."""
+    page = (CAPTURES / name).read_text()
+    found = Selector(page, type="html").css(f'section[data-section="{section}"] [{attribute}]::attr({attribute})')
+    return [int(each) for each in found.getall()]
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds", "followers"),
+    [
+        (TABS, {"article": 10, "share": 9, "like": 1}, 41_000_000),
+        (LIST, {"article": 10, "like": 5, "post": 1, "share": 7}, 12_000_000),
+        (GROUPED, {"article": 10, "like": 18}, 10_000_000),
+        (MASKED, {"like": 12}, 681),
+        (LINKED, {"article": 10, "post": 8}, 40_386_976),
+        (LINKED_MASKED, {}, 40_603_288),
+        ("jsonld_extract_scrapfly_202404.json", {"article": 4}, 35_172_164),
+        ("jsonld_extract_scrapfly_202503.json", {"article": 10}, 37_571_247),
+        ("jsonld_extract_scrapfly_202601.json", {"article": 10}, 39_714_156),
+        ("jsonld_person_redacted_past_positions_202404.json", {}, 564),
+    ],
+)
+def test_co_3_content_has_the_noted_counts(name: str, kinds: dict[str, int], followers: int) -> None:
+    data, flat = content(name), read(name)
+    assert Counter(post["content_type"] for post in data["posts"]) == kinds
+    assert data["profile"]["follower_count"] == followers
+    assert (data["profile"]["username"], data["profile"]["display_name"]) == (
+        flat["public_identifier"],
+        flat["fullName"],
+    )
+    assert [post["content_link"] for post in data["posts"]][: len(flat["articles"] + flat["activity"])] == [
+        row["link"] for row in flat["articles"] + flat["activity"]
+    ]
+    ids = [post["content_id"] for post in data["posts"]]
+    assert len(ids) == len(set(ids))
+    assert all(post["content_id"].isdecimal() for post in data["posts"] if post["content_type"] != "article")
+
+
+@pytest.mark.parametrize("name", [TABS, LIST, GROUPED, MASKED])
+def test_co_3_reactions_and_comments_are_those_in_the_markup(name: str) -> None:
+    for key, attribute in (("like_count", "data-num-reactions"), ("comment_count", "data-num-comments")):
+        found: dict[bool, list[int | None]] = {True: [], False: []}
+        for post in content(name)["posts"]:
+            found[post["content_type"] == "article"].append(post[key])
+        assert found[True] == numbers(name, "articles", attribute)
+        assert found[False] == (numbers(name, "posts", attribute) or [None] * len(found[False]))
+
+
+def test_co_3_dates_of_articles_and_posts() -> None:
+    first, *_ = content(TABS)["posts"]
+    assert (first["published_date"], first["like_count"], first["comment_count"]) == (1_785_024_000, 2_656, 377)
+    assert (first["content_id"], first["author_username"]) == (
+        "memories-from-inspiring-trip-rwanda-bill-gates-ojyye",
+        "williamhgates",
+    )
+    for name in (TABS, LIST, GROUPED):
+        articles = [post for post in content(name)["posts"] if post["content_type"] == "article"]
+        days = [post["published_date"] for post in articles]
+        assert days == sorted(days, reverse=True)
+        assert all(day % 86_400 == 0 for day in days)
+    assert not [post for post in content(TABS)["posts"][10:] if post["published_date"]], "a card has only an age"
+    article, post = content(LINKED)["posts"][0], content(LINKED)["posts"][10]
+    assert (article["published_date"], article["like_count"]) == (1_777_682_155, 3_694)
+    assert (post["published_date"], post["like_count"], post["comment_count"]) == (1_780_615_052, 1_609, None)
+    assert (post["content_id"], post["author_username"]) == ("7468440836972625921", "williamhgates")
+    assert content("jsonld_extract_scrapfly_202404.json")["posts"][0]["published_date"] is None
+
+
+def test_co_3_authors_of_posts() -> None:
+    (liked,) = [post for post in content(TABS)["posts"] if post["content_type"] == "like"]
+    assert (liked["author_name"], liked["author_username"]) == (
+        "Alzheimer's Disease Data Initiative",
+        "alzheimersdata",
+    )
+    authors = {(post["content_type"], post["author_name"]) for post in content(LIST)["posts"]}
+    assert authors == {
+        ("article", "Satya Nadella"),
+        ("post", "Satya Nadella"),
+        ("like", ""),
+        ("share", ""),
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "code", "reason"),
     [
@@ -277,7 +380,10 @@ def test_certifications_and_languages() -> None:
         ("guest_homepage_instead_of_profile_202406.html", "UPSTREAM_BLOCKED", "guest_home"),
     ],
 )
-def test_other_pages_than_profiles_are_refused(name: str, code: str, reason: str) -> None:
+@pytest.mark.parametrize("reader", [read, content])
+def test_other_pages_than_profiles_are_refused(
+    reader: Callable[[str], dict[str, Any]], name: str, code: str, reason: str
+) -> None:
     with pytest.raises(ScrapeError) as refused:
-        read(name)
+        reader(name)
     assert (refused.value.code, refused.value.reason) == (code, reason)

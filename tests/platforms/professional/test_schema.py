@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from crawler.platforms.professional import schema as professional
+from crawler.platforms.professional import schema_content as professional_content
 from crawler.platforms.professional import schema_rows as professional_rows
-from crawler.platforms.professional.schema import Profile, ProfileParams, slug_of_url
+from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams, slug_of_url
 
 WWW = "https://www.linkedin.com"
 
@@ -121,6 +122,31 @@ def test_other_urls_are_refused_with_the_expected_form(url: str) -> None:
     assert "/in/<name>" in error["msg"]
 
 
+NAMES = {
+    "jane-doe-1a2b": "jane-doe-1a2b",
+    "jos%C3%A9-mar%C3%ADa": "josé-maría",
+    "נועה": "נועה",
+    "Jane.Doe_1'2": "Jane.Doe_1'2",
+} | GOOD_URLS
+
+
+@pytest.mark.parametrize(("username", "slug"), NAMES.items())
+def test_co_3_names_and_urls_give_the_name(username: str, slug: str) -> None:
+    assert MemberParams(username=username).slug == slug
+
+
+@pytest.mark.parametrize(
+    "username",
+    [*(" ", ".", "..", "a b", "a%2Fb", "%ff", "a?b", "a" * 151), *(url for url in HOSTILE_URLS if url != "jane-doe")],
+)
+def test_co_3_other_names_are_refused_with_the_expected_form(username: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        MemberParams(username=username)
+    (error,) = refused.value.errors()
+    assert error["loc"] == ("username",)
+    assert "/in/<name>" in error["msg"]
+
+
 @given(st.text() | st.text().map(f"{WWW}/in/".__add__) | st.text().map("https://".__add__))
 def test_any_text_gives_a_safe_name_or_value_error(url: str) -> None:
     try:
@@ -143,7 +169,7 @@ def test_invalid_params_are_refused(params: dict[str, Any], loc: str) -> None:
 
 MODELS: dict[str, type[BaseModel]] = {
     value.__name__: value
-    for module in (professional, professional_rows)
+    for module in (professional, professional_content, professional_rows)
     for value in vars(module).values()
     if isinstance(value, type) and issubclass(value, BaseModel)
 }

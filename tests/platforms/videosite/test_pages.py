@@ -22,9 +22,10 @@ from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPag
 from crawler.platforms.videosite.item import node_text, post, read_row, rows_of, token_of
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.profile import joined_day, unwrapped
+from crawler.platforms.videosite.profile import unwrapped
 from crawler.platforms.videosite.record import joined_record
 from crawler.platforms.videosite.schema import ChannelRecord
+from crawler.reading.values import stated_day
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite import extra
 from crawler.sandbox.videosite.lists import token
@@ -260,7 +261,7 @@ def test_links_are_unwrapped(url: str, target: str) -> None:
 
 @pytest.mark.parametrize("label", ["", "Joined", "Joined Foo 1, 2015", "Joined Feb 31, 2015", "1 февр. 2015 г."])
 def test_malformed_days_are_none(label: str) -> None:
-    assert joined_day(label) is None
+    assert stated_day(label) is None
 
 
 def test_comment_count() -> None:

@@ -1,0 +1,88 @@
+"""Professional network: the page object that reads a member's page as a content envelope (specification 2.4)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+import attrs
+from web_poet import field
+
+from crawler.platforms.page import PlatformPage, missing_error
+from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.posts import content_items
+
+Row = dict[str, Any]
+
+
+@attrs.define(slots=False)
+class ContentPage(PlatformPage):
+    """A member's profile page, as a profile with content items. ``page_params`` has ``slug``: the requested name.
+
+    ``ProfilePage`` validates the page, and reads the parts that both shapes have.
+    """
+
+    source: ClassVar[str] = ProfilePage.source
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return ProfilePage.recognise(body)
+
+    def validate_input(self) -> None:
+        """Raise an error unless the response is a member's profile whose articles and posts have links.
+
+        Raises:
+            ScrapeError: ``ProfilePage`` raised an error.
+            ExtractionFailed: the page has articles or posts, but none of them has a link.
+        """
+        rows = [*self._member.articles, *self._member.activity]  # reading a field validates the page
+        for error in self._member.skipped:
+            self.skip(error)
+        if rows and not self._posts:
+            raise missing_error(
+                "No link of an article or post could be read.", ["a.base-card__full-link"], reason="blind"
+            )
+
+    @field
+    def pagination(self) -> Row:
+        return {"cursor": "", "has_more": False}  # the page has all content that visitors can see
+
+    @field
+    def posts(self) -> list[Row]:
+        return self._posts
+
+    @field
+    def profile(self) -> Row:
+        member = self._member
+        return {
+            "account_creation_date": None,
+            "account_creation_date_text": "",
+            "available_country_codes": [],
+            "banner_image": member.background_cover_image_url,
+            "biography": member.about,
+            "content_count": None,
+            "display_name": member.fullName,
+            "external_links": [row["url"] for row in member.websites],
+            "follower_count": member.follower_count,
+            "is_family_safe": None,
+            "keywords": "",
+            "location": member.location,
+            "privacy_status": "",
+            "profile_id": "",
+            "profile_image": member.profile_photo,
+            "profile_link": member.profile_url,
+            "subscriber_count_text": member.shown_followers,
+            "total_views": None,
+            "username": member.public_identifier,
+            "verification_status": None,
+        }
+
+    @cached_property
+    def _member(self) -> ProfilePage:
+        return ProfilePage(response=self.response, page_params=self.page_params)
+
+    @cached_property
+    def _posts(self) -> list[Row]:
+        page, nodes = self._member.parsed
+        author = {"author_name": self._member.fullName, "author_username": self._member.public_identifier}
+        return content_items(page, nodes, self._member.articles, author=author)

@@ -1,0 +1,93 @@
+"""Professional network: the models of a member's content envelope (specification 2.4).
+
+The specification names the scraper, but not the shape of its record. This shape is the project's reading.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crawler.platforms import content
+from crawler.platforms.model import Model
+
+ContentType = Literal["article", "post", "like", "share"]
+
+
+class MemberItem(content.ContentItem):
+    """An article by the member, or a post from the member's activity.
+
+    The page does not show, so that they are always null or empty: the author's id, hashtags, mentions, slideshows,
+    videos and their lengths, preview images, numbers of views.
+    """
+
+    author_id: str | None
+    """Always null: not exposed."""
+    author_name: str
+    """Name of the author. "" for another person's post in the layout with a list, which does not name its author."""
+    author_username: str
+    """The author's name in URLs, after ``/in/``, or after ``/company/`` for a company. "" if ``author_name`` is ""."""
+    caption: str
+    """The article's title, or the post's text, which may be cut with "…" in the layout with a list."""
+    comment_count: int | None
+    """Number of comments. Null if the page does not show it: it never does in the layout with a list."""
+    content_code: str = Field(min_length=1)
+    """The same as ``content_id``. Never empty."""
+    content_id: str = Field(min_length=1)
+    """Id of the activity, or the last part of the article's URL. Never empty."""
+    content_link: str = Field(min_length=1)
+    """URL of the article or post. Never empty."""
+    content_type: ContentType
+    """``article``; or what the member did, in the words of the post's card: ``post``, ``like`` or ``share``. The layout
+    with tabs says "shared" of the member's own posts, too. A card with other words is a ``post``. Never empty."""
+    images: list[str]
+    """URL of the card's image; empty if the card has none, or only a placeholder."""
+    like_count: int | None
+    """Number of reactions of all kinds. Null if neither the card nor the linked data has it."""
+    published_date: int | None
+    """Time of publication in Unix seconds; midnight UTC if only the day is known. Null if the page shows only an age
+    ("21h"), or nothing."""
+
+
+class MemberProfile(content.ContentProfile):
+    """The member.
+
+    The page does not show, so that they are always null or empty: the date of the account's creation, countries in
+    which the profile is available, number of items, keywords, number of views, family safety, privacy and verification.
+    """
+
+    banner_image: str
+    """URL of the cover image, "" for the platform's default."""
+    biography: str
+    """The member's own text, with line breaks. May be cut in the masked variant of the page. "" if absent."""
+    display_name: str = Field(min_length=1)
+    """The displayed name. Never empty."""
+    external_links: list[str]
+    """URLs of the websites at the top of the profile, without the platform's redirect."""
+    follower_count: int | None
+    """Number of followers: exact if the linked data has it, else rounded as the page shows it. Null if hidden."""
+    location: str
+    """The member's location as text, "" if not shown."""
+    profile_id: str
+    """Always "": not exposed."""
+    profile_image: str
+    """URL of the photo, "" if absent."""
+    profile_link: str = Field(min_length=1)
+    """Canonical URL of the profile. Never empty."""
+    subscriber_count_text: str
+    """The number of followers in the page's words ("41M followers"), "" if the page does not show it."""
+    username: str = Field(min_length=1)
+    """The name at the end of ``profile_link``, decoded. It differs from the requested name if the member changed it.
+    Never empty."""
+
+
+class MemberContent(Model):
+    """A member with articles and recent activity."""
+
+    pagination: content.Pagination
+    """Always ``{"cursor": "", "has_more": false}``: the page shows one page of content."""
+    posts: list[MemberItem]
+    """The articles, then the activity, each in page order."""
+    profile: MemberProfile
+    """The member."""

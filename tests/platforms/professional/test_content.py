@@ -1,0 +1,186 @@
+"""The page object for a member's content on the sandbox's pages: the expected records, and what it must not read."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.pipelines import validated
+from crawler.platforms.professional.content import ContentPage
+from crawler.platforms.professional.schema_content import MemberContent
+from crawler.sandbox.professional.site import FAULTS, Site
+from crawler.sandbox.protocol import FakeRequest
+from tests.sandbox.test_videosite import POST_KEYS, PROFILE_KEYS
+
+SITE = "https://www.linkedin.com"
+HEAD = f'<link rel="canonical" href="{SITE}/in/x"><h1 class="top-card-layout__title">Jo</h1>'
+# Parts of specification 2.4 that no profile page shows: they are always empty.
+NEVER_SHOWN_IN_POSTS = {
+    *("age_restriction_status", "author_id", "content_language", "first_comment", "hashtags", "mentions"),
+    *("slideshow_status", "subtitles", "thumbnail_image", "transcript", "video_duration_seconds", "video_link"),
+    "view_count",
+}
+NEVER_SHOWN_IN_PROFILES = {
+    *("account_creation_date", "account_creation_date_text", "available_country_codes", "content_count"),
+    *("is_family_safe", "keywords", "privacy_status", "profile_id", "total_views", "verification_status"),
+}
+
+
+def read(body: str | bytes, *, slug: str = "somebody", status: int = 200) -> dict[str, Any]:
+    """The validated data of a page."""
+    response = HttpResponse(
+        f"{SITE}/in/{quote(slug)}",
+        body.encode() if isinstance(body, str) else body,
+        status=status,
+        headers={"Content-Type": "text/html; charset=utf-8"},
+    )
+    page = ContentPage(response=response, page_params=PageParams({"slug": slug}))
+    return validated(MemberContent, asyncio.run(page.to_item()))
+
+
+@cache
+def site(seed: int = 1) -> Site:
+    return Site(seed, light=True)
+
+
+@cache
+def page(slug: str = "mara-lindqvist") -> str:
+    return site().page(FakeRequest(f"/in/{slug}"))[2].decode()
+
+
+def differences(seed: int) -> Iterator[tuple[str, str]]:
+    """The members whose page differs from the expected record, with the part."""
+    network = Site(seed, light=True)
+    for slug in network.members:
+        status, _, body = network.page(FakeRequest(f"/in/{quote(slug)}"))
+        found, expected = read(body, slug=slug, status=status), network.expected_record({"username": slug})
+        yield from ((slug, key) for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_co_3_pages_give_the_expected_content_over_seeds(seed: int) -> None:
+    assert list(differences(seed)) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("decade", range(20))
+def test_co_3_pages_give_the_expected_content_over_200_seeds(decade: int) -> None:
+    for seed in range(100 + 10 * decade, 110 + 10 * decade):
+        assert list(differences(seed)) == []
+
+
+def test_full_size_pages_give_the_same_content() -> None:
+    full = Site()
+    for slug in full.members:
+        assert read(full.page(FakeRequest(f"/in/{quote(slug)}"))[2]) == full.expected_record({"username": slug})
+
+
+@pytest.mark.parametrize("slug", ["mara-lindqvist", "tomas-okafor-4a0756", "nobody-yet"])
+def test_co_3_content_has_the_keys_of_the_specification(slug: str) -> None:
+    data = read(page(slug))
+    assert set(data) == {"pagination", "posts", "profile"}
+    assert data["pagination"] == {"cursor": "", "has_more": False}
+    assert set(data["profile"]) == PROFILE_KEYS
+    assert not {key for key in NEVER_SHOWN_IN_PROFILES if data["profile"][key]}
+    for post in data["posts"]:
+        assert set(post) == POST_KEYS
+        assert not {key for key in NEVER_SHOWN_IN_POSTS if post[key]}
+        assert all(post[key] for key in ("content_id", "content_code", "content_link", "content_type"))
+
+
+def test_every_kind_of_item_and_missing_value_occurs() -> None:
+    records = [site().expected_record({"username": slug}) for slug in site().members]
+    posts = [post for record in records for post in record["posts"]]
+    assert {post["content_type"] for post in posts} == {"article", "post", "like", "share"}
+    for key in ("like_count", "comment_count", "published_date"):
+        values = [post[key] for post in posts]
+        assert None in values
+        assert len(set(values)) > 20, key
+    assert 0 in {post["like_count"] for post in posts}
+    counts = {record["profile"]["follower_count"] for record in records}
+    assert {None, 12_000, 12_347} <= counts
+
+
+def test_posts_of_other_people_in_the_right_rail_are_not_read() -> None:
+    assert "aside-activity-card" in page()
+    assert "somebody-else" not in str(read(page())["posts"])
+
+
+def test_the_author_of_a_liked_post_is_never_the_member() -> None:
+    """The layout with a list names the member who acted, and not the author of the post."""
+    found = read(page("forty-positions"))
+    name = found["profile"]["display_name"]
+    authors = {(post["content_type"], post["author_name"]) for post in found["posts"]}
+    assert {("like", ""), ("post", name)} <= authors
+    assert ("like", name) not in authors
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "author"),
+    [
+        ("Shared by <a href='/in/x'>Jo</a>", "share", ""),
+        ("Reposted by <a href='/in/x'>Jo</a>", "share", ""),
+        ("Reacted on by <a href='/in/x'>Jo</a>", "like", ""),
+        ("Celebrated by <a href='/in/x'>Jo</a>", "post", ""),
+        ("Posted by <a href='/in/x?trk=a'>Jo</a>", "post", "x"),
+        ("", "post", ""),
+    ],
+)
+def test_the_words_of_a_card_give_its_type_and_author(action: str, kind: str, author: str) -> None:
+    card = f"""<li><a class="base-card__full-link" href="/posts/x_a-activity-7400000000000000001-Xq_9"></a>
+        <h3 class="base-main-card__title">Hello</h3><h4 class="base-main-card__subtitle">{action}</h4></li>"""
+    section = f"""<section data-section="posts"><ul data-test-id="activities__list">{card}</ul></section>"""
+    (post,) = read(HEAD + section)["posts"]
+    assert (post["content_type"], post["author_username"]) == (kind, author)
+    assert (post["content_id"], post["caption"]) == ("7400000000000000001", "Hello")
+
+
+def test_a_companys_post_has_the_companys_name() -> None:
+    card = """<li class="slide-list__item"><div class="profile-activity-original-author">
+        <a class="base-card__full-link" href="/company/harbor-labs"></a>
+        <h3 class="base-main-card__title">Harbor</h3></div>
+        <a class="base-card__full-link" href="/posts/x_a-activity-7400000000000000001-Xq_9">
+        <span>Jo reacted on this</span></a><a data-num-reactions="1,204"></a></li>"""
+    (post,) = read(f"""{HEAD}<section data-section="posts"><ul>{card}</ul></section>""")["posts"]
+    assert (post["author_name"], post["author_username"]) == ("Harbor", "harbor-labs")
+    assert (post["content_type"], post["like_count"], post["comment_count"]) == ("like", 1_204, None)
+
+
+def test_linked_posts_replace_a_section_that_is_missing() -> None:
+    member = next(each for each in site().members.values() if each.linked and each.layout == "tabs" and own(each))
+    body = page(quote(member.slug))
+    without = re.sub(r'data-section="(posts|articles)"', "", body)
+    found = {post["content_id"]: post for post in read(without)["posts"]}
+    expected = {post["content_id"]: post for post in site().expected_record({"username": member.slug})["posts"]}
+    assert found.keys() == {key for key, post in expected.items() if post["published_date"]}
+    for key, post in found.items():
+        for same in ("author_name", "author_username", "caption", "like_count", "published_date"):
+            assert post[same] == expected[key][same], same
+        assert post["comment_count"] is None
+
+
+def own(member: Any) -> list[Any]:
+    return [row for row in member.rows["activity"] if row["author"] == member.name]
+
+
+def test_content_without_links_is_an_error() -> None:
+    body = re.sub(r'href="[^"]*/(posts|pulse)/[^"]*"', 'href="#"', page())
+    with pytest.raises(ExtractionFailed) as refused:
+        read(body)
+    assert refused.value.reason == "blind"
+
+
+@pytest.mark.parametrize("name", sorted({"not-found", "status-999", "wrong-member", "nameless", "blind"}))
+def test_failures_are_those_of_the_flat_profile(name: str) -> None:
+    status, _, body = site().damaged(name, FakeRequest(f"/in/{name}"))
+    with pytest.raises(ScrapeError) as refused:
+        read(body, status=status)
+    assert refused.value.code == FAULTS[name].code
