@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from crawler.registry import SHARED_MODULES
+
 ROOT = Path(__file__).parents[1]
 PLATFORMS = sorted(
-    path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem not in {"arguments", "base"}
+    path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem not in SHARED_MODULES
 )
 FILES = (
     "crawler/platforms/{}/schema.py",
