@@ -11,7 +11,7 @@ import math
 import time
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
 import structlog
@@ -149,11 +149,11 @@ def client_of(address: str) -> str:
     >>> client_of("192.0.2.1"), client_of("2001:db8::1:2"), client_of("::ffff:192.0.2.1")
     ('192.0.2.1', '2001:db8::/64', '192.0.2.1')
     """
-    plain = _plain(address).network_address
+    plain = _plain(address)
     return str(ip_network((plain, 64), strict=False) if isinstance(plain, IPv6Address) else plain)
 
 
-def _plain(address: str) -> IPv4Network | IPv6Network:
-    """Return the network of one address. An IPv4 address in IPv6 notation becomes an IPv4 address."""
+def _plain(address: str) -> IPv4Address | IPv6Address:
+    """Parse an address. An IPv4 address in IPv6 notation becomes an IPv4 address."""
     parsed = ip_address(address)
-    return ip_network((isinstance(parsed, IPv6Address) and parsed.ipv4_mapped) or parsed)
+    return (isinstance(parsed, IPv6Address) and parsed.ipv4_mapped) or parsed

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 import orjson
 import structlog
+from twisted.protocols.basic import FileSender
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
-from twisted.web.static import NoRangeStaticProducer
 
 from crawler.errors import (
     AuthError,
@@ -53,8 +53,8 @@ DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
 
 DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
-PIECE_BYTES = 65_536
-"""Larger responses are sent in pieces of this size, each when the client has read the last one."""
+MAX_WHOLE_BYTES = 65_536
+"""Larger responses are sent in pieces, as the client reads them."""
 
 SEND_SECONDS = 5.0
 """Seconds for which responses may still be sent when the service shuts down."""
@@ -233,14 +233,15 @@ class Api(Resource):
             request.setHeader(name, value)
         if answer.status != HTTPStatus.NOT_MODIFIED:
             request.setHeader("Content-Length", str(len(answer.body)))
-        if len(answer.body) <= PIECE_BYTES or request.method == b"HEAD":
+        if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":
             request.write(answer.body)
             request.finish()
             return
         sent = request.notifyFinish()
         self._unread.add(sent)
         sent.addBoth(lambda _: self._unread.discard(sent))
-        NoRangeStaticProducer(request, BytesIO(answer.body)).start()
+        sending = FileSender().beginFileTransfer(BytesIO(answer.body), request)
+        sending.addCallbacks(lambda _: request.finish(), lambda _: None)  # it fails if the client disconnects
 
     def _ready(self, call: Call) -> Answer:
         state = self.parts.crawlers.state

@@ -189,7 +189,8 @@ class Store:
         self._failed_at = time.monotonic()
         if self._failing_since is None:
             self._failing_since = time.monotonic()
-            logger.error("store_unavailable", store=self._database.name, error=str(error))
+            # SQLAlchemy's message has the parameters, too: its "orig" is the driver's error
+            logger.error("store_unavailable", store=self._database.name, error=str(getattr(error, "orig", error)))
         connection, self._connection = self._connection, None
         with suppress(*self._database.errors):
             self._database.discard_damaged(connection, error)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import structlog
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
 from twisted.internet.defer import AlreadyCalledError
@@ -135,6 +135,7 @@ class PlatformSpider(Spider):
         if spider.args.since:
             file = crawler.settings["SEEN_FILE"] or data_file("seen.sqlite")
             spider.seen = Seen(SeenFile(Path(file)))
+            crawler.signals.connect(spider.seen.close, signals.spider_closed)
         return spider
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
@@ -356,6 +357,8 @@ class PlatformSpider(Spider):
         return self._records(target, first)
 
     async def _records(self, target: Target, first: First) -> AsyncIterator[Record]:
+        if self.seen:
+            await self.seen.load(target)
         try:
             data = await self.scrape(target, first)
         except ScrapeError as error:

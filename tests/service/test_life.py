@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crawler.commands.keys import printable
 from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.service.keys import KeyRing, KeyStore
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
@@ -91,10 +93,61 @@ def test_keys_are_created_listed_and_revoked(tmp_path: Path) -> None:
     assert scrapy("keys", "unknown", keys=file).returncode == 2
 
 
+def test_rb_20_only_the_owner_may_read_the_keys(tmp_path: Path) -> None:
+    store = KeyStore(tmp_path / "folder" / "keys.sqlite")
+    store.create("acme")
+    assert store.path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("client", ["Acme", "O'Brien & Co. (EU), #7", "team@example.com", "Zoë 1", "x" * 100])
+def test_rb_20_names_of_clients_are_accepted(tmp_path: Path, client: str) -> None:
+    store = KeyStore(tmp_path / "keys.sqlite")
+    store.create(client)
+    assert [key.client for key in store.all()] == [client]
+
+
+@pytest.mark.parametrize(
+    "client", ["", " ", "a\nb", "a\u202eb", "x" * 101, "=1+1", "+1", "-1", "@SUM(A1)", "a\tb", "a\x1b[1m"]
+)
+def test_rb_20_unsafe_names_of_clients_are_refused(tmp_path: Path, client: str) -> None:
+    store = KeyStore(tmp_path / "keys.sqlite")
+    with pytest.raises(ValueError, match="invalid client name"):
+        store.create(client)
+    assert not store.path.exists()
+
+
+def test_rb_20_names_of_earlier_versions_are_printed_without_control_characters() -> None:
+    assert printable("acme") == "acme"
+    assert printable("a\n\u202eb") == r"'a\n\u202eb'"
+
+
+def get(url: str, path: str) -> int:
+    with urllib.request.urlopen(url + path) as response:  # noqa: S310  # the service under test
+        return int(response.status)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rb_24_routes_can_be_moved_to_a_second_port(tmp_path: Path, workers: int) -> None:
+    hidden = "SERVICE_HIDDEN_ROUTES=/docs,/metrics,/openapi.json"
+    with running(tmp_path / "log", hidden, "SERVICE_INTERNAL_ADDRESS=127.0.0.1:0", workers=workers) as service:
+        assert service.process.stdout
+        internal = service.process.stdout.readline().split()[2]
+        for path in ("/docs", "/metrics", "/openapi.json", "/docs/start.js"):
+            assert call(service.url, path, method="GET").code == "SCRAPER_NOT_FOUND"
+            assert get(internal, path) == 200
+        for url in (service.url, internal):
+            assert get(url, "/healthz") == 200
+            assert call(url, CATEGORY, {"cat_id": "976759"}).code == "OK"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "scrapy keys create"),
+        (["--sandbox", "-s", "SERVICE_HIDDEN_ROUTES=/healthz"], "may contain /docs, /metrics, /openapi.json"),
+        (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=x"], "expected host:port"),
+        (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=0.0.0.0:1"], "loopback"),
+        (["--sandbox", "-s", "SERVICE_TRUSTED_PROXIES=proxy.example"], "Expected addresses or networks"),
         (["--sandbox", "--host", "0.0.0.0"], "loopback"),
         (["--sandbox", "--host", "example.com"], "loopback"),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from crawler.service.idempotency import Idempotency
 from crawler.service.store import Store
 from crawler.targets.target import FailedSource, Target, check_params
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
-from tests.service.conftest import Service, running
+from tests.service.conftest import ROOT, Service, running
 from tests.service.metrics_of import value
 
 RETAIL = "retail-category-v4"
@@ -252,6 +254,43 @@ async def test_cached_records_expire_and_are_limited_in_size() -> None:
     assert (await cache.served(target("19"), None)).headers["X-Cache"] == "HIT"
     assert (await cache.served(target("0"), None)).headers["X-Cache"] == "MISS"
     assert platform.fetches == before + 1
+
+
+CACHE_MEMORY = """
+import asyncio, re, sys
+from pathlib import Path
+from crawler.registry import scrapers
+from crawler.service.cache import Cache
+from crawler.service.envelope import Served
+from crawler.targets.target import Target, check_params
+
+scraper = scrapers()["retail-category-v4"]
+
+def resident():
+    return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+
+async def fill(number, size):
+    async def fetch(target):
+        return Served({"cat_id": target.params.cat_id, "text": "x" * size})
+    cache = Cache(fetch, {scraper.name: 3600}, number * 10**9, max_wait=120)
+    before = resident()
+    for n in range(number):
+        params = check_params(scraper, {"cat_id": str(n)})
+        await cache.served(Target("t", scraper, params, deadline=10**9), None)
+    print(resident() - before, cache._size / 1024 / 1024)
+
+asyncio.run(fill(int(sys.argv[1]), int(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize(("entries", "size"), [(30_000, 300), (3_000, 20_000)])
+def test_rb_6_the_cache_takes_about_as_much_memory_as_it_counts(entries: int, size: int) -> None:
+    """In a process of its own, because freed memory of other tests would be used again."""
+    command = [sys.executable, "-c", CACHE_MEMORY, str(entries), str(size)]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    taken, counted = map(float, run.stdout.split())
+    assert counted > 10
+    assert taken <= 1.5 * counted
 
 
 async def test_co_6_a_partial_record_is_not_cached() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import threading
 import time
@@ -20,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.service.client import HEADERS, SEARCH
+from tests.service.metrics_of import value
 
 LARGEST_FILE = "/docs/swagger-ui-bundle.js"
 
@@ -189,27 +191,32 @@ def wrong_keys(victim: Victim, *, calls: int = 2_000) -> Report:
 
 @dataclass
 class Load:
-    """Calls at a constant rate, in threads. ``accounted`` are the codes that clients received."""
+    """Calls at a constant rate, in threads."""
 
     victim: Victim
     per_second: float = 50.0
     wait: int = 5
     with_keys: bool = True
     """Whether every second call has an ``Idempotency-Key``."""
+    mixed: bool = False
+    """Whether some calls meet faults of the platform, have a tiny deadline, or are left by their clients."""
+    sent: int = 0
     results: list[tuple[str, float]] = field(default_factory=list)
+    """The code and the seconds of each call."""
     usage: list[tuple[str, bool]] = field(default_factory=list)
-    """The code of each call, and whether it was billable."""
+    """The code of each answered call, and whether it was billable."""
+    ends: list[float] = field(default_factory=list)
+    """When each answered call ended, on the monotonic clock."""
 
     def run(self, seconds: float) -> None:
         """Make calls for a time, and return when all of them have ended."""
         threads = []
         ends = time.monotonic() + seconds
-        number = 0
         while time.monotonic() < ends:
-            thread = threading.Thread(target=self._one, args=(number,))
+            thread = threading.Thread(target=self._one, args=(self.sent,))
             thread.start()
             threads.append(thread)
-            number += 1
+            self.sent += 1
             time.sleep(1 / self.per_second)
         for thread in threads:
             thread.join()
@@ -218,10 +225,57 @@ class Load:
         headers = {"Prefer": f"wait={self.wait}"}
         if self.with_keys and number % 2:
             headers["Idempotency-Key"] = f"{os.getpid()}-{id(self)}-{number}"
-        code, seconds, body = call(self.victim, {"query": f"mustard {number}"}, headers=headers)
+        query, timeout = f"mustard {number}", 150.0
+        if self.mixed and number % 20 == 0:
+            query = MIXED_FAULTS[number // 20 % len(MIXED_FAULTS)]
+        elif self.mixed and number % 20 == 1:
+            query, timeout = "slow", 0.2  # the client disconnects
+        elif self.mixed and number % 20 == 2:
+            query, headers["Prefer"] = "slow", "wait=1"
+        code, seconds, body = call(self.victim, {"query": query}, headers=headers, timeout=timeout)
         self.results.append((code, seconds))
         if code != "broken":
             self.usage.append((code, bool(body["meta"]["billable"])))
+            self.ends.append(time.monotonic())
+
+
+MIXED_FAULTS = ("flaky", "forbidden", "challenge", "rate-limited")
+"""Names of faults of the sandbox's shop."""
+KNOWN_CODES = {
+    *("OK", "CLIENT_GONE", "UPSTREAM_BLOCKED", "UPSTREAM_RATE_LIMITED", "UPSTREAM_ERROR", "UPSTREAM_TIMEOUT"),
+    *("CIRCUIT_OPEN", "OVERLOADED", "STORE_UNAVAILABLE", "INTERNAL_ERROR", "EXTRACTION_FAILED"),
+}
+
+
+def killed_workers(
+    victim: Victim, *, minutes: float = 10.0, per_second: float = 20.0, every: float = 60.0
+) -> tuple[Load, list[float]]:
+    """Make mixed calls to a service with several workers, and kill one of them at intervals.
+
+    Return the load and the moments of the kills.
+    """
+    load = Load(victim, per_second, mixed=True)
+    kills: list[float] = []
+    ended = threading.Event()
+
+    def kill() -> None:
+        while not ended.wait(min(every, minutes * 60 / 3)):
+            workers = Path(f"/proc/{victim.pid}/task/{victim.pid}/children").read_text().split()
+            if len(workers) > 1:
+                kills.append(time.monotonic())
+                os.kill(int(workers[len(kills) % len(workers)]), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    load.run(minutes * 60)
+    ended.set()
+    killer.join()
+    return load, kills
+
+
+def calls_counted(victim: Victim, code: str) -> float:
+    """Return how many calls of the load's scraper the metrics count with a code."""
+    return value(victim.url, "crawler_calls_total", scraper=SEARCH.rpartition("/")[2], code=code)
 
 
 def under_fault(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sqlite3
 import subprocess
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +20,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from crawler.registry import scrapers
-from crawler.targets.incremental import MAX_IDS_PER_LISTING, SeenFile, entry_ids
+from crawler.targets.incremental import MAX_IDS_PER_LISTING, Seen, SeenFile, entry_ids
+from crawler.targets.target import Entries, Outcome, Record, Target, check_params
 from tests.crawls import ROOT, command, lines
 
 PAGE = 3
@@ -111,15 +116,42 @@ def test_only_the_newest_ids_are_kept(tmp_path: Path) -> None:
     seen.add("a", [str(number) for number in range(MAX_IDS_PER_LISTING)])
     seen.add("a", ["new", "newer"])
     seen.add("b", ["0"])
-    assert [
-        seen.has("a", entry)
-        for entry in ("new", "newer", "0", str(MAX_IDS_PER_LISTING - 3), str(MAX_IDS_PER_LISTING - 2))
-    ] == [
-        *(True, True, True, True),
-        False,
-    ]
-    assert seen.has("b", "0")
-    assert not seen.has("b", "1")
+    kept = {"new", "newer", *(str(number) for number in range(MAX_IDS_PER_LISTING - 2))}
+    assert seen.ids("a") == kept
+    assert seen.ids("b") == {"0"}
+
+
+def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is used in a thread. If the ids cannot be read, all pages are read."""
+    path = tmp_path / "seen.sqlite"
+    scraper = replace(scrapers()["retail-search-v4"], entries=Entries("posts.main", "post_id"))
+    target = Target("t", scraper, check_params(scraper, {"query": "x"}))
+    data = {"posts": {"main": [{"post_id": "3"}, {"post_id": "2"}]}}
+    threads: set[threading.Thread] = set()
+    read = SeenFile.ids
+
+    def ids(file: SeenFile, listing: str) -> frozenset[str]:
+        threads.add(threading.current_thread())
+        return read(file, listing)
+
+    monkeypatch.setattr(SeenFile, "ids", ids)
+
+    async def next_page_is_read(*, locked: bool) -> bool:
+        file = SeenFile(path)
+        file._file = replace(file._file, busy_timeout=0.0)
+        seen = Seen(file)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            if locked:
+                other.execute("BEGIN EXCLUSIVE")
+            await seen.load(target)
+            unseen = seen.unseen_below(target, data)
+            seen.completed(Outcome(target, Record(data, target, datetime.now(UTC)), None, 0))
+            await seen.close()
+        return unseen
+
+    found = [asyncio.run(next_page_is_read(locked=locked)) for locked in (False, False, True, False)]
+    assert found == [True, False, True, False]
+    assert threading.main_thread() not in threads
 
 
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values() if scraper.entries}))

@@ -93,6 +93,12 @@ def test_malformed_and_foreign_cursors_are_refused(cursor: str) -> None:
         check_params(SCRAPER, {"username": "quiet_harbor", "cursor": cursor})
 
 
+@pytest.mark.parametrize("seen", [[[1]], [None, 1, 1.5, True], ["2"] * 1_500, {"2": 1}])
+def test_rb_17_a_forged_list_of_returned_posts_is_refused(seen: object) -> None:
+    with pytest.raises(InvalidRequest):
+        check_params(SCRAPER, {"username": "quiet_harbor", "cursor": own_cursor(seen=seen)})
+
+
 def test_a_cursor_for_the_start_of_the_timeline_is_accepted() -> None:
     params = check_params(SCRAPER, {"username": "quiet_harbor", "cursor": own_cursor(user_id="", cursor="")})
     assert isinstance(params, ProfileParams)

@@ -1,0 +1,354 @@
+"""The stores of keys and usage while they are locked, full, read-only, damaged or deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from crawler.errors import InvalidApiKey, StoreUnavailable
+from crawler.registry import scrapers
+from crawler.service import idempotency, usage
+from crawler.service.envelope import Served
+from crawler.service.idempotency import Idempotency
+from crawler.service.keys import KeyRing, KeyStore
+from crawler.service.store import Session, Store
+from crawler.service.usage import Usage
+from crawler.targets.target import Target, check_params
+
+SCHEMA = usage.SCHEMA + idempotency.SCHEMA
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the write lock of an SQLite file, as a backup does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for locks, and read keys again at once after a failure."""
+    monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.service.keys.READ_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.service.keys.RETRY_SECONDS", 0)
+
+
+# Keys
+
+
+async def settled(ring: KeyRing) -> None:
+    """Wait until the ring does not read the file."""
+    if ring._reading is not None:
+        await ring._reading
+
+
+async def valid(ring: KeyRing, key: str) -> bool:
+    """Whether a key is valid after the ring has tried to read the file."""
+    for _ in range(2):
+        try:
+            await ring.holder(key)
+            found = True
+        except InvalidApiKey:
+            found = False
+        await settled(ring)
+    return found
+
+
+def change(path: Path, fault: str) -> None:
+    if fault == "corrupt":
+        path.write_bytes(b"x" * path.stat().st_size)
+    elif fault == "truncated":
+        path.write_bytes(path.read_bytes()[:5_000])
+    elif fault == "emptied":
+        path.write_bytes(b"")
+    else:
+        path.unlink()
+
+
+@pytest.mark.parametrize("fault", ["corrupt", "truncated", "emptied", "deleted"])
+async def test_rb_8_the_last_keys_stay_valid_if_the_file_is_damaged(tmp_path: Path, fault: str) -> None:
+    store = KeyStore(tmp_path / "keys.sqlite")
+    key = store.create("acme")
+    ring = KeyRing(store)
+    good = store.path.read_bytes()
+    assert await valid(ring, key)
+    change(store.path, fault)
+    assert await valid(ring, key)
+    assert not await valid(ring, "sk_0_unknown")
+    assert ring.failures
+    assert not store.path.exists() or store.path.stat().st_size in {0, 5_000, len(good)}, "the file is not repaired"
+    store.path.write_bytes(good)
+    another = store.create("other")
+    assert await valid(ring, another)
+    store.revoke(key.split("_")[1])
+    assert not await valid(ring, key)
+
+
+async def test_rb_8_a_locked_file_is_read_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = KeyStore(tmp_path / "keys.sqlite")
+    key, new = store.create("acme"), store.create("acme")
+    ring = KeyRing(store)
+    threads: set[threading.Thread] = set()
+    read = store.read
+    monkeypatch.setattr(store, "read", lambda: (threads.add(threading.current_thread()), read())[1])
+    assert await valid(ring, key)
+    store.revoke(new.split("_")[1])
+    with locked(store.path):
+        assert await valid(ring, key)
+        assert await valid(ring, new), "the file cannot be read, so that the key is still valid"
+        assert ring.failures
+    assert not await valid(ring, new)
+    assert threading.main_thread() not in threads
+
+
+async def test_rb_8_keys_that_were_never_read_are_unavailable(tmp_path: Path) -> None:
+    store = KeyStore(tmp_path / "keys.sqlite")
+    key = store.create("acme")
+    ring = KeyRing(store)
+    with locked(store.path), pytest.raises(StoreUnavailable):
+        await ring.holder(key)
+    await settled(ring)
+    await valid(ring, key)
+    assert (await ring.holder(key)).client == "acme"
+
+
+# Usage
+
+
+def counted(store: Store) -> int:
+    with closing(sqlite3.connect(store.location)) as database:
+        return int(database.execute("SELECT coalesce(sum(calls), 0) FROM usage").fetchone()[0])
+
+
+async def count(counts: Usage, calls: int) -> None:
+    for _ in range(calls):
+        counts.count("acme", "a", "OK", billable=True)
+    await counts.flush()
+
+
+async def test_rb_9_usage_is_exact_after_a_lock_and_reports_what_is_pending(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    counts = Usage(store)
+    await count(counts, 3)
+    with locked(Path(store.location)):
+        await count(counts, 4)
+        report = await counts.report("acme", None, None)
+        assert (report["calls"], report["pending"]) == (3, 4)
+        assert (await counts.report("other", None, None))["pending"] == 0
+        await count(counts, 1)
+    await counts.flush()
+    assert counted(store) == 8
+    assert (await counts.report("acme", None, None))["pending"] == 0
+    assert store.failures
+    assert not store.losses
+    await store.close()
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def damage(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff" * (path.stat().st_size - 100))
+
+
+def replace(path: Path) -> None:
+    path.rename(path.with_suffix(".old"))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE other (x)")
+
+
+@pytest.mark.parametrize("fault", [remove, empty, damage, replace])
+async def test_rb_9_usage_is_exact_from_then_on_if_the_store_is_lost(
+    tmp_path: Path, fault: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "service.sqlite3"
+    workers = [Usage(Store(str(path), SCHEMA)) for _ in range(3)]
+    for worker in workers:
+        await count(worker, 5)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    fault(path)
+    for _ in range(4):
+        for worker in workers:
+            await count(worker, 1)
+    for worker in workers:
+        await worker.flush()
+    assert counted(workers[0].store) == 12
+    assert all(worker.store.losses == 1 for worker in workers)
+    for worker in workers:
+        await worker.store.close()
+    assert counted(workers[0].store) == 12
+
+
+async def test_rb_9_a_file_that_is_not_a_database_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but important" * 1_000)
+    before = path.read_bytes()
+    counts = Usage(Store(str(path), SCHEMA))
+    await count(counts, 2)
+    assert counts.pending == 2
+    assert path.read_bytes() == before
+    with pytest.raises(StoreUnavailable):
+        await counts.report("acme", None, None)
+    await counts.store.close()
+
+
+async def test_counts_are_stored_once_if_the_flush_takes_longer_than_its_caller_waits(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    counts = Usage(store)
+    release = threading.Event()
+    busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
+    counts.count("acme", "a", "OK", billable=True)
+    await counts.flush(0.01)
+    counts.count("acme", "a", "OK", billable=True)
+    await counts.flush(0.01)
+    assert counts.pending == 2
+    release.set()
+    await busy
+    await counts.flush()
+    assert (counts.pending, counted(store)) == (0, 2)
+    await store.close()
+
+
+# Idempotency keys
+
+
+def target(seconds: float, number: int = 0) -> Target:
+    scraper = scrapers()["retail-search-v4"]
+    deadline = asyncio.get_running_loop().time() + seconds
+    return Target(f"t{number}", scraper, check_params(scraper, {"query": "x"}), deadline=deadline)
+
+
+async def serve() -> Served:
+    return Served({"n": 1})
+
+
+async def test_rb_9_a_call_fails_if_its_key_cannot_be_checked(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    once = Idempotency(store, ttl=60)
+    await once.once("first", "acme", target(5), serve)
+    with locked(Path(store.location)):
+        with pytest.raises(StoreUnavailable) as refused:
+            await once.once("second", "acme", target(5), serve)
+        assert refused.value.retry_after
+    assert (await once.once("second", "acme", target(5), serve)).billable
+    await store.close()
+
+
+async def test_rb_9_a_call_does_not_outlive_its_deadline_and_leaves_no_claim(tmp_path: Path) -> None:
+    """The store hangs: it is in use by another transaction, which never ends by itself."""
+    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    once = Idempotency(store, ttl=60)
+    release = threading.Event()
+    busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
+    with pytest.raises(StoreUnavailable):
+        await once.once("k", "acme", target(0.05), serve)
+    release.set()
+    await busy
+    assert await store.transact(lambda session: session.rows("SELECT * FROM idempotency")) == []
+    await store.close()
+
+
+async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a repeated call would run, and be billed, a second time."""
+    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    once = Idempotency(store, ttl=60)
+    other = sqlite3.connect(store.location, isolation_level=None)
+
+    async def serve_and_lock() -> Served:
+        other.execute("BEGIN EXCLUSIVE")
+        return Served({"n": 1})
+
+    with pytest.raises(StoreUnavailable):
+        await once.once("k", "acme", target(5), serve_and_lock)
+    other.execute("ROLLBACK")
+    other.close()
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 60)  # the claim could not be released, but it has expired
+    served = await once.once("k", "acme", target(5), serve)
+    assert served.billable
+    await store.close()
+
+
+async def test_waiting_transactions_fail_together_with_the_one_that_was_locked(tmp_path: Path) -> None:
+    """Otherwise each of them would wait for the lock in turn, and a thousand calls would take as many seconds."""
+    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    await store.transact(lambda session: session.run("DELETE FROM usage"))
+    release = threading.Event()
+    busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
+
+    def work(session: Session) -> int:
+        return session.run("DELETE FROM usage")
+
+    waiting = [asyncio.ensure_future(store.transact(work)) for _ in range(50)]
+    await asyncio.sleep(0)
+    release.set()
+    await busy
+    with locked(Path(store.location)):
+        results = await asyncio.gather(*(store.transact(work) for _ in range(50)), return_exceptions=True)
+    assert all(isinstance(each, StoreUnavailable) for each in results)
+    assert store.failures < 50
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await store.close()
+
+
+# PostgreSQL
+
+
+async def test_connections_that_postgresql_closes_lose_no_usage(postgresql: str) -> None:
+    store = Store(postgresql, SCHEMA)
+    counts = Usage(store)
+    client = f"client-{time.time_ns()}"
+    terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+    other = Store(postgresql, ())
+    for _ in range(5):
+        counts.count(client, "a", "OK", billable=True)
+        await counts.flush()
+        await other.transact(lambda session: session.rows(terminate))
+    with pytest.raises(StoreUnavailable):
+        await store.transact(lambda session: session.rows("SELECT 1"))
+    report = await counts.report(client, None, None)
+    assert (report["calls"], report["pending"]) == (5, 0)
+    await store.close()
+    await other.close()
+
+
+async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 0.05)
+    store, other = Store(postgresql, SCHEMA), Store(postgresql, SCHEMA)
+    await other.transact(lambda session: session.run("DELETE FROM idempotency"))
+    release = threading.Event()
+    held = threading.Event()
+
+    def hold(session: Session) -> None:
+        session.execute("LOCK TABLE idempotency", {})
+        held.set()
+        release.wait()
+
+    await store.transact(lambda session: session.rows("SELECT 1"))
+    holding = asyncio.ensure_future(other.transact(hold))
+    await asyncio.to_thread(held.wait)
+    with pytest.raises(StoreUnavailable):
+        await Idempotency(store, ttl=60).once("k", "acme", target(60), serve)
+    release.set()
+    await holding
+    assert (await Idempotency(store, ttl=60).once("k", "acme", target(60), serve)).billable
+    await store.close()
+    await other.close()

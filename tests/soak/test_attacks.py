@@ -1,0 +1,145 @@
+"""The service under attack: memory, ``/healthz``, typed answers and exact counts. ``attacks.py`` has the scenarios."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from crawler.service.keys import KeyStore
+from tests.service.conftest import Service, running
+from tests.service.metrics_of import value
+from tests.shop import open_shop
+from tests.soak import attacks, faults
+from tests.soak.attacks import Victim
+
+SECONDS = float(os.environ.get("SOAK_FAULT_SECONDS", "30"))
+WORKER_MINUTES = float(os.environ.get("SOAK_WORKER_MINUTES", "10"))
+HEALTH_SECONDS = float(os.environ.get("SOAK_HEALTH_SECONDS", "0.5"))
+"""``/healthz`` must answer within this time. Set a higher limit on a machine that is busy with other work."""
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture(autouse=True)
+def many_files() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(20_000, hard), hard))
+
+
+@contextmanager
+def attacked(folder: Path, *settings: str, workers: int = 1) -> Iterator[tuple[Service, Victim]]:
+    with running(folder / "log", *settings, workers=workers) as service:
+        victim = Victim(service.url, service.process.pid)
+        for _ in range(3):
+            attacks.get(victim, attacks.LARGEST_FILE)
+            attacks.call(victim, {"query": "mustard"})
+        yield service, victim
+        assert "Traceback" not in service.logged()
+
+
+def test_rb_5_pipelined_requests_that_are_not_read(tmp_path: Path) -> None:
+    with attacked(tmp_path) as (_, victim):
+        report = attacks.pipelined_unread(victim)
+    assert report.grown <= 60
+    assert report.megabytes_after - report.megabytes_before <= 20
+    assert report.slowest_health <= HEALTH_SECONDS
+
+
+def test_rb_21_idle_connections_of_one_address(tmp_path: Path) -> None:
+    with attacked(tmp_path) as (_, victim):
+        report = attacks.idle_connections(victim)
+    assert report.grown <= 60
+    assert report.slowest_health <= HEALTH_SECONDS
+    assert set(report.codes()) == {"OK"}
+
+
+def test_rb_19_wrong_keys(tmp_path: Path) -> None:
+    with attacked(tmp_path) as (service, victim):
+        report = attacks.wrong_keys(victim)
+        assert set(report.notes["statuses"]) == {401, 429}
+        assert len(re.findall(r"event=call client= scraper=retail", service.logged())) <= 30
+    assert report.slowest_health <= HEALTH_SECONDS
+
+
+@pytest.mark.parametrize("fault", faults.FAULTS)
+@pytest.mark.parametrize("store", ["keys", "service"])
+def test_rb_8_rb_9_a_store_has_a_fault(tmp_path: Path, store: str, fault: str) -> None:
+    if fault in faults.NEED_MOUNT and not faults.can_mount():
+        pytest.skip("needs the right to mount a file system")
+    with ExitStack() as stack:
+        folder = tmp_path / "files"
+        folder.mkdir()
+        if fault in faults.NEED_MOUNT:
+            stack.enter_context(faults.small_disk(folder))
+        keys, path = folder / "keys.sqlite", folder / "service.sqlite3"
+        key = KeyStore(keys).create("acme")
+        platform = stack.enter_context(open_shop())
+        service = stack.enter_context(
+            running(
+                tmp_path / "log",
+                f"KEYS_FILE={keys}",
+                f"SERVICE_STORE={path}",
+                f'PLATFORM_ORIGINS={{"retail": "{platform.origin}"}}',
+                'PLATFORM_BUDGETS={"retail": {"concurrency": 16, "delay": 0}}',
+                sandbox=False,
+            )
+        )
+        victim = Victim(service.url, service.process.pid, key)
+        attacks.call(victim, {"query": "mustard"}, headers={"Idempotency-Key": "first"})
+        broken = keys if store == "keys" else path
+        report, load = attacks.under_fault(victim, lambda: faults.FAULTS[fault](broken), seconds=SECONDS)
+        time.sleep(2)
+        usage = attacks.usage_of(victim)
+        assert max(seconds for _, seconds in report.calls) <= load.wait + 1
+        assert set(report.codes()) <= {"OK", "STORE_UNAVAILABLE"}
+        assert report.slowest_health <= HEALTH_SECONDS
+        assert usage["pending"] == 0
+        received = Counter(code for code, _ in load.usage)
+        stored = Counter({code: n for row in usage["usage"] for code, n in row["outcomes"].items()})
+        stored["OK"] -= 1  # the call before the load
+        lost = store == "service" and fault in faults.LOSE_DATA
+        if lost:
+            assert sum(stored.values()) < sum(received.values())
+            assert value(victim.url, "crawler_store_losses_total", store="service") == 1
+            assert "event=store_lost" in service.logged()
+            before = usage["calls"]
+            load.run(2)
+            time.sleep(2)
+            assert attacks.usage_of(victim)["calls"] - before == sum(1 for _ in load.usage) - received.total()
+        else:
+            assert stored == received
+            assert usage["billable"] - 1 == sum(billable for _, billable in load.usage)
+        if not (store == "keys" and fault in {"full", "read_only"}):
+            assert value(victim.url, "crawler_store_failures_total", store=store) or lost
+        assert "Traceback" not in service.logged()
+
+
+def test_every_call_is_accounted_for_while_workers_are_killed(tmp_path: Path) -> None:
+    with running(tmp_path / "log", workers=2) as service:
+        victim = Victim(service.url, service.process.pid)
+        load, kills = attacks.killed_workers(victim, minutes=WORKER_MINUTES)
+        time.sleep(3)
+        usage = attacks.usage_of(victim)
+        sums = Counter({code: int(attacks.calls_counted(victim, code)) for code in attacks.KNOWN_CODES})
+        log = service.logged()
+    answered = Counter(code for code, _ in load.usage)
+    without_answer = load.sent - answered.total()
+    assert answered["OK"] > answered.total() / 2
+    assert set(answered) <= attacks.KNOWN_CODES
+    assert answered["INTERNAL_ERROR"] == 0
+    assert "Traceback" not in log
+    assert log.count("event=worker_exited") == len(kills)
+    # Metrics: each answered call, and at most the calls whose client got no answer.
+    assert all(sums[code] >= number for code, number in answered.items()), (sums, answered)
+    assert answered.total() <= sums.total() <= answered.total() + without_answer
+    # Usage: as the metrics, but a killed worker loses less than a second of its calls.
+    unflushed = sum(any(kill - 1 <= ended <= kill + 0.1 for kill in kills) for ended in load.ends)
+    assert answered.total() - unflushed <= usage["calls"] <= sums.total()
