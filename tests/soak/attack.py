@@ -107,7 +107,7 @@ def malformed_http(service: Attacked) -> Verdict:
     for name, (sent, expected) in (test_hostile.REQUESTS | single).items():
         received = exchange(service.victim, sent).removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
         statuses = [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", received)]
-        verdict.check(len(statuses) <= 1 and set(statuses or [0]) <= expected, f"{name}: {statuses or received[:60]}")
+        verdict.check(len(statuses) <= 1 and set(statuses or [0]) <= expected, f"{name}: {statuses or received[:60]!r}")
     return verdict
 
 
