@@ -19,7 +19,7 @@ from tests.soak.attacks import Victim
 @pytest.mark.soak
 @pytest.mark.parametrize("name", [*REQUEST_ATTACKS, *STORE_ATTACKS])
 def test_the_service_holds_against(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name]) == 0, capsys.readouterr().out
+    assert main([name, "--seconds", "10"]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
