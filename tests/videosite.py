@@ -24,12 +24,13 @@ from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import Site
 from crawler.spiders.base import First
 from crawler.spiders.videosite import VideositeSpider
-from crawler.targets.target import Scraper, Target, check_params
+from crawler.targets.target import Target, check_params
 
 __all__ = ["ORIGIN", "PAGE_ALONE", "SCRAPER", "Stub", "comparable", "fake_request", "first_of", "scrape"]
 
-SCRAPER, PAGE_ALONE = scrapers()["videosite-profile-v3"], scrapers()["videosite-profile"]
-"""The scraper with all details of a channel, and the scraper that reads the channel's page alone."""
+SCRAPER = scrapers()["videosite-profile-v3"]
+PAGE_ALONE = {"scraper": "videosite-profile"}
+"""Selects the scraper that reads a channel's page alone."""
 ORIGIN = "https://www.youtube.com"
 
 
@@ -95,8 +96,9 @@ async def first_of(stub: Stub, target: Target) -> First:
     return First(stub, response.request, page=response.request.cb_kwargs["page"])
 
 
-def scrape(stub: Stub, scraper: Scraper = SCRAPER, **params: Any) -> dict[str, Any]:
-    """The validated record of a target, by the spider's code."""
+def scrape(stub: Stub, **params: Any) -> dict[str, Any]:
+    """The validated record of a target, by the spider's code. ``scraper``: the name of another scraper than v3."""
+    scraper = scrapers()[params.pop("scraper", SCRAPER.name)]
 
     async def run() -> dict[str, Any]:
         target = Target(id="1", scraper=scraper, params=check_params(scraper, params))

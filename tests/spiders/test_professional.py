@@ -50,3 +50,26 @@ def test_status_999_is_never_retried(tmp_path: Path) -> None:
     assert [(failure["code"], failure["retryable"]) for failure in failures] == [("UPSTREAM_BLOCKED", True)]
     assert "'downloader/request_count': 1," in log
     assert "retry/count" not in log
+
+
+def test_co_3_every_member_and_every_fault_has_its_content(tmp_path: Path) -> None:
+    site = Site()
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text("\n".join(json.dumps({"id": slug, "username": slug}) for slug in (*site.members, *FAULTS)))
+    arguments = ("-a", f"targets={targets}", *NO_BREAKER)
+    status, out, failures, log = crawl(tmp_path, *arguments, spider="professional")
+    assert status == 4, log
+    expected = dict.fromkeys(site.members, "OK") | {name: fault.code for name, fault in FAULTS.items()}
+    found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
+    assert {target: code for target, code in found.items() if expected[target] != code} == {}
+    assert len(out) + len(failures) == len(expected)
+    assert {line["scraper"] for line in out} == {"professional-profile-v4"}
+    assert [line["id"] for line in out if line["data"] != site.expected_record({"username": line["id"]})] == []
+
+
+def test_co_3_content_takes_one_request(tmp_path: Path) -> None:
+    for username in ("mara-lindqvist", "https://uk.linkedin.com/in/mara-lindqvist/de?trk=x"):
+        code, out, failures, log = crawl(tmp_path, "-a", f"username={username}", spider="professional")
+        assert (code, failures) == (0, []), log
+        assert out == [Site().expected_record({"username": username})]
+        assert "'downloader/request_count': 1," in log

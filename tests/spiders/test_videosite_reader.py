@@ -69,27 +69,26 @@ def test_records_equal_the_expected_ones(seed: int) -> None:
 def test_co_3_records_of_the_page_alone_equal_the_expected_ones(seed: int) -> None:
     of = Site(seed, light=True)
     for number, name in enumerate(names(of)):
-        params = {"username": name, "type": KINDS[(number + seed) % 4]}
-        found = scrape(Stub(of), PAGE_ALONE, **params)
-        assert comparable(found) == of.expected_record({"scraper": PAGE_ALONE.name, **params}), params
+        params = {**PAGE_ALONE, "username": name, "type": KINDS[(number + seed) % 4]}
+        found = scrape(Stub(of), **params)
+        assert comparable(found) == of.expected_record(params), params
         assert not {key for key in ABOUT_FIELDS if found["profile"][key]}, params
         if cursor := found["pagination"]["cursor"]:
-            second = scrape(Stub(of), PAGE_ALONE, **params, cursor=cursor)
-            expected = of.expected_record({"scraper": PAGE_ALONE.name, **params, "page": 2})
-            assert comparable(second) == expected, params
+            second = scrape(Stub(of), **params, cursor=cursor)
+            assert comparable(second) == of.expected_record({**params, "page": 2}), params
 
 
 def test_co_3_the_page_alone_takes_one_request() -> None:
     stub = Stub(site())
-    found = scrape(stub, PAGE_ALONE, username="harborlights")
+    found = scrape(stub, **PAGE_ALONE, username="harborlights")
     assert stub.kinds() == ["page"]
     assert not any(post["like_count"] for post in found["posts"])
 
 
 @pytest.mark.parametrize("name", ["no-playlist", "no-page", "moved", "no-about"])
 def test_co_3_the_page_alone_has_the_same_fallbacks(name: str) -> None:
-    found = scrape(Stub(site()), PAGE_ALONE, username=name)
-    assert comparable(found) == site().expected_record({"scraper": PAGE_ALONE.name, "username": name})
+    params = {**PAGE_ALONE, "username": name}
+    assert comparable(scrape(Stub(site()), **params)) == site().expected_record(params)
 
 
 @pytest.mark.parametrize("kind", KINDS)
