@@ -158,7 +158,7 @@ class ContentItem(Model):
     subtitles: None
     """Always null."""
     thumbnail_image: str
-    """URL of the preview image, as the platform's list has it."""
+    """URL of the preview image, as the platform's list has it; "" if it has none."""
     transcript: None
     """Always null."""
     video_duration_seconds: int | None
@@ -167,8 +167,9 @@ class ContentItem(Model):
     video_link: str | None
     """Always null: see ``media_links``."""
     view_count: int | None
-    """Number of views: exact if a source has it, else rounded as in the list. Null if hidden, and for live and
-    announced items ("8 watching" is not a number of views). For a short, it is always the list's number."""
+    """Number of views: exact if a source has it, else rounded down to two or three digits as in the list, so a number
+    without zeros at its end is exact. Null if hidden, and for live and announced items ("8 watching" is not a number of
+    views). For a short, it is always the list's number."""
 
 
 class Profile(Model):
