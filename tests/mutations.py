@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -186,20 +186,20 @@ class Mutation(NamedTuple):
     body: bytes
 
 
-def removals(fixture: PageFixture) -> Iterator[Mutation]:
-    """Yield the response without each key of an optional part, in all its objects."""
-    for key in _optional_keys(fixture):
+def removals(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
+    """Yield the response without each of the keys, in all its objects. Keys without which there is no data stay."""
+    for key in _optional_keys(fixture, changed):
         yield from _mutation(fixture, f"{key} removed", _changed_json(fixture.body, (), key, _remove))
 
 
-def nulls(fixture: PageFixture) -> Iterator[Mutation]:
-    """Yield the response with null as the value of each key of an optional part, in all its objects."""
-    for key in _optional_keys(fixture):
+def nulls(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
+    """Yield the response with null as the value of each of the keys, likewise."""
+    for key in _optional_keys(fixture, changed):
         yield from _mutation(fixture, f"{key} null", _changed_json(fixture.body, (), key, _nullify))
 
 
-def _optional_keys(fixture: PageFixture) -> list[str]:
-    optional = set(field_map(fixture)) - set(mandatory_names(fixture))
+def _optional_keys(fixture: PageFixture, changed: Iterable[Name]) -> list[str]:
+    optional = set(changed) - set(mandatory_names(fixture))
     return sorted(name.text for name in optional if name.sort == "key")
 
 
@@ -208,17 +208,17 @@ def _mutation(fixture: PageFixture, label: str, body: bytes) -> Iterator[Mutatio
         yield Mutation(label, body)
 
 
-def row_changes(fixture: PageFixture) -> Iterator[Mutation]:
-    """Yield the response with each name of the field map renamed in only one row of each list: the list's last row.
+def row_changes(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
+    """Yield the response with each of the names renamed in only one row of each list: the list's last row.
 
     A row is an object among others in a JSON list, or an element among siblings with the same tag and class.
     """
-    keys = {name.text for name in field_map(fixture) if name.sort == "key"}
+    used = sorted(changed)
     for place in _rows(fixture.body):
-        for key in sorted(keys):
+        for key in [name.text for name in used if name.sort == "key"]:
             label = f"{'.'.join(map(str, place))}: {key}"
             yield from _mutation(fixture, label, _changed_json(fixture.body, place, key, _rename))
-    classes = sorted(name.text for name in field_map(fixture) if name.sort == "class")
+    classes = [name.text for name in used if name.sort == "class"]
     if classes:
         yield from _changed_elements(fixture.body, classes)
 

@@ -134,7 +134,7 @@ def _commerce(value: object) -> dict[str, Any]:
         "auction_ad_invited": flag(info.get("auction_ad_invited")),
         "branded_content_type": count(info.get("branded_content_type")),
         "is_diversion_ad": count(info.get("is_diversion_ad")),
-        "organic_log_extra": text(info.get("organic_log_extra")) or None,
+        "organic_log_extra": text(info.get("organic_log_extra")),
         "with_comment_filter_words": flag(info.get("with_comment_filter_words")),
     }
 

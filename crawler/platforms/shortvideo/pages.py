@@ -47,15 +47,6 @@ def wall_in(response: HttpResponse) -> str | None:
     return None
 
 
-def unrecognised_error(message: str, path: Path) -> ExtractionFailed:
-    """Create the error for a row with an unknown structure, at ``path``."""
-    return ExtractionFailed(
-        message,
-        details=[{"loc": path, "msg": "Input should be a post", "type": "value_error"}],
-        reason="blind",
-    )
-
-
 @attrs.define(slots=False)
 class ResultsPage(PlatformPage):
     """A response from the search API. ``page_params`` has ``keywords``, as requested.
@@ -96,6 +87,7 @@ class ResultsPage(PlatformPage):
         self._raise_for_markup()
         if self._rows:
             self._raise_if_unrecognised()
+            self._skip_missing_position()
         else:
             self._raise_for_blocks()
             self._raise_unless_empty()
@@ -120,18 +112,19 @@ class ResultsPage(PlatformPage):
     @field
     def search_item_list(self) -> list[dict[str, Any]]:
         photos: dict[str, dict[str, Any]] = {}
-        for path in self._unrecognised:
-            self.skip(unrecognised_error("The response has a row of an unknown structure.", path))
+        failed: list[ExtractionFailed] = []
         for path, item in self._items:
             if self.is_photo(item) and not self.is_hidden(item):
                 try:
                     post = self.photo_post(item, path)
                 except ExtractionFailed as error:
-                    self.skip(error)
+                    failed.append(error)
                 else:
                     photos.setdefault(post["aweme_id"], post)
-        if self.skipped and not photos:
-            raise self.skipped[0]
+        if failed and not photos:
+            raise failed[0]
+        for each in failed:
+            self.skip(each)
         return list(photos.values())
 
     # The item's format
@@ -203,14 +196,14 @@ class ResultsPage(PlatformPage):
             raise UpstreamBlocked(
                 f"The platform blocked the search with its bot check {self._nil!r}.", reason=self._nil
             )
-        if status:
+        if status and not self._has_other_rows:
             raise UpstreamBlocked(f"The platform refused the search with status {status}.", reason="refused")
 
     def _raise_unless_empty(self) -> None:
         """Raise an error if a response without rows does not report the end of the results: its keys may be renamed."""
         if self._nil:
             return
-        if self._list[1] is None and (not self._is_end or any(map(dicts, self.envelope.values()))):
+        if self._list[1] is None and (not self._is_end or self._has_other_rows):
             raise missing_error("The response has no list of results.", self.list_paths[0], reason="no_list")
         if not self._is_end:
             raise ExtractionFailed(
@@ -218,6 +211,11 @@ class ResultsPage(PlatformPage):
                 details=[{"loc": self._list[0], "msg": "List should not be empty", "type": "too_short"}],
                 reason="no_rows",
             )
+
+    @property
+    def _has_other_rows(self) -> bool:
+        """Whether rows are under an unknown key."""
+        return self._list[1] is None and any(map(dicts, self.envelope.values()))
 
     @property
     def _nil(self) -> str:
@@ -233,18 +231,33 @@ class ResultsPage(PlatformPage):
         """Whether the response states that no more rows follow."""
         return self._more is not None and not self.has_more
 
-    def _raise_if_unrecognised(self) -> None:
-        """Raise an error if no row is a photo post, and at least one row has an unknown structure."""
-        message = "The response has rows, but no row of a known structure."
-        if self._unrecognised and not any(self.is_photo(item) for _, item in self._items):
-            raise unrecognised_error(message, self._unrecognised[0])
-        if not self._items and not dicts(self._rows):
-            raise unrecognised_error(message, [*self._list[0], 0])
+    def _skip_missing_position(self) -> None:
+        """Note a response with rows that does not state its position, or whether more rows follow."""
+        stated = {"cursor": self.envelope.get("cursor"), "has_more": self._more}
+        paths = [[*self._list[0][:-1], key] for key, value in stated.items() if value is None]
+        if paths:
+            self.skip(missing_error("The response lacks its position in the results.", *paths, reason="missing_part"))
 
-    @cached_property
-    def _unrecognised(self) -> list[Path]:
-        """The paths of the rows that are items with an unknown structure."""
-        return [path for path, item in self._items if not self.is_photo(item) and not self.is_known_non_photo(item)]
+    def _raise_if_unrecognised(self) -> None:
+        """Leave out rows with an unknown structure. Raise an error if they are there, and no row is a photo post."""
+        items = self._items
+        photos = [item for _, item in items if self.is_photo(item)]
+        unrecognised = [
+            path
+            for path, item in items
+            if not (self.is_photo(item) or self.is_known_non_photo(item) or self.is_hidden(item))
+        ]
+        if not (unrecognised or items or dicts(self._rows)):
+            unrecognised = [[*self._list[0], 0]]
+        if unrecognised:
+            error = ExtractionFailed(
+                "Rows of the response have an unknown structure.",
+                details=[{"loc": p, "msg": "Input should be a post", "type": "value_error"} for p in unrecognised[:10]],
+                reason="blind",
+            )
+            if not photos:
+                raise error
+            self.skip(error)
 
 
 @attrs.define(slots=False)

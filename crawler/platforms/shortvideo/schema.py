@@ -77,8 +77,8 @@ class CommerceInfo(Model):
     """The platform's code; 0 means not branded content."""
     is_diversion_ad: int | None
     """The platform's flag, 0 or 1."""
-    organic_log_extra: str | None
-    """JSON text for the platform's logs."""
+    organic_log_extra: str
+    """JSON text for the platform's logs; "" if not exposed: the web results never have it."""
     with_comment_filter_words: bool | None
     """Whether words are filtered from the post's comments."""
 
@@ -221,7 +221,7 @@ class PhotoPost(Model):
     is_paid_partnership: bool | None
     """Null if the response does not have it."""
     is_top: int | None
-    """Whether the post is pinned: 0 or 1. Always 0 in a search."""
+    """Whether the post is pinned to its account's page: 0 or 1. Null if not exposed: search results never state it."""
     item_comment_settings: int | None
     """Who may comment: 0 means everyone. Null if not exposed."""
     media_id: str | None

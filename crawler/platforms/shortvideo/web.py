@@ -26,7 +26,6 @@ COMMERCE = (
     "auction_ad_invited",
     "branded_content_type",
     "is_diversion_ad",
-    "organic_log_extra",
     "with_comment_filter_words",
 )
 
@@ -67,6 +66,7 @@ def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
     handle = required(author["unique_id"], [*path, "author", "uniqueId"])
     seconds, moment = created(item.get("createTime"), [*path, "createTime"])
     pictures = _pictures(item, path)
+    pinned = flag(item.get("isPinnedItem"))
     anchors = item.get("anchors")
     return {
         "anchors": anchors if isinstance(anchors, list) else None,
@@ -74,7 +74,7 @@ def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
         "author_user_id": author["uid"],
         "aweme_id": post_id,
         "aweme_type": PHOTO_POST,
-        "commerce_info": dict.fromkeys(COMMERCE),
+        "commerce_info": {**dict.fromkeys(COMMERCE), "organic_log_extra": ""},
         "create_time": seconds,
         "create_time_utc": moment,
         "desc": text(item.get("desc")),
@@ -84,7 +84,7 @@ def photo_post(item: dict[str, Any], path: Path) -> dict[str, Any]:
         "is_eligible_for_commission": None,
         "is_nff_or_nr": None,
         "is_paid_partnership": flag(item.get("adAuthorization")),
-        "is_top": 0,
+        "is_top": None if pinned is None else int(pinned),
         "item_comment_settings": count(item.get("itemCommentStatus")),
         "media_id": None,
         "music": _music(item.get("music")),

@@ -161,7 +161,7 @@ class ListPage(VideositePage):
     def raise_for_unread_rows(self) -> None:
         """Leave out the rows that could not be read, and raise an error if there are no others.
 
-        Also note a list that is not in English: the numbers in it could not be read.
+        Also note items that are not in English: the numbers in them could not be read.
         """
         if self.kind and self.kind not in TABS.values():
             return  # other tabs, such as albums and posts, have no videos
@@ -175,9 +175,10 @@ class ListPage(VideositePage):
             if not any(item for _, _, item, _ in self.parsed_rows):
                 raise error
             self.skip(error)
-        texts = [(path, text) for path, row, item, _ in self.parsed_rows if item for text in stated_texts(row)]
-        if texts and not any(ENGLISH.search(text) for _, text in texts):
-            self.skip_language("The list", texts[0][0])
+        texts = [(path, stated_texts(row)) for path, row, item, _ in self.parsed_rows if item]
+        foreign = [path for path, stated in texts if stated and not any(map(ENGLISH.search, stated))]
+        if foreign:
+            self.skip_language("The list", foreign[0])
         rich = [
             (*path, "richItemRenderer", "content") for path, row, _, _ in self.parsed_rows if "richItemRenderer" in row
         ]

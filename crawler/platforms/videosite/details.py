@@ -14,7 +14,7 @@ from web_poet import field
 from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.platforms.page import missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
-from crawler.platforms.videosite.item import VIEWS, is_video_id, node_text, post
+from crawler.platforms.videosite.item import VIEWS, Path, is_video_id, node_text, post
 from crawler.platforms.videosite.profile import (
     about_of,
     blank,
@@ -131,7 +131,7 @@ class FeedPage(VideositePage):
             each for each in self._feed if len(each) and each.tag not in {f"{{{ATOM}}}entry", f"{{{ATOM}}}author"}
         ]
         if unread or renamed:
-            paths = [("feed", "entry", index) for index in unread[:10]] or [("feed", "entry")]
+            paths: list[Path] = [("feed", "entry", index) for index in unread[:10]] or [("feed", "entry")]
             error = missing_error("Entries of the feed have no video id or no link.", *paths, reason="blind")
             if len(unread) == len(self._entries):
                 raise error

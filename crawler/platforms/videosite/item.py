@@ -17,7 +17,7 @@ Path = tuple[Step, ...]
 
 _ID = re.compile(VIDEO_ID)
 # "#" and "@" start a tag or a handle, unless they are part of a word, a URL or an e-mail address.
-ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|scheduled)\b", re.IGNORECASE)
+ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|scheduled|play)\b", re.IGNORECASE)
 """Matches words in the texts that state numbers, if the page is in English."""
 _HASHTAG = re.compile(r"(?<![\w&/#])#(\w+)")
 _ACCESSIBLE_VIEWS = re.compile(
@@ -154,7 +154,7 @@ def stated_texts(row: dict[str, Any]) -> list[str]:
         rows = dig(shape, "metadata", "lockupMetadataViewModel", "metadata", "contentMetadataViewModel", "metadataRows")
         texts += [node_text(part.get("text")) for each in dicts(rows) for part in dicts(each.get("metadataParts"))]
         texts += [node_text(shape.get(key)) for key in ("viewCountText", "publishedTimeText", "videoInfo")]
-        texts.append(node_text(dig(shape, "overlayMetadata", "secondaryText")))
+        texts += [node_text(dig(shape, "overlayMetadata", "secondaryText")), text(shape.get("accessibilityText"))]
     return [each for each in texts if re.search(r"\d", each)]
 
 

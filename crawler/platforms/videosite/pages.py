@@ -24,7 +24,7 @@ from crawler.platforms.videosite.base import (
 )
 from crawler.platforms.videosite.item import Path, node_text, rows_of, token_of
 from crawler.platforms.videosite.lists import ContinuationPage
-from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, panel_of, profile_of
+from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, has_unread_numbers, panel_of, profile_of
 from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
 from crawler.reading.json import dicts, dig, find_all, linked_data, nonempty_strings, scripts_with
 from crawler.reading.values import text
@@ -81,8 +81,7 @@ class ChannelPage(ListPage):
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
         self.raise_for_unread_rows()
-        subscribers = self._profile["subscriber_count_text"]
-        if subscribers and self._profile["follower_count"] is None:
+        if has_unread_numbers(self.data):
             self.skip_language("The page's header", ("header",))
 
     @field

@@ -132,6 +132,16 @@ def _header(data: Any) -> dict[str, Any]:
     return _other_header(header, data)
 
 
+def has_unread_numbers(data: Any) -> bool:
+    """Whether the page header states numbers of subscribers or items that could not be read, as in other languages."""
+    header = _header(data)
+    subscribers = header["subscriber_count_text"] or header.get("subtitle", "")
+    videos = header.get("content_count_text", "")
+    return (bool(subscribers) and stated_count(subscribers, SUBSCRIBERS) is None) or (
+        bool(videos) and stated_count(videos, VIDEOS) is None
+    )
+
+
 def _page_header(page: dict[str, Any]) -> dict[str, Any]:
     title = dig(page, "title", "dynamicTextViewModel", "text")
     rows = dicts(dig(page, "metadata", "contentMetadataViewModel", "metadataRows"))
@@ -151,6 +161,7 @@ def _page_header(page: dict[str, Any]) -> dict[str, Any]:
         "banner_image": _largest_url(dig(page, "banner", "imageBannerViewModel", "image")),
         "subscriber_count_text": subscribers[0] if subscribers else "",
         "content_count": stated_count(videos[0], VIDEOS) if videos else None,
+        "content_count_text": videos[0] if videos else "",
         "verified": bool(BADGES.intersection(icons)),
     }
 
@@ -165,6 +176,7 @@ def _tabbed_header(tabbed: dict[str, Any]) -> dict[str, Any]:
         "banner_image": _largest_url(tabbed.get("banner")),
         "subscriber_count_text": node_text(tabbed.get("subscriberCountText")),
         "content_count": stated_count(node_text(tabbed.get("videosCountText")), VIDEOS),
+        "content_count_text": node_text(tabbed.get("videosCountText")),
         "verified": bool(BADGE_STYLES & styles),
     }
 
@@ -189,6 +201,7 @@ def _other_header(header: Any, data: Any) -> dict[str, Any]:
         or _largest_url(dig(gate, "avatar")),
         "banner_image": _largest_url(dig(game, "banner")),
         "subscriber_count_text": subscribers if stated_count(subscribers, SUBSCRIBERS) is not None else "",
+        "subtitle": subscribers if re.search(r"\d", subscribers) else "",
         "content_count": None,
         "verified": False if game or topic else None,
     }

@@ -133,13 +133,14 @@ class ContentItem(content.ContentItem):
     slideshow_status: bool
     """Always false: the platform has no slideshows."""
     thumbnail_image: str
-    """URL of the preview image, as the platform's list has it."""
+    """URL of the preview image, as the platform's list has it; "" if it has none."""
     video_duration_seconds: int | None
     """Length in seconds. Null for live and announced items, except premieres with a known length, and for shorts unless
     another source has it."""
     view_count: int | None
-    """Number of views: exact if a source has it, else rounded as in the list. Null if hidden, and for live and
-    announced items ("8 watching" is not a number of views). For a short, it is always the list's number."""
+    """Number of views: exact if a source has it, else rounded down to two or three digits as in the list, so a number
+    without zeros at its end is exact. Null if hidden, and for live and announced items ("8 watching" is not a number of
+    views). For a short, it is always the list's number."""
 
 
 class Profile(content.ContentProfile):

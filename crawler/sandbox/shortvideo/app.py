@@ -156,6 +156,7 @@ def record(post: Post) -> dict[str, Any]:
         "image_post_info": {"image_post_cover": cover, "images": slides},
         "is_nff_or_nr": False,
         "is_paid_partnership": None,
+        "is_top": 0,
         "music": _music_record(web["music"], post.sound),
         "region": "DE",
         "statistics": {

@@ -208,7 +208,7 @@ def test_recorded_web_items_converted_to_photo_posts() -> None:
         assert post["author"]["sec_uid"] == item["author"]["secUid"]
         assert post["music"]["is_original_sound"] is item["music"]["original"]
         assert post["music"]["play_url"]["uri"] == item["music"]["playUrl"]
-        assert set(post["commerce_info"].values()) == {None}
+        assert set(post["commerce_info"].values()) == {None, ""}
         assert post["image_post_info"]["image_post_cover"]["display_image"]["uri"] == "https://p16.example/2.jpeg"
         assert post["video"]["play_addr"]["url_list"] == []
     figures = [
