@@ -1,0 +1,56 @@
+"""The short-video platform's other pages, and values that its results do not state (findings SV-5 and SV-6)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
+from crawler.platforms.shortvideo.schema import PhotoSearch
+from tests.mutations import fixtures
+
+
+@pytest.mark.parametrize("scope", ["webapp.video-detail", "webapp.reflow.video.detail", "webapp.user-detail"])
+def test_sv_5_another_page_is_not_a_timeout(scope: str) -> None:
+    state = orjson.dumps({"__DEFAULT_SCOPE__": {scope: {}}}).decode()
+    body = f'<html><script id="{STATE_MARK}" type="application/json">{state}</script></html>'.encode()
+    page = SearchPage(
+        response=HttpResponse("https://www.tiktok.com/search/photo?q=a", body, status=200), page_params=PageParams({})
+    )
+    with pytest.raises(ScrapeError) as raised:
+        asyncio.run(page.to_item())
+    assert isinstance(raised.value, ExtractionFailed)
+    assert raised.value.reason == "no_search_page"
+
+
+def web_rows() -> list[dict[str, Any]]:
+    return list(
+        next(each for each in fixtures("shortvideo") if each.folder.name == "web-results").item["search_item_list"]
+    )
+
+
+def test_sv_6_values_that_are_not_stated_are_null_or_empty() -> None:
+    rows = web_rows()
+    assert rows
+    assert {(row["is_top"], row["commerce_info"]["organic_log_extra"]) for row in rows} == {(None, "")}
+
+
+def test_sv_6_the_schema_states_what_has_more_means() -> None:
+    assert "TARGET_RESTRICTED" in PhotoSearch.model_json_schema()["properties"]["has_more"]["description"]
+
+
+def test_a_row_with_an_unknown_structure_is_left_out_with_a_warning() -> None:
+    fixture = next(
+        each for each in fixtures("shortvideo") if each.kind is ResultsPage and len(each.item["search_item_list"]) > 1
+    )
+    payload = orjson.loads(fixture.body)
+    payload["item_list"].append({"newKind": {"id": "1"}})
+    page = fixture.page(orjson.dumps(payload))
+    item = asyncio.run(page.to_item())
+    assert dict(item) == fixture.item
+    assert [error.reason for error in page.skipped][:1] == ["blind"]
