@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from web_poet import HttpResponse, PageParams
@@ -34,11 +34,17 @@ NEVER_SHOWN_IN_PROFILES = {
 }
 
 
-def read(body: str | bytes, *, slug: str = "somebody", status: int = 200) -> dict[str, Any]:
-    """The validated data of a page."""
+CANONICAL = re.compile(rb'<link rel="canonical" href="https://[a-z]+\.linkedin\.com/in/([^"/]+)')
+
+
+def read(body: str | bytes, *, slug: str = "", status: int = 200) -> dict[str, Any]:
+    """The validated data of a page. Without ``slug``, the requested member is the one whom the page names."""
+    raw = body.encode() if isinstance(body, str) else body
+    canonical = CANONICAL.search(raw)
+    slug = slug or (unquote(canonical[1].decode()) if canonical else "somebody")
     response = HttpResponse(
         f"{SITE}/in/{quote(slug)}",
-        body.encode() if isinstance(body, str) else body,
+        raw,
         status=status,
         headers={"Content-Type": "text/html; charset=utf-8"},
     )
