@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -119,7 +119,7 @@ _PLACES: dict[Sort, re.Pattern[bytes]] = {
     "class": re.compile(rb'(?<![\w-])class="(?P<names>[^"]*)"'),
     "id": re.compile(rb'(?<![\w-])id="(?P<name>[^"]+)"'),
     "element": re.compile(rb"(?<=<)/?(?P<name>" + _NAME + rb")"),
-    "attribute": re.compile(rb'\s(?P<name>[a-z][\w:-]*)(?==")'),
+    "attribute": re.compile(rb'\s(?!version=|encoding=)(?P<name>[a-z][\w:-]*)(?==")'),
     "variable": re.compile(rb"(?:var |window\[[\"'])(?P<name>" + _NAME + rb")(?=(?:[\"']\])?\s*=)"),
 }
 """Matches the names of each sort where they are names, not content."""
@@ -186,28 +186,39 @@ class Mutation(NamedTuple):
     body: bytes
 
 
-def removals(fixture: PageFixture) -> Iterator[Mutation]:
-    """Yield the response without each key of the field map, and with null as each key's value, in all its objects."""
-    for name in field_map(fixture):
-        if name.sort == "key":
-            for change, label in ((_remove, "removed"), (_nullify, "null")):
-                body = _changed_json(fixture.body, (), name.text, change)
-                if body != fixture.body:
-                    yield Mutation(f"{name.text} {label}", body)
+def removals(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
+    """Yield the response without each of the keys, in all its objects. Keys without which there is no data stay."""
+    for key in _optional_keys(fixture, changed):
+        yield from _mutation(fixture, f"{key} removed", _changed_json(fixture.body, (), key, _remove))
 
 
-def row_changes(fixture: PageFixture) -> Iterator[Mutation]:
-    """Yield the response with each name of the field map renamed in only one row of each list: the list's last row.
+def nulls(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
+    """Yield the response with null as the value of each of the keys, likewise."""
+    for key in _optional_keys(fixture, changed):
+        yield from _mutation(fixture, f"{key} null", _changed_json(fixture.body, (), key, _nullify))
+
+
+def _optional_keys(fixture: PageFixture, changed: Iterable[Name]) -> list[str]:
+    optional = set(changed) - set(mandatory_names(fixture))
+    return sorted(name.text for name in optional if name.sort == "key")
+
+
+def _mutation(fixture: PageFixture, label: str, body: bytes) -> Iterator[Mutation]:
+    if body != fixture.body:
+        yield Mutation(label, body)
+
+
+def row_changes(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
+    """Yield the response with each of the names renamed in only one row of each list: the list's last row.
 
     A row is an object among others in a JSON list, or an element among siblings with the same tag and class.
     """
-    keys = {name.text for name in field_map(fixture) if name.sort == "key"}
+    used = sorted(changed)
     for place in _rows(fixture.body):
-        for key in sorted(keys):
-            body = _changed_json(fixture.body, place, key, _rename)
-            if body != fixture.body:
-                yield Mutation(f"{'.'.join(map(str, place))}: {key}", body)
-    classes = sorted(name.text for name in field_map(fixture) if name.sort == "class")
+        for key in [name.text for name in used if name.sort == "key"]:
+            label = f"{'.'.join(map(str, place))}: {key}"
+            yield from _mutation(fixture, label, _changed_json(fixture.body, place, key, _rename))
+    classes = [name.text for name in used if name.sort == "class"]
     if classes:
         yield from _changed_elements(fixture.body, classes)
 
@@ -315,7 +326,7 @@ def _rows(body: bytes) -> Iterator[Place]:
 
 def _changed_elements(body: bytes, classes: list[str]) -> Iterator[Mutation]:
     groups: dict[tuple[Any, str, str], int] = {}
-    tree = html.fromstring(body)
+    tree = html.fromstring(body, parser=html.HTMLParser(encoding="utf-8"))
     elements = [each for each in tree.iter() if isinstance(each.tag, str) and each.get("class")]
     for number, each in enumerate(elements):
         groups[(each.getparent(), each.tag, each.get("class"))] = number
@@ -323,7 +334,7 @@ def _changed_elements(body: bytes, classes: list[str]) -> Iterator[Mutation]:
     for (_, tag, name), last in repeated:
         inside = {token for each in elements[last].iter() if isinstance(each.tag, str) for token in each.classes}
         for token in (each for each in classes if each in inside):
-            changed = html.fromstring(body)
+            changed = html.fromstring(body, parser=html.HTMLParser(encoding="utf-8"))
             row = [each for each in changed.iter() if isinstance(each.tag, str) and each.get("class")][last]
             for each in row.iter():
                 if isinstance(each.tag, str) and token in each.classes:
@@ -380,12 +391,18 @@ def _row_differences(before: list[Any], after: list[Any], path: str) -> list[Dif
 
 
 def violations(
-    fixture: PageFixture, body: bytes, *, alternatives: tuple[str, ...] = (), one_row: bool = False
+    fixture: PageFixture,
+    body: bytes,
+    *,
+    alternatives: tuple[str, ...] = (),
+    one_row: bool = False,
+    stated: bool = False,
 ) -> list[str]:
     """Return how the result for a changed copy of a response breaks the rules for pages that were not understood.
 
     The rules: the error, if any, is an ``ExtractionFailed`` with paths. No value is invented, no row is lost without a
-    note in ``skipped``. With ``one_row``, there is no error, and at most one row of each list is lost.
+    note in ``skipped``. With ``one_row``, there is no error, and at most one row of each list is lost. With ``stated``,
+    the response itself states that it lacks the parts, so that their loss needs no note.
 
     ``alternatives`` are regular expressions for paths whose value may come from another part of the page.
     """
@@ -393,7 +410,7 @@ def violations(
     if after.error is not None:
         if one_row:
             return [f"one row fails the record: {after.error!r} {after.error.details}"]
-        if isinstance(after.error, ExtractionFailed) and after.error.details:
+        if stated or (isinstance(after.error, ExtractionFailed) and after.error.details):
             return []
         return [f"not an EXTRACTION_FAILED with a path: {after.error.code} {after.error.reason}"]
     found = differences(before.item, after.item)
@@ -402,7 +419,7 @@ def violations(
     changed = [each for each in found if each.kind == "changed"]
     invented = [each for each in changed if not any(re.search(path, each.path) for path in alternatives)]
     problems = [f"{each.kind}: {each.path}: {each.before!r} -> {each.after!r}"[:200] for each in (*added, *invented)]
-    if lost and not after.skipped - before.skipped:
+    if lost and not stated and not after.skipped - before.skipped:
         problems.append(f"{len(lost)} rows lost in silence, the first is {lost[0].path}")
     if one_row and max(Counter(re.sub(r"\[\d+\]$", "", each.path) for each in lost).values(), default=0) > 1:
         problems.append(f"{len(lost)} rows lost with one")
