@@ -326,7 +326,7 @@ def _rows(body: bytes) -> Iterator[Place]:
 
 def _changed_elements(body: bytes, classes: list[str]) -> Iterator[Mutation]:
     groups: dict[tuple[Any, str, str], int] = {}
-    tree = html.fromstring(body)
+    tree = html.fromstring(body, parser=html.HTMLParser(encoding="utf-8"))
     elements = [each for each in tree.iter() if isinstance(each.tag, str) and each.get("class")]
     for number, each in enumerate(elements):
         groups[(each.getparent(), each.tag, each.get("class"))] = number
@@ -334,7 +334,7 @@ def _changed_elements(body: bytes, classes: list[str]) -> Iterator[Mutation]:
     for (_, tag, name), last in repeated:
         inside = {token for each in elements[last].iter() if isinstance(each.tag, str) for token in each.classes}
         for token in (each for each in classes if each in inside):
-            changed = html.fromstring(body)
+            changed = html.fromstring(body, parser=html.HTMLParser(encoding="utf-8"))
             row = [each for each in changed.iter() if isinstance(each.tag, str) and each.get("class")][last]
             for each in row.iter():
                 if isinstance(each.tag, str) and token in each.classes:

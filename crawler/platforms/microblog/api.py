@@ -276,16 +276,24 @@ class TimelinePage(ApiPage):
         if self._listed is None:
             self._raise_for_missing_timeline(user)
         self.raise_for_other_profile(screen_name(user))
+        if not self.rows and self._unread_instructions:
+            instruction, key = self._unread_instructions[0]
+            path = ["instructions", kind_of(instruction), key]
+            raise missing_error("The timeline's entries could not be read.", path, reason="blind")
         if self._is_unrecognised:
             raise missing_error(
                 "No entry of the timeline contains a post.", ["entries", "tweet_results"], reason="blind"
             )
-        if self.rows and not any(row.result for row in self.rows if row.result.get("__typename") != "TweetTombstone"):
+        hidden = self.rows and not any(row.is_unread for row in self.rows)
+        if hidden and not any(row.result for row in self.rows if row.result.get("__typename") != "TweetTombstone"):
             raise TargetRestricted("All posts of the page are withheld.", reason="tombstone")
         authors = {row.handle.casefold(): row.handle for row in self.rows if row.handle}
         if self.requested_handle.casefold() not in authors:
             self.raise_for_other_profile(next(iter(authors.values()), ""))
-        _ = self.records  # raises an error if a post is not recognised
+        self.raise_if_no_row_is_understood()
+        for instruction, key in self._unread_instructions:
+            message = "An instruction of the timeline could not be read."
+            self.skip(missing_error(message, ["instructions", kind_of(instruction), key], reason="blind"))
 
     @field
     def next_cursor(self) -> str:
@@ -321,6 +329,13 @@ class TimelinePage(ApiPage):
         if any(user.value[key] not in ({}, {"timeline": {}}, None) for key in present):
             path = [*USER_PATHS[0], "timeline", "timeline", "instructions"]
             raise missing_error("The timeline has no instructions.", path, reason="no_timeline")
+
+    @property
+    def _unread_instructions(self) -> list[tuple[Node, str]]:
+        """The instructions that lack their mandatory part, with its key."""
+        parts = {"TimelineAddEntries": "entries", "TimelinePinEntry": "entry", "": "type"}
+        kinds = [(each, parts.get(kind_of(each), "")) for each in self._instructions]
+        return [(each, key) for each, key in kinds if key and not isinstance(each.get(key), list | dict)]
 
     @property
     def _is_unrecognised(self) -> bool:
@@ -383,8 +398,11 @@ class GuestTokenPage(PlatformPage):
         if self.response.status in {400, 401, 403, 404}:
             raise self._refusal_error()
         self.raise_for_failures()
-        if not self.response.body.lstrip().startswith(b"{") or not self._token:
+        payload = decode(self.response.body, what="response") if self.response.body.lstrip().startswith(b"{") else {}
+        if not payload or "errors" in payload:
             raise self._refusal_error()
+        if not self._token:
+            raise missing_error("The response has no guest token.", ["guest_token"], reason="blind")
 
     @field
     def token(self) -> str:

@@ -12,9 +12,9 @@ from web_poet import field
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.post import post_id
-from crawler.platforms.microblog.timeline import Row, author_node, owner_of, records_of
+from crawler.platforms.microblog.timeline import Row, author_node, lacking, owner_of, records_of
 from crawler.platforms.microblog.user import profile, screen_name
-from crawler.platforms.page import PlatformPage, mismatch_error
+from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.reading.values import text
 
 LOGIN_PATH = "/i/flow/login"
@@ -103,6 +103,20 @@ class MicroblogPage(PlatformPage):
             raise UpstreamBlocked(
                 "The platform returned its login page.", upstream_status=self.response.status, reason="login_wall"
             )
+
+    def raise_if_no_row_is_understood(self) -> None:
+        """Raise an error if no post can be read. Note single posts that cannot be read in ``skipped``.
+
+        Raises:
+            ExtractionFailed: all posts lack mandatory parts.
+        """
+        paths = [path for row in self.rows for path in lacking(row)]
+        if not paths:
+            return
+        error = missing_error("Posts of the timeline lack mandatory parts.", *paths[:10], reason="blind")
+        if not any(post_id(row.post) and not lacking(row) and not row.is_withheld for row in self.rows):
+            raise error
+        self.skip(error)
 
     def raise_for_other_profile(self, handle: str) -> None:
         """Raise an error if the handle is not the requested one. An empty handle is accepted."""

@@ -57,7 +57,7 @@ class EmbedPage(MicroblogPage):
         rows = [row.handle for row in self.rows if row.handle]
         if self.requested_handle and rows and not screen_name(self.user):
             self.raise_for_other_profile(rows[0])
-        _ = self.records  # raises an error if a post is not recognised
+        self.raise_if_no_row_is_understood()
 
     @cached_property
     def owner(self) -> str:
@@ -82,7 +82,7 @@ class EmbedPage(MicroblogPage):
         return [
             Row(text(entry.get("entry_id")) or "tweet", Node(as_nested(dig(entry, "content", "tweet"))))
             for entry in dicts(dig(self._payload, *ENTRIES))
-            if entry.get("type") == "tweet"
+            if entry.get("type") == "tweet" or dig(entry, "content", "tweet")
         ]
 
 

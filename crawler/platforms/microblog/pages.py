@@ -75,6 +75,8 @@ class ProfilePage(MicroblogPage):
         self.raise_for_other_profile(screen_name(self.user) or text(self._linked_profile["screen_name"]))
         self._raise_for_unfinished_streams()
         self._raise_if_unrecognised()
+        if not screen_name(self.user) and not self._linked_profile["screen_name"]:
+            raise missing_error("The page has no handle.", ["User", "core", "screen_name"], reason="no_user")
 
     # Fields
 
@@ -317,4 +319,4 @@ class ProfilePage(MicroblogPage):
             raise missing_error(
                 "The page has posts, but no timeline that lists them.", ["TimelineTimelineEntry"], reason="blind"
             )
-        _ = self.records  # raises an error if a post is not recognised
+        self.raise_if_no_row_is_understood()

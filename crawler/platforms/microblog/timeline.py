@@ -11,7 +11,6 @@ from typing import Any
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.post import author_of, is_withheld, missing_parts, post_id, post_record, unwrapped
 from crawler.platforms.microblog.user import screen_name
-from crawler.platforms.page import missing_error
 from crawler.reading.values import text
 
 CONVERSATION = ("profile-conversation", "conversationthread")
@@ -21,6 +20,10 @@ Posts by other authors in such an entry are only context.
 """
 
 
+OF_POSTS = "tweet-"
+"""Prefix of the ids of entries that have a post, or the placeholder for one."""
+
+
 @dataclass(frozen=True)
 class Row:
     """A row in a timeline: a post, or the placeholder for a withheld post."""
@@ -28,6 +31,8 @@ class Row:
     entry_id: str
     result: Node
     pinned: bool = False
+    is_unread: bool = False
+    """Whether the row's structure is unknown, so that its post was not found."""
 
     @cached_property
     def post(self) -> Node:
@@ -37,7 +42,7 @@ class Row:
     @cached_property
     def is_withheld(self) -> bool:
         """Whether the platform withholds the post."""
-        return is_withheld(self.result)
+        return not self.is_unread and is_withheld(self.result)
 
     @cached_property
     def handle(self) -> str:
@@ -52,13 +57,19 @@ def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
         return
     content = entry.node("content")
     items = content.nodes("items") or ([entry] if content else entry.nodes("items"))
+    if not items and entry_id.startswith(OF_POSTS):
+        yield Row(entry_id, Node(None), pinned, is_unread=True)
     for item in items:
         holder = item.node("item") or item.node("content")
         shown = holder.node("itemContent") or holder.node("content") or holder
         if shown.get("promotedMetadata") or shown.get("promoted_metadata"):
             continue
+        holder = shown.node("tweet_results")
         if "tweet_results" in shown.value:
-            yield Row(entry_id, shown.node("tweet_results", "result"), pinned=pinned)
+            is_unread = bool(holder) and "result" not in holder.value
+            yield Row(entry_id, holder.node("result"), pinned, is_unread)
+        elif entry_id.startswith(OF_POSTS):
+            yield Row(entry_id, Node(None), pinned, is_unread=True)
 
 
 def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
@@ -74,7 +85,10 @@ def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
             plain += rows_of(entry)
         module_id = text(instruction.get("moduleEntryId"))
         for item in instruction.nodes("moduleItems"):
-            plain += (Row(module_id, row.result) for row in rows_of(Node({"content": {"items": [item.value]}})))
+            plain += (
+                Row(module_id, row.result, is_unread=row.is_unread)
+                for row in rows_of(Node({"content": {"items": [item.value]}}))
+            )
     yield from plain
 
 
@@ -91,22 +105,23 @@ def owner_of(rows: list[Row]) -> str:
 
 
 def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
-    """Build the contract's posts from a timeline's rows.
+    """Build the contract's posts from a timeline's rows that were understood.
 
     Each post is returned once. Other authors' posts in conversations are left out.
-
-    Raises:
-        ExtractionFailed: a post lacks mandatory parts. If it were skipped, incomplete data would look complete.
     """
-    paths = [[row.entry_id, name] for row in rows if not row.is_withheld for name in missing_parts(row.post)]
-    if paths:
-        raise missing_error("Posts of the timeline lack mandatory parts.", *paths[:10], reason="blind")
     records: dict[str, dict[str, Any]] = {}
     for row in rows:
         foreign = row.entry_id.startswith(CONVERSATION) and row.handle.casefold() != owner.casefold()
-        if not row.is_withheld and not foreign:
+        if not row.is_withheld and not foreign and not lacking(row):
             records.setdefault(post_id(row.post), post_record(row.post))
     return list(records.values())
+
+
+def lacking(row: Row) -> list[list[str]]:
+    """Return the paths of the mandatory parts that a row lacks. Empty for complete and for withheld posts."""
+    if row.is_unread:
+        return [[row.entry_id, "tweet_results", "result"]]
+    return [] if row.is_withheld else [[row.entry_id, name] for name in missing_parts(row.post)]
 
 
 def author_node(rows: list[Row], handle: str) -> Node:

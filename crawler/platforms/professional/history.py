@@ -86,7 +86,7 @@ def _position(node: Selector) -> Row:
         or link(node, "a.profile-section-card__image-link")
         or link(group, "a.experience-group-header__url")
     )
-    places = [line(each) for each in node.css("p.experience-item__meta-item") if not each.css(".date-range")]
+    places = [line(each) for each in node.css("p.experience-item__meta-item") if not each.css(".date-range, time")]
     return _experience_row(
         title=title,
         company=company,
@@ -191,7 +191,7 @@ def _is_school(node: Selector, page: Selector) -> bool:
             return True
         if name == line(head, '[data-section="currentPositionsDetails"] .top-card-link__description'):
             return False
-    return bool(DateRange(node).times)
+    return bool(node.css("time"))
 
 
 def _masked_position(node: Selector, top_card: Row) -> Row:

@@ -17,6 +17,13 @@ _OUTERMOST = ".//li[not(ancestor::li)]"
 _INNERMOST = ".//li[not(.//li)]"
 _POSTS = ".//li[.//a[contains(@href, '/posts/')]][not(ancestor::li[.//a[contains(@href, '/posts/')]])]"
 
+_PEOPLE = (
+    "//li//*[contains(@class, 'base-aside-card__title')]"
+    "[not(ancestor::section[contains(concat(' ', @class, ' '), ' browsemap ')])]"
+    "[not(ancestor::li[.//a[contains(@href, 'public_profile_samename')]])]"
+)
+"""Names of other members that are in none of the known sections."""
+
 # The section of each list, and its rows: list items, except those of people and pictures within a row.
 _ROWS: dict[str, tuple[str, str]] = {
     "activity": ('section[data-section="posts"]', _POSTS),
@@ -101,6 +108,9 @@ def unread_rows(page: Selector, shown: dict[str, list[Any]]) -> list[Unread]:
     )
     if masked > understood:
         found.append(Unread("experience", f"{history.MASKED_BLOCK} li", masked - understood, not understood))
+    people = page.xpath(_PEOPLE)
+    if people:
+        found.append(Unread("people_also_viewed", "section.browsemap", len(people), not shown["people_also_viewed"]))
     several = page.css('[data-section="websites"] dd a')
     websites = len(sections.websites(page)) if several else 0
     if len(several) > websites:

@@ -336,7 +336,8 @@ class ProfilePage(PlatformPage):
         about = plain(self._person.get("description"))
         if about:
             return about, about.endswith(_ELLIPSIS)
-        is_readable = bool(self._page.css(NAME)) and is_english(self._locale)
+        # A description begins with the headline. If the headline was not found, it would be taken for the text.
+        is_readable = bool(self._page.css(NAME) and (self._head.headline or self._masked)) and is_english(self._locale)
         about = sections.described(self._meta("og:description"), self._head.headline) if is_readable else ""
         return about, bool(about)
 
@@ -394,6 +395,8 @@ class ProfilePage(PlatformPage):
             f"section.core-section-container[data-section], {history.MASKED_BLOCK}"
         ):
             unknown.append("section.core-section-container[data-section]")
+        if self._page.css(".experience-education__list, .blurred-list") and not self._page.css(history.MASKED_BLOCK):
+            unknown.append(history.MASKED_BLOCK)
         for unread in lists.unread_rows(self._page, self._shown):
             if unread.is_whole and unread.list_name in lists.HISTORY:
                 unknown.append(unread.section)

@@ -354,7 +354,7 @@ def test_an_optional_key_changes_its_field_only(key: str, field: str, expected: 
 
 
 @pytest.mark.parametrize("part", ["full_text", "id", "author"])
-def test_a_post_without_a_mandatory_part_is_refused(part: str) -> None:
+def test_a_post_without_a_mandatory_part_costs_the_post_and_a_warning(part: str) -> None:
     data = copy.deepcopy(PAYLOADS["timeline"])
     post = first_post(data)
     if part == "full_text":
@@ -364,7 +364,16 @@ def test_a_post_without_a_mandatory_part_is_refused(part: str) -> None:
         del post["legacy"]["id_str"], post["rest_id"]
     else:
         post["core"]["user_results"]["result"]["core"] = {}
+    whole, damaged = (page_of("timeline", orjson.dumps(each)) for each in (PAYLOADS["timeline"], data))
+    posts = [asyncio.run(page.to_item())["posts"] for page in (whole, damaged)]
+    assert len([each for each in posts[0] if each not in posts[1]]) == 1
+    assert (whole.skipped, [error.reason for error in damaged.skipped]) == ([], ["blind"])
+    assert damaged.skipped[0].details
+
+
+@pytest.mark.parametrize("name", [b'"full_text"', b'"screen_name"'])
+def test_posts_that_all_lack_a_mandatory_part_are_an_error(name: bytes) -> None:
+    body = orjson.dumps(PAYLOADS["timeline"]).replace(name, b'"renamed"')
     with pytest.raises(ExtractionFailed) as raised:
-        read_payload("timeline", data)
-    assert raised.value.reason == "blind"
+        asyncio.run(page_of("timeline", body).to_item())
     assert raised.value.details
