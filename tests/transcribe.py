@@ -30,6 +30,8 @@ from tests.transcription.invent import Inventor
 
 TESTS = Path(__file__).parent
 CAPTURES = TESTS.parents[1] / "shared" / "captures"
+PATHS = {"photoapp": "/p/Example0001/", "professional": "/in/example-member"}
+"""Paths of the fixtures' URLs where a page object would take the home page for a block."""
 BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -123,7 +125,7 @@ def write(entry: Entry, body: str) -> None:
     inputs = entry.folder / "inputs"
     shutil.rmtree(inputs, ignore_errors=True)
     inputs.mkdir(parents=True)
-    url = f"{platforms()[entry.platform].origin}/"
+    url = platforms()[entry.platform].origin + PATHS.get(entry.platform, "/")
     headers = {"Content-Type": "text/html; charset=utf-8"}
     response = HttpResponse(url, body.encode(), status=entry.status, headers=headers)
     SerializedDataFileStorage(inputs).write(serialize([response, PageParams({})]))

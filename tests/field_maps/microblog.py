@@ -33,7 +33,4 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
         "verified": first(user, "verification.verified", "legacy.verified"),
         "verified_type": first(user, "verification.verified_type", "legacy.verified_type") or "",
     }
-    pinned = first(user, "pinned_items.tweet_ids_str.0", "legacy.pinned_tweet_ids_str.0") or ""
-    return {"next_cursor": "", "pinned": "", "posts": [], "profile": profile, "user_id": user["rest_id"]} | (
-        {"pinned": pinned} if pinned else {}
-    )
+    return {"next_cursor": "", "pinned": "", "posts": [], "profile": profile, "user_id": user["rest_id"]}

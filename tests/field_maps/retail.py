@@ -32,7 +32,8 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
         "cat_id": echo["cat_id"],
         "category_name": name,
         "has_more": bool(products) and number < last,
-        "heading": listing.get("title") or name,
+        # The app's listing has no title of its own; its first grid has the same text.
+        "heading": first(listing, "title", "itemStacks.0.meta.title") or name,
         "max_page": last,
         "page": number,
         "products": products,
@@ -57,7 +58,8 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
     """The contract's product."""
     status = at(row, "availabilityStatusV2.value") or ""
     path = at(row, "category.categoryPathId") or ""
-    flag = row.get("flag") or at(row, "badges.flags.0.text") or at(row, "badge.text") or ""
+    shown = row.get("badges") or row.get("unifiedBadge")  # the app's rows of 2022 have the older name
+    flag = row.get("flag") or at(shown, "flags.0.text") or at(row, "badge.text") or ""
     found: dict[str, Any] = {
         "availability": {
             "display": first(row, "availabilityStatusV2.display", "availabilityStatusDisplayValue") or "",
@@ -78,13 +80,20 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
         "rating": {"average": row.get("averageRating"), "review_count": row.get("numberOfReviews")},
         "seller": {"id": row.get("sellerId") or "", "name": row.get("sellerName") or ""},
         "short_description": row.get("shortDescription") or "",
-        "url": urljoin(SHOP, (row.get("canonicalUrl") or f"/ip/{row['usItemId']}").partition("?")[0]),
-        "variant_count": row.get("variantCount"),
+        "url": urljoin(SHOP, row["canonicalUrl"].partition("?")[0]) if row.get("canonicalUrl") else "",
+        "variant_count": variants(row),
     }
-    tags = at(row, "badges.tags") or []
-    badges = [each["text"] for each in at(row, "badges.flags") or [] if each.get("text")]
+    tags = at(shown, "tags") or []
+    badges = [each["text"] for each in at(shown, "flags") or [] if each.get("text")]
     badges += [each["key"] if each.get("type") == "ICON" else each["text"] for each in tags]
     return found | ({"flag": flag} if flag else {}) | ({"badges": badges} if badges else {})
+
+
+def variants(row: dict[str, Any]) -> int | None:
+    """The number of variants that a row lists; None if it is a variant and lists none (schema, not in the notes)."""
+    criteria = row.get("variantCriteria") or []
+    listed = len(row.get("variantList") or []) or sum(len(each.get("variantList") or []) for each in criteria)
+    return None if not listed and row.get("type") == "VARIANT" else row.get("variantCount", listed)
 
 
 def price(row: dict[str, Any]) -> dict[str, Any]:

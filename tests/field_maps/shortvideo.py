@@ -9,7 +9,7 @@ from tests.field_maps.paths import first, values
 
 def expected(_page: str, payload: Any) -> dict[str, Any] | None:
     """Return what a page object must extract from results without photo posts; None for results that have some."""
-    if any(list(values(payload, key)) for key in ("imagePost", "image_post_info")):
+    if any(list(values(payload, key)) for key in ("imagePost", "image_post_info", "images")):
         return None
     inner = payload.get("data", payload) if isinstance(payload, dict) else {}
     inner = inner if isinstance(inner, dict) else payload

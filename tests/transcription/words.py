@@ -36,6 +36,7 @@ PHRASES = (
     "People also viewed",
     "Error 404 (Not Found)!!1",
     "window.onload",
+    "ccookie=",
     "Join LinkedIn",
     "Sign Up",
     "Comments are turned off.",
@@ -70,7 +71,7 @@ COMMON_HOSTS = ("schema.org", "w3.org", "google.com", "gstatic.com")
 
 ENUM_KEY = re.compile(
     r"(?:type|typename|kind|style|status|enum|layout|format|mime|lang|language|locale|rel|reason|direction|mode|sort|codec"
-    r"|quality|charset|version)s?$|__is[A-Z]\w+$",
+    r"|quality|charset|version|routename)s?$|__is[A-Z]\w+$",
     re.IGNORECASE,
 )
 """Names of keys and attributes whose values are enumerated."""
@@ -83,7 +84,7 @@ IDENTITY_KEY = re.compile(
 )
 """Names of keys whose values name or describe somebody. No text of a capture may remain there."""
 ENUM_VALUE = re.compile(r"[A-Za-z][A-Za-z_./:+-]{0,60}[0-9]{0,2}")
-CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|UNKNOWN|RETIRED")
 LOCALE = re.compile(r"[a-z]{2}(?:[-_](?:[A-Z]{2}|[a-z]{2}|[A-Z][a-z]{3}))?|[A-Z]{2}")
 """Languages, countries and other codes of two letters."""
 
