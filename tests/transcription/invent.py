@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 from tests.transcription import leaves, shape, words
 
 FOUR_YEARS = 1461 * 86_400
-TWITTER_EPOCH_MS = 1_288_834_974_657
+SNOWFLAKE_EPOCH_MS = 1_288_834_974_657
 LONG_TOKEN, SHORT_TOKEN, LONG_TEXT = 60, 24, 300
 CONSONANTS, VOWELS = "bcdfghjklmnprstvz", "aeiou"
 
@@ -127,8 +127,8 @@ class Inventor:
             if 1_100_000_000 <= number / unit < 1_900_000_000 and len(text) == 10 + len(str(unit)) - 1:
                 return str(self.moment(number // unit) * unit + (number % unit and self._below(text, unit)))
         if self.platform == "microblog" and 10**17 < number < 2**63:
-            seconds = ((number >> 22) + TWITTER_EPOCH_MS) // 1000
-            moved = self.moment(seconds) * 1000 + self._below(text, 1000) - TWITTER_EPOCH_MS
+            seconds = ((number >> 22) + SNOWFLAKE_EPOCH_MS) // 1000
+            moved = self.moment(seconds) * 1000 + self._below(text, 1000) - SNOWFLAKE_EPOCH_MS
             return str((moved << 22) + self._below(text, 1 << 22))
         if self.platform == "shortvideo" and len(text) == 19 and 1_400_000_000 < number >> 32 < 1_900_000_000:
             return str((self.moment(number >> 32) << 32) + self._below(text, 1 << 32))
