@@ -1,8 +1,9 @@
 """Write the fixtures of the page objects from the sandbox's pages: ``python -m tests.make_fixtures``.
 
 A fixture is one response and the expected result of its page object, either data or a typed error. web-poet's pytest
-plugin replays fixtures, with one test per field. Only pages of the sandbox become fixtures: recorded pages are other
-people's data. Run this after a change of the sandbox's pages or of the page objects, and review the difference.
+plugin replays fixtures, with one test per field. Recorded pages are other people's data: they become fixtures only with
+invented content (``tests.transcribe``), and this program leaves those alone. Run it after a change of the sandbox's
+pages or of the page objects, and review the difference.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from crawler.errors import ScrapeError
 from crawler.platforms.page import PlatformPage
 
 TESTS = Path(__file__).parent
+TRANSCRIBED = "transcribed-"
+"""Prefix of the fixtures that ``tests.transcribe`` writes."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,10 @@ def save(case: Case) -> None:
 
 
 def main() -> None:
-    """Replace all fixtures. Each module of ``fixture_sources`` defines the ``cases()`` of a platform."""
-    shutil.rmtree(TESTS / "fixtures", ignore_errors=True)
+    """Replace the sandbox's fixtures. Each module of ``fixture_sources`` defines the ``cases()`` of a platform."""
+    for folder in (TESTS / "fixtures").glob("*/*"):
+        if not folder.name.startswith(TRANSCRIBED):
+            shutil.rmtree(folder)
     for source in sorted((TESTS / "fixture_sources").glob("[a-z]*.py")):
         for case in import_module(f"tests.fixture_sources.{source.stem}").cases():
             save(case)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,10 +13,12 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.conf import arglist_to_dict
+from scrapy.utils.project import data_path
 
 from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
-from crawler.commands.crawl import RUN_BROKE
+from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
 from crawler.commands.extract import FAILED
+from crawler.probe import nightly
 from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
 from crawler.probe.scrub import Scrubber
@@ -23,16 +26,21 @@ from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.targets.target import Scraper
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
     from crawler.spiders.base import PlatformSpider
 
 
 class Command(ScrapyCommand):
-    """Exit codes: 0 if the target has data, 2 for a typed error or a wrong setting, 1 if the run itself failed."""
+    """Exit codes: 0 if the target has data, 2 for a typed error or a wrong setting, 1 if the run itself failed.
+
+    With ``--all``: 0 if all targets have all of their data, 4 if a target, a source or a field failed or got worse.
+    """
 
     requires_project = True
 
     def syntax(self) -> str:
-        return "<scraper> [-a NAME=VALUE ...] [--save DIR] [--keep NAME ...]"
+        return "<scraper> [-a NAME=VALUE ...] [--save DIR] [--keep NAME ...] | --all [--targets FILE] [--last FILE]"
 
     def short_desc(self) -> str:
         return "Fetch one live target: report sources, times and empty fields; save responses as fixtures"
@@ -52,16 +60,36 @@ class Command(ScrapyCommand):
             "--keep", metavar="NAME", action="append", default=[], help="a key whose value is not scrubbed"
         )
 
+        parser.add_argument(
+            "--all",
+            action="store_true",
+            dest="every",
+            help="probe one known target per scraper, and compare it with its last run",
+        )
+        parser.add_argument("--targets", metavar="FILE", type=Path, help="with --all: a JSON object, scraper -> params")
+        parser.add_argument(
+            "--last", metavar="FILE", type=Path, help="with --all: the last runs (default: .scrapy/probe/last.json)"
+        )
+
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
-        no_outputs: dict[str, Any] = {"FEEDS": {}, "FAILURES_FEED": None, "SQL_SINK": None, "MONITORS": False}
+        no_outputs: dict[str, Any] = {"FEEDS": {}, "FAILURES_FEED": None, "SQL_SINK": None}
+        if not opts.every:
+            no_outputs["MONITORS"] = False
         for name, value in no_outputs.items():
             self.settings.set(name, value, priority="cmdline")
         if self.settings.getpriority("LOG_LEVEL") != SETTINGS_PRIORITIES["cmdline"]:
             self.settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.crawler_process is not None
+        if not settings_are_valid(self.crawler_process.settings):
+            self.exitcode = EXIT_INVALID_SETTINGS
+            return
+        if opts.every:
+            self._run_all(args, opts)
+            return
         if len(args) != 1:
             raise UsageError("Expected one scraper: scrapy probe <scraper>")
         try:
@@ -72,17 +100,8 @@ class Command(ScrapyCommand):
             params = arglist_to_dict(opts.params)
         except ValueError:
             raise UsageError("Params must have the form -a name=value.") from None
-        if not params:
-            params = {
-                name: v if isinstance(v, str) else orjson.dumps(v).decode() for name, v in scraper.example.items()
-            }
-        assert self.crawler_process is not None
-        if not settings_are_valid(self.crawler_process.settings):
-            self.exitcode = EXIT_INVALID_SETTINGS
-            return
-        crawler = self.crawler_process.create_crawler(spider_for(scraper))
-        recorder = Recorder(crawler, scraper)
-        self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
+        params = params or _as_arguments(scraper.example)
+        crawler, recorder = self._crawl(scraper, params)
         self.crawler_process.start()
         if recorder.outcome is None:
             print("The run failed before the target had an outcome; see the log.", file=sys.stderr)
@@ -95,6 +114,44 @@ class Command(ScrapyCommand):
                 print(f"saved      {path}{f' ({note})' if note else ''}")
             print("Review the fixtures before you share them: they still contain names and texts of people.")
         self.exitcode = FAILED if recorder.outcome.error else 0
+
+    def _crawl(self, scraper: Scraper, params: dict[str, str]) -> tuple[Crawler, Recorder]:
+        """Prepare the crawl of one target. It runs when the process is started."""
+        assert self.crawler_process is not None
+        crawler = self.crawler_process.create_crawler(spider_for(scraper))
+        recorder = Recorder(crawler, scraper)
+        self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
+        return crawler, recorder
+
+    def _run_all(self, args: list[str], opts: argparse.Namespace) -> None:
+        if args or opts.params or opts.save:
+            raise UsageError("--all takes neither a scraper, -a nor --save: name the targets with --targets FILE.")
+        assert self.settings is not None
+        last = opts.last or Path(data_path("probe/last.json"))
+        try:
+            targets = nightly.load_targets(opts.targets, sandbox=self.settings.getbool("SANDBOX"))
+            runs = nightly.load_last(last)
+        except (OSError, ValueError) as error:
+            raise UsageError(str(error)) from None
+        recorders = {
+            nightly.target_key(name, params): self._crawl(find_scraper(name), _as_arguments(params))[1]
+            for name, params in targets.items()
+        }
+        assert self.crawler_process is not None
+        self.crawler_process.start()
+        good = [nightly.is_good(recorder, runs.get(key, {})) for key, recorder in recorders.items()]
+        for key, recorder in recorders.items():
+            print("\n".join(nightly.table(recorder, runs.get(key, {}))))
+        nightly.save_last(
+            last, runs | {k: fields for k, r in recorders.items() if (fields := nightly.fields_of_run(r))}
+        )
+        print(f"{sum(good)} of {len(good)} targets have all of their data.")
+        self.exitcode = ALL_HAVE_DATA if all(good) else SOME_FAILED
+
+
+def _as_arguments(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return params in the form of spider arguments."""
+    return {name: each if isinstance(each, str) else orjson.dumps(each).decode() for name, each in params.items()}
 
 
 def report(recorder: Recorder, params: dict[str, Any]) -> list[str]:

@@ -140,8 +140,8 @@ class Recorder:
 
 def _save(page: PlatformPage, folder: Path, clean: Any) -> tuple[Path, str]:
     inputs = {each.name: _scrubbed(getattr(page, each.name), clean) for each in attrs.fields(type(page)) if each.init}
-    before = _extract(page)
-    item, error = _extract(type(page)(**inputs))
+    before = result_of(page)
+    item, error = result_of(type(page)(**inputs))
     into = folder / get_fq_class_name(type(page))
     name = next(name for n in range(1, 10_000) if not (into / (name := f"probe-{n}")).exists())
     Fixture.save(into, inputs=list(inputs.values()), item=item, exception=error, meta={}, fixture_name=name)
@@ -161,7 +161,7 @@ def _scrubbed(value: Any, clean: Any) -> Any:
     raise TypeError(f"inputs of type {type(value).__name__} cannot be scrubbed, so the page is not saved")
 
 
-def _extract(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | None]:
+def result_of(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | None]:
     """Return the item or the error of a page object, outside of a crawl."""
     try:
         return asyncio.run(page.to_item()), None

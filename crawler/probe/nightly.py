@@ -1,0 +1,161 @@
+"""``scrapy probe --all``: one known target per scraper, as a table, compared with the last run of each target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from crawler.errors import UpstreamBlocked, UpstreamRateLimited
+from crawler.monitoring.compare import FieldChange
+from crawler.monitoring.fields import FieldCount, count_fields
+from crawler.platforms.page import THROTTLING_STATUSES
+from crawler.probe.recorder import Download, Recorder, result_of
+from crawler.registry import find_scraper, scraper_names, scrapers
+
+Params = dict[str, Any]
+Fields = dict[str, FieldCount]
+"""How often each field is filled, by its path."""
+TARGETS: TypeAdapter[dict[str, Params]] = TypeAdapter(dict[str, Params])
+NOT_READ = "not read"
+"""Stands in the table for requests whose responses no page object read: redirects, retries, failed downloads."""
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """The requests to one source, and how many of the responses were blocks or rate limits."""
+
+    source: str
+    requests: int
+    blocks: int
+    seconds: float
+
+
+LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields])
+
+
+def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:
+    """Return the params of the target of each scraper: from a file, else the examples in the sandbox or known targets.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file is not an object of params by scraper, or names an unknown scraper.
+    """
+    if path is None and sandbox:
+        return {name: dict(scraper.example) for name, scraper in scrapers().items()}
+    text = (path or files(__package__).joinpath("targets.json")).read_text(encoding="utf-8")
+    try:
+        found = TARGETS.validate_json(text)
+    except ValidationError as error:
+        raise ValueError(f"{path} must be a JSON object of params by scraper name: {error}") from None
+    for name in found:
+        try:
+            find_scraper(name)
+        except KeyError:
+            raise ValueError(
+                f"{path} names the unknown scraper {name!r}; known scrapers are {', '.join(scraper_names())}."
+            ) from None
+    return found
+
+
+def target_key(scraper: str, params: Mapping[str, Any]) -> str:
+    """Return the key of a target in the file of last runs."""
+    return f"{scraper} {json.dumps(params, sort_keys=True)}"
+
+
+def load_last(path: Path) -> dict[str, Fields]:
+    """Return the field counts of each target's last run, {} before the first run.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    if not path.exists():
+        return {}
+    try:
+        return LAST.validate_json(path.read_bytes())
+    except ValidationError:
+        raise ValueError(f"{path} is not a file of last runs: delete it to start without a comparison.") from None
+
+
+def save_last(path: Path, runs: dict[str, Fields]) -> None:
+    """Replace the file of last runs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".new")
+    draft.write_bytes(LAST.dump_json(runs, indent=1))
+    draft.replace(path)
+
+
+def fields_of_run(recorder: Recorder) -> Fields:
+    """Return the field counts of a run, {} without data."""
+    counts: Fields = {}
+    if recorder.outcome and recorder.outcome.error is None:
+        count_fields(recorder.outcome.data or {}, recorder.scraper.data, counts)
+    return counts
+
+
+def changes(before: Fields, now: Fields) -> dict[str, str]:
+    """Return the fields that were filled in the target's last run, and are empty or filled less often now."""
+    found: dict[str, str] = {}
+    for path, count in before.items():
+        current = now.get(path, FieldCount())
+        if count.filled and not current.filled:
+            found[path] = "vanished"
+        elif FieldChange("", path, count, current).change:
+            found[path] = "dropped"
+    return found
+
+
+def source_rows(recorder: Recorder) -> list[SourceRow]:
+    """Return the sources of a target's requests, in the order of their first request."""
+    by_source: dict[str, list[Download]] = {}
+    for download in recorder.downloads:
+        by_source.setdefault(download.page.source if download.page else NOT_READ, []).append(download)
+    return [
+        SourceRow(
+            source, len(downloads), sum(map(_is_block, downloads)), sum(each.seconds or 0.0 for each in downloads)
+        )
+        for source, downloads in by_source.items()
+    ]
+
+
+def _is_block(download: Download) -> bool:
+    if download.response is not None and download.response.status in THROTTLING_STATUSES:
+        return True
+    error = result_of(download.page)[1] if download.page else None
+    return isinstance(error, UpstreamBlocked | UpstreamRateLimited)
+
+
+def table(recorder: Recorder, before: Fields) -> Iterator[str]:
+    """Yield the lines about one target: its sources, and the null rate of each field beside that of the last run."""
+    platform, name, outcome = recorder.scraper.platform, recorder.scraper.name, recorder.outcome
+    code = outcome.code if outcome else "NO OUTCOME"
+    for row in source_rows(recorder) or [SourceRow("none", 0, 0, 0.0)]:
+        yield (
+            f"{platform:13}{name:28}{row.source:14}{row.requests:3} requests  {row.blocks:3} blocks"
+            f"  {row.seconds:7.2f} s  {code}"
+        )
+    if outcome is None:
+        return
+    if outcome.error is not None:
+        yield f"  ERROR    {outcome.error.message}"
+        return
+    yield from (f"  WARNING  without {source}: {why} ({reason})" for source, why, reason in outcome.warnings)
+    now = fields_of_run(recorder)
+    changed = changes(before, now)
+    for path in dict.fromkeys((*now, *changed)):
+        count = now.get(path, FieldCount())
+        earlier = f"{before[path].null_rate:4.0%} before" if path in before else "new"
+        yield f"  {path:60}{count.null_rate:4.0%} null of {count.rows:3}  {earlier}  {changed.get(path, '')}".rstrip()
+
+
+def is_good(recorder: Recorder, before: Fields) -> bool:
+    """Whether a target has data from all of its sources, and no field that was filled before is missing."""
+    outcome = recorder.outcome
+    if outcome is None or outcome.error is not None or outcome.warnings:
+        return False
+    return not changes(before, fields_of_run(recorder))

@@ -1,0 +1,138 @@
+"""Retail: the notes' field map of a listing and its rows (envelope, rows, product, the three price layouts)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.parse import quote_plus, urljoin
+
+from tests.field_maps.paths import at, first
+
+SHOP = "https://www.walmart.com"
+
+
+def expected(page: str, payload: Any) -> dict[str, Any] | None:
+    """Return what the page object of a listing must extract; None for other responses."""
+    initial = at(payload, "props.pageProps.initialData") or payload
+    listing = first(initial, "searchResult", "data.search.searchResult")
+    if not isinstance(listing, dict) or not at(listing, "paginationV2.pageProperties.page"):
+        return None
+    echo = at(listing, "paginationV2.pageProperties")
+    rows = [
+        row for stack in listing["itemStacks"] if is_grid(stack) for row in stack.get("items") or stack.get("itemsV2")
+    ]
+    products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
+    number, last = int(echo["page"]), at(listing, "paginationV2.maxPage")
+    name = first(listing, "catInfo.name", "requestContext.categories.name") or ""
+    total = first(listing, "aggregatedCount", "itemStacks.0.count", "itemStacks.0.meta.totalItemCount")
+    common = {
+        "breadcrumbs": [],
+        "category_id": echo["cat_id"],
+        "cat_id": echo["cat_id"],
+        "category_name": name,
+        "has_more": bool(products) and number < last,
+        # The app's listing has no title of its own; its first grid has the same text.
+        "heading": first(listing, "title", "itemStacks.0.meta.title") or name,
+        "max_page": last,
+        "page": number,
+        "products": products,
+        "returned": len(products),
+        "sort": echo["sort"],
+        "title": at(payload, "title") or listing.get("title") or "",
+        "total_results": total,
+    }
+    if page == "SearchPage":
+        query = echo["query"]
+        return common | {"query": query, "url": f"{SHOP}/search?q={quote_plus(query)}"}
+    return common | {"url": f"{SHOP}/browse/{echo['cat_id']}"}
+
+
+def is_grid(stack: dict[str, Any]) -> bool:
+    """Whether a stack has the listing's own rows."""
+    layout = first(stack, "layoutEnum", "meta.layoutEnum")
+    return layout in {None, "GRID"} and at(stack, "meta.subType") != "SECONDARY_STACK"
+
+
+def product(row: dict[str, Any]) -> dict[str, Any]:
+    """The contract's product."""
+    status = at(row, "availabilityStatusV2.value") or ""
+    path = at(row, "category.categoryPathId") or ""
+    shown = row.get("badges") or row.get("unifiedBadge")  # the app's rows of 2022 have the older name
+    flag = row.get("flag") or at(shown, "flags.0.text") or at(row, "badge.text") or ""
+    found: dict[str, Any] = {
+        "availability": {
+            "display": first(row, "availabilityStatusV2.display", "availabilityStatusDisplayValue") or "",
+            "in_stock": None if status in {"", "UNKNOWN"} else status == "IN_STOCK",
+            "status": status,
+        },
+        "category_path": "/".join(path.removeprefix("0:").split(":")),
+        "condition": at(row, "conditionV2.code"),
+        "fulfillment_type": row.get("fulfillmentType") or "",
+        "image": row.get("image") or at(row, "imageInfo.thumbnailUrl") or at(row, "imageInfo.allImages.0.url") or "",
+        "is_preowned": row.get("isPreowned"),
+        "is_sponsored": bool(first(row, "isSponsoredFlag", "sponsoredProduct")),
+        "item_id": row["usItemId"],
+        "name": row["name"],
+        "offer_id": row.get("offerId") or "",
+        "price": price(row),
+        "product_id": row.get("id") or "",
+        "rating": {"average": row.get("averageRating"), "review_count": row.get("numberOfReviews")},
+        "seller": {"id": row.get("sellerId") or "", "name": row.get("sellerName") or ""},
+        "short_description": row.get("shortDescription") or "",
+        "url": urljoin(SHOP, row["canonicalUrl"].partition("?")[0]) if row.get("canonicalUrl") else "",
+        "variant_count": variants(row),
+    }
+    tags = at(shown, "tags") or []
+    badges = [each["text"] for each in at(shown, "flags") or [] if each.get("text")]
+    badges += [each["key"] if each.get("type") == "ICON" else each["text"] for each in tags]
+    return found | ({"flag": flag} if flag else {}) | ({"badges": badges} if badges else {})
+
+
+def variants(row: dict[str, Any]) -> int | None:
+    """The number of variants that a row lists; None if it is a variant and lists none (schema, not in the notes)."""
+    criteria = row.get("variantCriteria") or []
+    listed = len(row.get("variantList") or []) or sum(len(each.get("variantList") or []) for each in criteria)
+    return None if not listed and row.get("type") == "VARIANT" else row.get("variantCount", listed)
+
+
+def price(row: dict[str, Any]) -> dict[str, Any]:
+    """The price in the layouts A (lines), B (flat texts) and C (nested objects), in this order."""
+    lines = {
+        (line["lineType"], each["key"]): amount(each["value"])
+        for line in at(row, "priceInfo.priceDetails.priceLines") or []
+        for each in line["values"]
+    }
+    info = row.get("priceInfo") or {}
+    current = (
+        lines.get(("DISCOUNTED_PRICE", "PRICE"))
+        or lines.get(("CURRENT_PRICE", "PRICE"))
+        or amount(info.get("linePrice"))
+        or at(info, "currentPrice.price")
+    )
+    low = lines.get(("OPTIONS_RANGE", "LOW_PRICE")) or lines.get(("OPTIONS", "LOW_PRICE"))
+    high = lines.get(("OPTIONS_RANGE", "HIGH_PRICE"))
+    if low is None:
+        ends = [amount(each) for each in re.findall(r"\d[\d,]*\.?\d*", info.get("priceRangeString") or "")]
+        low, high = [*ends, None, None][:2]
+    low = low or at(info, "priceRange.minPrice") or current
+    high = high or at(info, "priceRange.maxPrice") or None
+    if current is None and low is None:
+        return {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
+    is_range = bool(high and low and high > low) or bool(current and low and low < current) or current is None
+    currency = first(info, "priceDetails.currency", "currentPrice.currencyUnit", "currencyCode") or "USD"
+    found = {"currency": currency, "current_price": current, "is_price_range": is_range, "min_price": low}
+    return found | ({"max_price": high} if high else {})
+
+
+def amount(text: Any) -> float | None:
+    """The first number in a text, without thousands separators; None if it is missing or 0."""
+    found = re.search(r"\d[\d,]*\.?\d*", text or "")
+    return float(found[0].replace(",", "")) or None if found else None
+
+
+def payload_of(body: str) -> Any:
+    """The page's JSON, with the page's title beside it."""
+    script = re.search(r'<script id="__NEXT_DATA__"[^>]*>(.*?)</script>', body, re.DOTALL)
+    title = re.search(r"<title[^>]*>(.*?)</title>", body, re.DOTALL)
+    return json.loads(script[1]) | {"title": title[1] if title else ""} if script else None

@@ -1,0 +1,137 @@
+"""All content of a body, decoded: texts within JSON, markup, scripts, URLs and base64, nested in any order."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from tests.transcription import markup, shape
+
+WORD = re.compile(r"[^\W\d_]{6,}")
+NUMBER = re.compile(r"\d{5,}")
+MARKUP = re.compile(r"<[a-zA-Z][^<>]*>")
+PARAMETER = re.compile(r"([?&;])[A-Za-z_.-]{1,30}=|\"\w{1,40}\":")
+"""A name in a URL's query, or a key of JSON there. It is a name, not content."""
+MIN_BASE64, MIN_TEXT = 12, 6
+TOKEN = re.compile(r"(?<![\w+-])[\w+-]{12,}={0,2}")
+
+
+def of_body(body: str) -> Iterator[tuple[str, str]]:
+    """Yield each text and number of a body, with the key or attribute that has it."""
+    if (value := shape.json_of(body)) is not None:
+        yield from _of_value(value, "")
+        return
+    for piece in markup.pieces(body):
+        if piece.kind == "script":
+            yield from _of_script(piece.text)
+        elif piece.kind == "tag":
+            yield from _of_tag(piece.text)
+        elif "$R[" in piece.text:
+            yield from _of_code(piece.text)
+        else:
+            yield from _of_text(html.unescape(piece.text.removeprefix("<!--").removesuffix("-->")), "")
+
+
+def _of_value(value: Any, key: str) -> Iterator[tuple[str, str]]:
+    match value:
+        case dict():
+            for name, each in value.items():
+                if not shape.is_name(name):
+                    yield from _of_text(name, "")
+                yield from _of_value(each, name)
+        case list():
+            for each in value:
+                yield from _of_value(each, key)
+        case str():
+            yield from _of_text(value, key)
+        case int() | float() if not isinstance(value, bool):
+            yield key, str(value)
+
+
+def _of_text(text: str, key: str) -> Iterator[tuple[str, str]]:
+    """Yield a text, and what it contains in another encoding."""
+    if (value := shape.json_of(text)) is not None:
+        yield from _of_value(value, key)
+        return
+    if not text.strip():
+        return
+    if "<" in text and MARKUP.search(text):
+        yield from of_body(text)
+        return
+    plain = unquote(text) if "%" in text else text
+    plain = html.unescape(plain) if "&" in plain else plain
+    if plain != text:
+        yield from _of_text(plain, key)
+        return
+    for token in TOKEN.findall(text) if len(text) >= MIN_BASE64 else ():
+        if (inner := shape.base64_text(token)) is not None:
+            yield from _of_text(inner, "")
+            text = text.replace(token, "")
+    yield key, PARAMETER.sub(r"\1=", text) if "=" in text else text
+
+
+def _of_tag(tag: str) -> Iterator[tuple[str, str]]:
+    is_kept = markup.kept_attributes(tag)
+    for found in markup.ATTRIBUTE.finditer(tag):
+        value = html.unescape(found["value"].strip("\"'"))
+        if not is_kept(found["name"], value):
+            yield from _of_text(value, found["name"])
+
+
+def _of_script(text: str) -> Iterator[tuple[str, str]]:
+    found = markup.PIECE.match(text)
+    assert found is not None
+    yield from _of_tag(found["open"])
+    if (value := shape.json_of(found["code"])) is not None:
+        yield from _of_value(value, "")
+    else:
+        yield from _of_code(found["code"])
+
+
+def _of_code(text: str) -> Iterator[tuple[str, str]]:
+    key, text = "", f'"{text}' if markup.TORN.match(text) else text
+    for found in markup.JS.finditer(text):
+        token, is_key = found[0], text[found.end() : found.end() + 1] == ":"
+        if is_key and shape.is_name(token.strip('"')):
+            key = token.strip('"')
+        elif token[0] in "\"'":
+            token = markup.double_quoted(token)
+            try:
+                plain = json.loads(re.sub(r"\\x([0-9A-Fa-f]{2})", r"\\u00\1", token).replace("\n", "\\n"))
+            except ValueError:
+                plain = token
+            yield from _of_text(plain, "" if is_key else key)
+        elif token.isdecimal():
+            yield key, token
+        elif not shape.is_name(token):
+            yield from _of_text(token, "")
+
+
+@dataclass(frozen=True)
+class Content:
+    """The content of many bodies: texts of 6 or more characters; words of 6 or more letters and long numbers."""
+
+    texts: frozenset[str]
+    parts: frozenset[str]
+
+
+def content(bodies: Iterable[str]) -> Content:
+    """Collect the content of bodies: from the bodies as they are, and decoded."""
+    texts: set[str] = set()
+    parts: set[str] = set()
+    for body in bodies:
+        found = {text for _, text in of_body(body)}
+        texts |= {plain for text in found if len(plain := " ".join(text.split())) >= MIN_TEXT}
+        for text in (body, *found):
+            parts |= parts_of(text)
+    return Content(frozenset(texts), frozenset(parts))
+
+
+def parts_of(text: str) -> set[str]:
+    """The words of 6 or more letters, in lower case, and the numbers of 5 or more digits, except zeros, of a text."""
+    return {*WORD.findall(text.lower()), *(number for number in NUMBER.findall(text) if number.strip("0"))}
