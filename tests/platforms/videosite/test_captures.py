@@ -14,6 +14,7 @@ from web_poet import HttpResponse
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
 from crawler.platforms.videosite.lists import PlaylistPage
+from crawler.platforms.videosite.record import ABOUT_FIELDS
 from crawler.platforms.videosite.schema import continuation_of
 from crawler.registry import scrapers
 from crawler.spiders.videosite import VideositeSpider
@@ -96,6 +97,41 @@ def test_lists_have_the_noted_values(name: str) -> None:
     assert (len(codes), codes) == (249, sorted(codes))
     assert profile["profile_link"] == f"https://www.youtube.com/@{profile['username']}"
     assert profile["is_family_safe"] is True
+
+
+# The scraper of the page alone
+
+EVERY = sorted(path.name for path in CAPTURES.glob("*") if path.suffix != ".md")
+
+
+def bodies_of(name: str) -> list[bytes]:
+    """The responses in a capture. A bundle has several."""
+    if name.startswith("BUNDLE"):
+        return [body_of(entry) for entry in bundle(name).values()]
+    return [(CAPTURES / name).read_bytes()]
+
+
+def outcome(body: bytes, scraper: str) -> dict[str, Any] | tuple[str, str]:
+    """The data that a scraper extracts from a response, or the code and reason of its error."""
+    params = VideositeSpider.page_params(scrapers()[scraper], {})
+    try:
+        return asyncio.run(extract(scrapers()[scraper], [body], params, url="https://www.youtube.com"))
+    except ScrapeError as error:
+        return error.code, error.reason
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_co_3_the_page_alone_reads_every_capture_without_the_about_panel(name: str) -> None:
+    """The items, and the rest of the channel, are those of v3, whose captures are compared with the notes above."""
+    for body in bodies_of(name):
+        full, alone = outcome(body, "videosite-profile-v3"), outcome(body, "videosite-profile")
+        if isinstance(full, dict) and isinstance(alone, dict):
+            assert {key: alone["profile"][key] for key in ABOUT_FIELDS} == ABOUT_FIELDS
+            full = {**full, "profile": full["profile"] | ABOUT_FIELDS}
+        assert alone == full
+        if name in LISTS:
+            assert isinstance(alone, dict)
+            assert len(alone["posts"]) == LISTS[name][0]
 
 
 def test_newest_format_field_by_field() -> None:
