@@ -141,6 +141,7 @@ def table(recorder: Recorder, before: Fields) -> Iterator[str]:
         )
     if outcome is None:
         return
+    yield from (f"  STALE ID {name}: {reason}" for name, reason in recorder.stale_ids.items())
     if outcome.error is not None:
         yield f"  ERROR    {outcome.error.message}"
         return
