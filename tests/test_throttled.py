@@ -130,7 +130,10 @@ def test_ph_2_a_good_source_beside_a_throttled_one_does_not_reset_its_breaker(
 
 # The endpoint
 
-PATHS = {scraper.platform: f"/v1/scrapers/{name}" for name, scraper in scrapers().items()}
+PATHS: dict[str, str] = {}
+"""The path of the first scraper of each platform."""
+for _name, _scraper in scrapers().items():
+    PATHS.setdefault(_scraper.platform, f"/v1/scrapers/{_name}")
 CATEGORY, SEARCH = "/v1/scrapers/retail-category-v4", "/v1/scrapers/retail-search-v4"
 OPEN = "CIRCUIT_OPEN"
 
@@ -146,7 +149,7 @@ CALLS = {
     },
     "block": {
         "microblog": (microblog("login-wall"), 3, 1),
-        "photoapp": (photoapp("login-redirect"), 1, 1),
+        "photoapp": (photoapp("login-redirect"), 2, 1),  # the embed page is the second way to a walled post
         "professional": ({"url": f"{SITE}login-wall"}, 1, 1),
         "retail": ({"query": "challenge"}, 1, 0),
         "shortvideo": ({"keywords": "captcha"}, 1, 0),

@@ -25,7 +25,7 @@ from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.shortvideo.site import Site as ShortVideo
 from crawler.sandbox.videosite.site import Site as VideoSite
 from crawler.service.envelope import partial_header
-from crawler.targets.target import FailedSource
+from crawler.targets.target import FailedSource, Scraper
 from tests.crawls import ROOT, comparable, crawl
 from tests.service.client import HEADERS, Reply, call
 from tests.service.conftest import Service, running
@@ -33,7 +33,10 @@ from tests.service.metrics_of import value
 from tests.structured_fields import parse_list
 
 SITES = {"microblog": Microblog(), "photoapp": PhotoApp(), "videosite": VideoSite(), "shortvideo": ShortVideo()}
-SCRAPERS = {scraper.platform: scraper for scraper in scrapers().values()}
+SCRAPERS: dict[str, Scraper] = {}
+"""The first scraper of each platform."""
+for _scraper in scrapers().values():
+    SCRAPERS.setdefault(_scraper.platform, _scraper)
 SETTINGS = ("PHOTOAPP_PLAY_COUNTS=1", "SOURCE_TIMEOUT=30", "DOWNLOAD_TIMEOUT=30", "RETRY_TIMES=1")
 
 
@@ -187,7 +190,7 @@ def test_co_6_a_single_targets_line_has_the_data_only(tmp_path: Path) -> None:
     ("platform", "rows"),
     [
         ("microblog", "posts"),
-        ("photoapp", "data.xdt_shortcode_media.edge_media_to_comment.edges"),
+        ("photoapp", "data.xdt_shortcode_media.edge_media_to_caption.edges"),
         ("shortvideo", "search_item_list"),
         ("videosite", "posts"),
     ],

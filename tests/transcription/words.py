@@ -6,6 +6,7 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from urllib.parse import unquote
 
 import crawler
 
@@ -67,6 +68,8 @@ HOSTS = {
 """The platforms' own hosts. All other hosts become invented names below ``.example``."""
 HOST_LABELS = frozenset({"static", "media", "consent", "scontent", "www", "m", "i", "pbs", "abs", "fna", "us"})
 """Names below the platforms' hosts that are kept."""
+PICTURE_SIZES = frozenset({"hqdefault"})
+"""Names of sizes in the URLs of pictures."""
 COMMON_HOSTS = ("schema.org", "w3.org", "google.com", "gstatic.com")
 
 ENUM_KEY = re.compile(
@@ -97,6 +100,9 @@ def literals(platform: str) -> frozenset[str]:
     """
     root = Path(crawler.__file__).parent
     found: set[str] = set()
+    ids = root / "platforms" / platform / "ids.json"
+    if ids.exists():
+        found |= {unquote(each) for each in re.findall(r'"([^"]+)"', ids.read_text(encoding="utf-8"))}
     for file in (*(root / "platforms" / platform).glob("*.py"), *(root / "reading").glob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -149,5 +155,14 @@ def is_kept(platform: str, word: str) -> bool:
 @cache
 def kept_words(platform: str) -> frozenset[str]:
     """All words that texts of fixtures may keep, in lower case."""
-    known = (*INTERFACE, *PHRASES, *HOSTS[platform], *COMMON_HOSTS, *HOST_LABELS, *literals(platform), "example")
+    known = (
+        *INTERFACE,
+        *PHRASES,
+        *HOSTS[platform],
+        *COMMON_HOSTS,
+        *HOST_LABELS,
+        *PICTURE_SIZES,
+        *literals(platform),
+        "example",
+    )
     return frozenset(word for each in known for word in re.findall(r"[^\W\d_]+", each.lower()))

@@ -14,6 +14,8 @@ from crawler.platforms.professional.posts import content_items
 
 Row = dict[str, Any]
 
+LINK = ["a.base-card__full-link"]
+
 
 @attrs.define(slots=False)
 class ContentPage(PlatformPage):
@@ -39,9 +41,10 @@ class ContentPage(PlatformPage):
         for error in self._member.skipped:
             self.skip(error)
         if rows and not self._posts:
-            raise missing_error(
-                "No link of an article or post could be read.", ["a.base-card__full-link"], reason="blind"
-            )
+            raise missing_error("No link of an article or post could be read.", LINK, reason="blind")
+        without_link = sum(not row["link"] for row in rows)
+        if without_link:
+            self.skip(missing_error(f"{without_link} articles or posts have no link.", LINK, reason="blind"))
 
     @field
     def pagination(self) -> Row:
