@@ -32,7 +32,6 @@ FAILURES = {
     ("retail", "challenge-robot-or-human-2025-06"): "UpstreamBlocked",
     ("retail", "product-page-not-a-listing-2024-12"): "TargetNotFound",
     ("retail", "product-out-of-stock-2026"): "TargetNotFound",
-    ("shortvideo", "app-search-top-photo-and-video-2026-04-16"): "ExtractionFailed",
     ("videosite", "error-429-sorry-201912"): "UpstreamRateLimited",
     ("videosite", "feed-rss-404-terminated-202601"): "TargetNotFound",
     ("videosite", "removed-community-guidelines"): "TargetNotFound",

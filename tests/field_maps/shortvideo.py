@@ -29,12 +29,20 @@ def expected(_page: str, payload: Any) -> dict[str, Any] | None:
 
 
 def rows(payload: Any) -> Iterator[dict[str, Any]]:
-    """The posts of the app's answers: of a search, of a feed and of one post."""
+    """The posts of the app's answers: of a search, of a feed, of one post and of a search that was flattened."""
     for row in at(payload, "search_item_list") or []:
         yield row["aweme_info"]
     yield from at(payload, "aweme_list") or []
     if detail := at(payload, "aweme_detail"):
         yield detail
+    yield from map(unflattened, at(payload, "items") or [])
+
+
+def unflattened(row: dict[str, Any]) -> dict[str, Any]:
+    """A post as the app has it: flattened ones have an ``id``, a textual time and the slides' URLs."""
+    created = int(datetime.fromisoformat(row["create_time"]).timestamp())
+    slides = [{"display_image": url} for url in row.get("images") or []]
+    return row | {"aweme_id": row["id"], "create_time": created, "image_post_info": {"images": slides}}
 
 
 def post(row: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +62,7 @@ def post(row: dict[str, Any]) -> dict[str, Any]:
         "desc": row.get("desc") or "",
         "image_post_info": pictures(row["image_post_info"]),
         "is_ad": bool(first(row, "is_ads", "is_ad")) or at(row, "commerce_info.ad_source") == 1,
-        "is_top": row.get("is_top", 0),
+        "is_top": row.get("is_top"),
         "music": music(row.get("music") or {}),
         "region": row.get("region") or "",
         "statistics": statistics(row.get("statistics") or {}),
@@ -65,7 +73,9 @@ def post(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def image(value: Any) -> dict[str, Any]:
-    """The contract's image: its ``uri`` is a URL, where the app often has a storage key."""
+    """The contract's image: its ``uri`` is a URL, where the app often has a storage key. Also of a bare URL."""
+    if isinstance(value, str):
+        value = {"uri": value, "url_list": [value]}
     urls, key = at(value, "url_list") or [], at(value, "uri") or ""
     return {
         "height": at(value, "height"),
