@@ -1,35 +1,37 @@
-"""Video site: the notes' field maps of a resolved address and of a video's player state."""
+"""Video site: the notes' field maps of a resolved address and of a video's player state, and the choice of the map."""
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any
+from xml.etree import ElementTree
 
+from tests.field_maps import videosite_channel as channel
 from tests.field_maps.paths import at, first, values
+from tests.field_maps.videosite_channel import PROFILE, SITE, marks, post
 
-SITE = "https://www.youtube.com"
-PROFILE: dict[str, Any] = {
-    **dict.fromkeys(("account_creation_date", "content_count", "follower_count", "is_family_safe", "total_views")),
-    "verification_status": None,
-    **dict.fromkeys(("account_creation_date_text", "banner_image", "biography", "display_name", "keywords"), ""),
-    **dict.fromkeys(
-        ("location", "profile_id", "profile_image", "profile_link", "subscriber_count_text", "username"), ""
-    ),
-    "available_country_codes": [],
-    "external_links": [],
-    "privacy_status": "public",
-}
-FILES = dict.fromkeys(("high", "low", "medium", "watermarked"))
+
+def payload_of(body: str) -> Any:
+    """The elements of a feed; None for other markup."""
+    is_feed = body.lstrip().startswith("<?xml")
+    return ElementTree.fromstring(body.strip()) if is_feed else None  # noqa: S314  # a fixture of this repository
 
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
-    """Return what the page object must extract; None for responses without a field map here."""
-    if page == "ResolvePage":
-        return resolved(payload)
-    if page == "VideoPage":
-        return video(payload)
-    return None
+    """Return what the page object must extract; None for responses without a field map."""
+    if payload is None:
+        return None
+    maps = {
+        "AboutPage": channel.about_page,
+        "ChannelPage": channel.channel_page,
+        "CommentsPage": channel.comments_page,
+        "ContinuationPage": channel.continuation_page,
+        "FeedPage": channel.feed_page,
+        "PlaylistPage": channel.playlist_page,
+        "ResolvePage": resolved,
+        "VideoPage": video,
+    }
+    return maps[page](payload)
 
 
 def resolved(payload: Any) -> dict[str, Any]:
@@ -48,30 +50,15 @@ def video(payload: Any) -> dict[str, Any]:
     title = first(micro, "title.simpleText") or ""
     text = title + "\n" + (first(micro, "description.simpleText") or "")
     handle = micro["ownerProfileUrl"].rpartition("/")[2]
+    fields = {
+        "like_count": int(micro["likeCount"]) if "likeCount" in micro else None,
+        "published_date": int(datetime.fromisoformat(micro["publishDate"]).timestamp()),
+        "thumbnail_image": micro["thumbnail"]["thumbnails"][-1]["url"],
+        "video_duration_seconds": int(micro.get("lengthSeconds", 0)) or None,
+        "view_count": int(micro["viewCount"]) if "viewCount" in micro else None,
+    }
     return {
-        "posts": [
-            {
-                **dict.fromkeys(("age_restriction_status", "author_id", "comment_count", "content_language")),
-                **dict.fromkeys(("first_comment", "subtitles", "transcript", "video_link")),
-                "author_name": "",
-                "author_username": "",
-                "caption": title,
-                "content_code": number,
-                "content_id": number,
-                "content_link": f"{SITE}/shorts/{number}" if short else f"{SITE}/watch?v={number}",
-                "content_type": "short" if short else "live" if live else "video",
-                "hashtags": list(dict.fromkeys(re.findall(r"#(\w+)", text))),
-                "images": [],
-                "like_count": int(micro["likeCount"]) if "likeCount" in micro else None,
-                "media_links": FILES,
-                "mentions": list(dict.fromkeys(re.findall(r"(?<!\w)@([\w.\-·]{3,30})", text))),
-                "published_date": int(datetime.fromisoformat(micro["publishDate"]).timestamp()),
-                "slideshow_status": False,
-                "thumbnail_image": micro["thumbnail"]["thumbnails"][-1]["url"],
-                "video_duration_seconds": int(micro.get("lengthSeconds", 0)) or None,
-                "view_count": int(micro["viewCount"]) if "viewCount" in micro else None,
-            }
-        ],
+        "posts": [post(number, "short" if short else "live" if live else "video", title, **fields) | marks(text)],
         "profile": PROFILE
         | {
             "display_name": micro["ownerChannelName"],

@@ -14,7 +14,7 @@ DAYS = "mon tue wed thu fri sat sun"
 INTERFACE = frozenset(
     f"""{MONTHS} {" ".join(month[:3] for month in MONTHS.split())} sept {DAYS} present
     view views watching waiting subscriber subscribers video videos follower followers connection connections
-    ago second seconds minute minutes hour hours day days week weeks month months year years
+    streams ago second seconds minute minutes hour hours day days week weeks month months year years
     streamed premieres premiered scheduled joined no comments like likes liked posted shared reposted commented by on
     this reacted thousand million billion lakh crore more options from now was up to play short shorts live upcoming
     issued credential see activity ft pm am utc gmt count polaris
