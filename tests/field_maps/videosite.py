@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import datetime
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from tests.field_maps import videosite_channel as channel
 from tests.field_maps.paths import at, first, values
@@ -12,9 +14,11 @@ from tests.field_maps.videosite_channel import PROFILE, SITE, marks, post
 
 
 def payload_of(body: str) -> Any:
-    """The elements of a feed; None for other markup."""
+    """The elements of a feed, or the linked data of a page of which nothing else was saved; None for other markup."""
+    if linked := re.match(r'<script type="application/ld\+json"[^>]*>(.*)</script>\s*$', body, re.DOTALL):
+        return json.loads(linked[1])
     is_feed = body.lstrip().startswith("<?xml")
-    return ElementTree.fromstring(body.strip()) if is_feed else None  # noqa: S314  # a fixture of this repository
+    return ET.fromstring(body.strip()) if is_feed else None  # noqa: S314  # a fixture of this repository
 
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
@@ -23,7 +27,7 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
         return None
     maps = {
         "AboutPage": channel.about_page,
-        "ChannelPage": channel.channel_page,
+        "ChannelPage": channel.saved_person if "mainEntity" in payload else channel.channel_page,
         "CommentsPage": channel.comments_page,
         "ContinuationPage": channel.continuation_page,
         "FeedPage": channel.feed_page,

@@ -31,34 +31,39 @@ POST: dict[str, Any] = {
     "media_links": dict.fromkeys(("high", "low", "medium", "watermarked")),
     "slideshow_status": False,
 }
+NO_PAGE: dict[str, Any] = {
+    **dict.fromkeys(("about_token", "client_version", "continuation", "moved_to", "tab"), ""),
+    "age_gated": False,
+    "has_about": False,
+    "links": [],
+    "posts": [],
+    "tab_params": {},
+    "tabs": [],
+}
 LABELS = {"videos": "video", "shorts": "short", "streams": "live"}
 BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE", "BADGE_STYLE_TYPE_VERIFIED", "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
 UNITS = {"k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6, "b": 10**9, "billion": 10**9, "": 1}
 
 
 def channel_page(data: dict[str, Any]) -> dict[str, Any] | None:
-    """A channel's page: its profile and the first page of a tab. None where there are no tabs."""
-    tabs = at(data, "contents.twoColumnBrowseResultsRenderer.tabs")
-    if not tabs:
+    """A channel's page: its profile and the first page of a tab. None for other pages."""
+    tabs = at(data, "contents.twoColumnBrowseResultsRenderer.tabs") or []
+    if not tabs and "metadata" not in data:
         return None
     named = {
         at(tab, "endpoint.commandMetadata.webCommandMetadata.url").rpartition("/")[2]: tab
         for tab in (each["tabRenderer"] for each in tabs if "tabRenderer" in each)
         if at(tab, "endpoint")
     }
-    selected = next(each["tabRenderer"] for each in tabs if at(each, "tabRenderer.selected"))
+    selected = next((each["tabRenderer"] for each in tabs if at(each, "tabRenderer.selected")), {})
     name = next((name for name, tab in named.items() if tab is selected), "")
     gate = next(values(selected, "channelAgeGateRenderer"), None)
     about = [each["token"] for each in values(data.get("header"), "continuationCommand")]
     posts, continuation = posts_of(tab_rows(selected) if name in LABELS else [], name)
-    return {
+    return NO_PAGE | {
         "about_token": next(iter(about), ""),
         "age_gated": gate is not None,
-        "client_version": "",
-        "continuation": continuation,
-        "has_about": False,
-        "links": [],
-        "moved_to": "",
+        "continuation": continuation or token(at(selected, "content.richGridRenderer.contents") or []),
         "posts": posts,
         "profile": profile(data) if gate is None else gated_profile(data, gate),
         "tab": name,
@@ -88,10 +93,12 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
         for row in at(head, "metadata.contentMetadataViewModel.metadataRows") or []
         for part in row.get("metadataParts") or []
     ]
-    subscribers = next((each for each in parts if "subscriber" in each), "") or text_of(
-        first(old, "subscriberCountText") or topic.get("subtitle")
-    )
     videos = next((each for each in parts if re.search(r"\d.* videos?$", each)), text_of(old.get("videosCountText")))
+    # In other languages, no part contains "subscriber": it is the other part beside the number of videos.
+    shown = next((each for each in parts if "subscriber" in each), "") or next(
+        (each for each in parts[1:] if each != videos and each[0].isdecimal()), ""
+    )
+    subscribers = shown or text_of(first(old, "subscriberCountText") or topic.get("subtitle"))
     link = meta.get("vanityChannelUrl") or meta.get("channelUrl") or ""
     number = meta.get("externalId") or browse_id(data)
     number = number or (micro.get("urlCanonical") or "").rpartition("/")[2]
@@ -102,20 +109,42 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
         ),
         "banner_image": first(head, "banner.imageBannerViewModel.image.sources.-1.url")
         or first(old, "banner.thumbnails.-1.url")
+        or first(topic, "banner.thumbnails.-1.url")
         or "",
-        "biography": meta.get("description") or "",
+        "biography": meta.get("description") or text_of(topic.get("description")).strip(),
         "content_count": count(videos),
         "display_name": meta.get("title") or text_of(topic.get("title")),
         "follower_count": count(subscribers),
         "is_family_safe": first(meta, "isFamilySafe") if meta else micro.get("familySafe"),
         "keywords": meta.get("keywords") or "",
         "profile_id": number,
-        "profile_image": absolute(at(meta, "avatar.thumbnails.0.url") or at(topic, "avatar.thumbnails.0.url") or ""),
+        "profile_image": absolute(first(meta, "avatar.thumbnails.0.url") or topic_image(topic)),
         "profile_link": link.replace("http://", "https://") or f"{SITE}/channel/{number}",
         "subscriber_count_text": subscribers,
         "username": link.partition("/@")[2],
         "verification_status": bool(marks & BADGES) if head or old else None,
     }
+
+
+def topic_image(topic: dict[str, Any]) -> str:
+    """The picture of a topic (silent for games, whose header has only the box)."""
+    return first(topic, "avatar.thumbnails.-1.url", "boxArt.thumbnails.-1.url") or ""
+
+
+def saved_person(data: dict[str, Any]) -> dict[str, Any]:
+    """What a page's linked data has of a channel, where nothing else of the page was saved."""
+    person = data["mainEntity"]
+    handle = person["alternateName"].removeprefix("@")
+    found = PROFILE | {
+        "biography": person["description"],
+        "display_name": person["name"],
+        "follower_count": int(at(person, "interactionStatistic.0.userInteractionCount")),
+        "profile_id": person["url"].rpartition("/")[2],
+        "profile_image": person["image"],
+        "profile_link": f"{SITE}/@{handle}",
+        "username": handle,
+    }
+    return NO_PAGE | {"links": person["sameAs"], "profile": found}
 
 
 def gated_profile(data: dict[str, Any], gate: dict[str, Any]) -> dict[str, Any]:
@@ -129,10 +158,10 @@ def gated_profile(data: dict[str, Any], gate: dict[str, Any]) -> dict[str, Any]:
 
 
 def continuation_page(data: dict[str, Any]) -> dict[str, Any] | None:
-    """A further page of a list; None where it has no list."""
+    """A further page of a list, or a single saved item."""
     rows = next(values(data.get("onResponseReceivedActions"), "continuationItems"), None)
     if rows is None:
-        return None
+        rows = [{"lockupViewModel": data}] if "contentId" in data else []
     return listed(browse_id(data), *posts_of(rows, "videos"))
 
 
@@ -267,6 +296,8 @@ def about_page(data: dict[str, Any]) -> dict[str, Any]:
             "account_creation_date": int(day.timestamp()),
             "account_creation_date_text": f"{day:%Y-%m-%d}",
             "content_count": count(panel["videoCountText"]),
+            "follower_count": count(panel["subscriberCountText"]),
+            "subscriber_count_text": panel["subscriberCountText"],
             "external_links": [unwrapped(at(each, "channelExternalLinkViewModel.link")) for each in panel["links"]],
             "location": panel["country"],
             "total_views": count(panel["viewCountText"]),
@@ -275,10 +306,8 @@ def about_page(data: dict[str, Any]) -> dict[str, Any]:
         "profile": PROFILE
         | {
             "biography": panel["description"],
-            "follower_count": count(panel["subscriberCountText"]),
             "profile_id": panel["channelId"],
             "profile_link": link,
-            "subscriber_count_text": panel["subscriberCountText"],
             "username": link.partition("/@")[2],
         },
     }
@@ -346,7 +375,9 @@ def text_of(node: Any) -> str:
 def count(text: str) -> int | None:
     """The number that a text states, such as ``1.07m subscribers``; None if its unit is not known."""
     found = re.match(
-        r"([\d.,]+)\s?(k|m|b|thousand|million|billion|)\s+(?:subscribers?|videos?|views?)$", text, re.IGNORECASE
+        r"([\d.,]+)\s?(k|m|b|thousand|million|billion|)\s+(?:subscribers?|videos?|views?|comments?)$",
+        text,
+        re.IGNORECASE,
     )
     return round(float(found[1].replace(",", "")) * UNITS[found[2].lower()]) if found else None
 
@@ -372,10 +403,24 @@ def absolute(url: str) -> str:
 
 
 def comments_page(data: dict[str, Any]) -> dict[str, Any]:
-    """The number of a video's comments."""
-    number = at(data, "currentVideoEndpoint.watchEndpoint.videoId")
+    """The number of a video's comments. The notes are silent on the rest of this response, which is what it shows."""
+    number, title = (
+        at(data, "currentVideoEndpoint.watchEndpoint.videoId"),
+        next(values(data, "videoPrimaryInfoRenderer")),
+    )
+    owner = next(values(data, "videoOwnerRenderer"))
+    link = at(owner, "navigationEndpoint.browseEndpoint")
+    handle = link["canonicalBaseUrl"].removeprefix("/@")
     shown = ""
     for panel in values(data.get("engagementPanels"), "engagementPanelSectionListRenderer"):
-        if "comments" in (panel.get("panelIdentifier") or ""):
+        if panel.get("panelIdentifier") == "engagement-panel-comments-section":
             shown = text_of(at(panel, "header.engagementPanelTitleHeaderRenderer.contextualInfo"))
-    return {"posts": [post(number, "video", "", comment_count=count(f"{shown} views"))], "profile": PROFILE}
+    found = post(
+        number,
+        "video",
+        text_of(title["title"]),
+        comment_count=count(f"{shown} comments"),
+        view_count=views(text_of(at(title, "viewCount.videoViewCountRenderer.viewCount"))),
+    )
+    about = {"display_name": text_of(owner["title"]), "profile_id": link["browseId"], "username": handle}
+    return {"posts": [found], "profile": PROFILE | about | {"profile_link": f"{SITE}/@{handle}"}}

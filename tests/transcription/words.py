@@ -71,7 +71,7 @@ COMMON_HOSTS = ("schema.org", "w3.org", "google.com", "gstatic.com")
 
 ENUM_KEY = re.compile(
     r"(?:type|typename|kind|style|status|enum|layout|format|mime|lang|language|locale|rel|reason|direction|mode|sort|codec"
-    r"|quality|charset|version|routename)s?$|__is[A-Z]\w+$",
+    r"|quality|charset|version|routename|panelidentifier)s?$|__is[A-Z]\w+$",
     re.IGNORECASE,
 )
 """Names of keys and attributes whose values are enumerated."""
