@@ -186,8 +186,8 @@ def music(clip: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def stream(media: dict[str, Any]) -> str | None:
     """The URL of the version 101, else of the first."""
-    versions = media.get("video_versions") or []
-    return next((each["url"] for each in versions if each["type"] == 101), at(versions, "0.url"))
+    urls: dict[int, str] = {each["type"]: each["url"] for each in reversed(media.get("video_versions") or [])}
+    return urls.get(101) or next(reversed(urls.values()), None)
 
 
 def duration(media: dict[str, Any]) -> float | None:

@@ -1,12 +1,9 @@
-"""Video site: the notes' field maps of a channel's page, of its lists, its about panel and its feed."""
+"""Video site: the notes' field maps of a channel's page and of its lists."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
-from xml.etree.ElementTree import Element
 
 from tests.field_maps.paths import at, first, values
 
@@ -55,7 +52,7 @@ def channel_page(data: dict[str, Any]) -> dict[str, Any] | None:
         for tab in (each["tabRenderer"] for each in tabs if "tabRenderer" in each)
         if at(tab, "endpoint")
     }
-    selected = next((each["tabRenderer"] for each in tabs if at(each, "tabRenderer.selected")), {})
+    selected: dict[str, Any] = next((each["tabRenderer"] for each in tabs if at(each, "tabRenderer.selected")), {})
     name = next((name for name, tab in named.items() if tab is selected), "")
     gate = next(values(selected, "channelAgeGateRenderer"), None)
     about = [each["token"] for each in values(data.get("header"), "continuationCommand")]
@@ -79,7 +76,7 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
     meta = at(data, "metadata.channelMetadataRenderer") or {}
     head = next(values(data.get("header"), "pageHeaderViewModel"), None) or {}
     old = at(data, "header.c4TabbedHeaderRenderer") or {}
-    topic = next(
+    topic: dict[str, Any] = next(
         (
             each
             for key in ("interactiveTabbedHeaderRenderer", "topicChannelDetailsRenderer")
@@ -167,7 +164,7 @@ def continuation_page(data: dict[str, Any]) -> dict[str, Any] | None:
 
 def playlist_page(data: dict[str, Any]) -> dict[str, Any]:
     """A playlist of a channel's uploads; empty where the platform has none."""
-    grid = next(values(data.get("contents"), "richGridRenderer"), {"contents": []})
+    grid: dict[str, Any] = next(values(data.get("contents"), "richGridRenderer"), {"contents": []})
     number = next(values(data, "playlistId"), "")
     return listed(re.sub("^UU(?:LF|SH|LV)", "UC", number), *posts_of(grid["contents"], "shorts"))
 
@@ -249,7 +246,7 @@ def lockup(row: dict[str, Any], label: str) -> dict[str, Any]:
 
 def renderer(row: dict[str, Any], label: str) -> dict[str, Any]:
     """An item of the older lists."""
-    overlay = next(values(row.get("thumbnailOverlays"), "thumbnailOverlayTimeStatusRenderer"), {})
+    overlay: dict[str, Any] = next(values(row.get("thumbnailOverlays"), "thumbnailOverlayTimeStatusRenderer"), {})
     start = at(row, "upcomingEventData.startTime")
     return post(
         row["videoId"],
@@ -284,78 +281,6 @@ def reel(row: dict[str, Any], _label: str) -> dict[str, Any]:
         thumbnail_image=at(row, "thumbnail.thumbnails.0.url"),
         view_count=views(text_of(row.get("viewCountText"))),
     )
-
-
-def about_page(data: dict[str, Any]) -> dict[str, Any]:
-    """The about panel."""
-    panel = next(values(data, "aboutChannelViewModel"))
-    day = datetime.strptime(text_of(panel["joinedDateText"]), "Joined %b %d, %Y").replace(tzinfo=UTC)
-    link = panel["canonicalChannelUrl"].replace("http://", "https://")
-    return {
-        "about": {
-            "account_creation_date": int(day.timestamp()),
-            "account_creation_date_text": f"{day:%Y-%m-%d}",
-            "content_count": count(panel["videoCountText"]),
-            "follower_count": count(panel["subscriberCountText"]),
-            "subscriber_count_text": panel["subscriberCountText"],
-            "external_links": [unwrapped(at(each, "channelExternalLinkViewModel.link")) for each in panel["links"]],
-            "location": panel["country"],
-            "total_views": count(panel["viewCountText"]),
-        },
-        "channel": panel["channelId"],
-        "profile": PROFILE
-        | {
-            "biography": panel["description"],
-            "profile_id": panel["channelId"],
-            "profile_link": link,
-            "username": link.partition("/@")[2],
-        },
-    }
-
-
-def unwrapped(link: dict[str, Any]) -> str:
-    """The address behind a redirect."""
-    url: str = at(link, "commandRuns.0.onTap.innertubeCommand.urlEndpoint.url")
-    target = parse_qs(urlsplit(url).query).get("q", []) if "/redirect?" in url else [url]
-    return target[0] if target else f"https://{link['content']}"
-
-
-def feed_page(feed: Element) -> dict[str, Any]:
-    """A channel's feed: exact times, views and likes of the newest items."""
-    names = {"a": "http://www.w3.org/2005/Atom", "yt": "http://www.youtube.com/xml/schemas/2015"}
-    names["media"] = "http://search.yahoo.com/mrss/"
-    channel = (feed.findtext("a:author/a:uri", "", names)).rpartition("/")[2]
-    created = datetime.fromisoformat(feed.findtext("a:published", "", names))
-    found = []
-    for entry in feed.iterfind("a:entry", names):
-        number, title = entry.findtext("yt:videoId", "", names), entry.findtext("a:title", "", names)
-        link = entry.find("a:link", names).attrib["href"]
-        group = entry.find("media:group", names)
-        rating, statistics = (
-            group.find(f"media:community/media:{each}", names) for each in ("starRating", "statistics")
-        )
-        found.append(
-            post(
-                number,
-                "short" if "/shorts/" in link else "video",
-                title,
-                like_count=int(rating.attrib["count"]) or None,
-                published_date=int(datetime.fromisoformat(entry.findtext("a:published", "", names)).timestamp()),
-                thumbnail_image=group.find("media:thumbnail", names).attrib["url"],
-                view_count=int(statistics.attrib["views"]),
-            )
-            | marks(f"{title}\n{group.findtext('media:description', '', names)}")
-        )
-    about = {"display_name": feed.findtext("a:title", "", names), "profile_id": channel}
-    return {
-        "channel": channel,
-        "created": {
-            "account_creation_date": int(created.timestamp()),
-            "account_creation_date_text": f"{created:%Y-%m-%d}",
-        },
-        "posts": found,
-        "profile": PROFILE | about | {"profile_link": f"{SITE}/channel/{channel}"},
-    }
 
 
 def browse_id(data: dict[str, Any]) -> str:
@@ -400,27 +325,3 @@ def seconds(text: str) -> int | None:
 def absolute(url: str) -> str:
     """A URL with its scheme."""
     return f"https:{url}" if url.startswith("//") else url
-
-
-def comments_page(data: dict[str, Any]) -> dict[str, Any]:
-    """The number of a video's comments. The notes are silent on the rest of this response, which is what it shows."""
-    number, title = (
-        at(data, "currentVideoEndpoint.watchEndpoint.videoId"),
-        next(values(data, "videoPrimaryInfoRenderer")),
-    )
-    owner = next(values(data, "videoOwnerRenderer"))
-    link = at(owner, "navigationEndpoint.browseEndpoint")
-    handle = link["canonicalBaseUrl"].removeprefix("/@")
-    shown = ""
-    for panel in values(data.get("engagementPanels"), "engagementPanelSectionListRenderer"):
-        if panel.get("panelIdentifier") == "engagement-panel-comments-section":
-            shown = text_of(at(panel, "header.engagementPanelTitleHeaderRenderer.contextualInfo"))
-    found = post(
-        number,
-        "video",
-        text_of(title["title"]),
-        comment_count=count(f"{shown} comments"),
-        view_count=views(text_of(at(title, "viewCount.videoViewCountRenderer.viewCount"))),
-    )
-    about = {"display_name": text_of(owner["title"]), "profile_id": link["browseId"], "username": handle}
-    return {"posts": [found], "profile": PROFILE | about | {"profile_link": f"{SITE}/@{handle}"}}
