@@ -1,35 +1,54 @@
-"""Video site: the notes' field maps of a resolved address and of a video's player state."""
+"""Video site: the notes' field maps of the responses about a channel or a video, and the choice of the map."""
 
 from __future__ import annotations
 
+import json
 import re
-from datetime import datetime
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree as ET
 
 from tests.field_maps.paths import at, first, values
+from tests.field_maps.videosite_channel import (
+    PROFILE,
+    SITE,
+    channel_page,
+    continuation_page,
+    count,
+    marks,
+    playlist_page,
+    post,
+    saved_person,
+    text_of,
+    views,
+)
 
-SITE = "https://www.youtube.com"
-PROFILE: dict[str, Any] = {
-    **dict.fromkeys(("account_creation_date", "content_count", "follower_count", "is_family_safe", "total_views")),
-    "verification_status": None,
-    **dict.fromkeys(("account_creation_date_text", "banner_image", "biography", "display_name", "keywords"), ""),
-    **dict.fromkeys(
-        ("location", "profile_id", "profile_image", "profile_link", "subscriber_count_text", "username"), ""
-    ),
-    "available_country_codes": [],
-    "external_links": [],
-    "privacy_status": "public",
-}
-FILES = dict.fromkeys(("high", "low", "medium", "watermarked"))
+
+def payload_of(body: str) -> Any:
+    """The elements of a feed, or the linked data of a page of which nothing else was saved; None for other markup."""
+    if linked := re.match(r'<script type="application/ld\+json"[^>]*>(.*)</script>\s*$', body, re.DOTALL):
+        return json.loads(linked[1])
+    is_feed = body.lstrip().startswith("<?xml")
+    return ET.fromstring(body.strip()) if is_feed else None  # noqa: S314  # a fixture of this repository
 
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
-    """Return what the page object must extract; None for responses without a field map here."""
-    if page == "ResolvePage":
-        return resolved(payload)
-    if page == "VideoPage":
-        return video(payload)
-    return None
+    """Return what the page object must extract; None for responses without a field map."""
+    if payload is None:
+        return None
+    maps: dict[str, Callable[[Any], dict[str, Any] | None]] = {
+        "AboutPage": about_page,
+        "ChannelPage": saved_person if "mainEntity" in payload else channel_page,
+        "CommentsPage": comments_page,
+        "ContinuationPage": continuation_page,
+        "FeedPage": feed_page,
+        "PlaylistPage": playlist_page,
+        "ResolvePage": resolved,
+        "VideoPage": video,
+    }
+    return maps[page](payload)
 
 
 def resolved(payload: Any) -> dict[str, Any]:
@@ -48,30 +67,15 @@ def video(payload: Any) -> dict[str, Any]:
     title = first(micro, "title.simpleText") or ""
     text = title + "\n" + (first(micro, "description.simpleText") or "")
     handle = micro["ownerProfileUrl"].rpartition("/")[2]
+    fields = {
+        "like_count": int(micro["likeCount"]) if "likeCount" in micro else None,
+        "published_date": int(datetime.fromisoformat(micro["publishDate"]).timestamp()),
+        "thumbnail_image": micro["thumbnail"]["thumbnails"][-1]["url"],
+        "video_duration_seconds": int(micro.get("lengthSeconds", 0)) or None,
+        "view_count": int(micro["viewCount"]) if "viewCount" in micro else None,
+    }
     return {
-        "posts": [
-            {
-                **dict.fromkeys(("age_restriction_status", "author_id", "comment_count", "content_language")),
-                **dict.fromkeys(("first_comment", "subtitles", "transcript", "video_link")),
-                "author_name": "",
-                "author_username": "",
-                "caption": title,
-                "content_code": number,
-                "content_id": number,
-                "content_link": f"{SITE}/shorts/{number}" if short else f"{SITE}/watch?v={number}",
-                "content_type": "short" if short else "live" if live else "video",
-                "hashtags": list(dict.fromkeys(re.findall(r"#(\w+)", text))),
-                "images": [],
-                "like_count": int(micro["likeCount"]) if "likeCount" in micro else None,
-                "media_links": FILES,
-                "mentions": list(dict.fromkeys(re.findall(r"(?<!\w)@([\w.\-·]{3,30})", text))),
-                "published_date": int(datetime.fromisoformat(micro["publishDate"]).timestamp()),
-                "slideshow_status": False,
-                "thumbnail_image": micro["thumbnail"]["thumbnails"][-1]["url"],
-                "video_duration_seconds": int(micro.get("lengthSeconds", 0)) or None,
-                "view_count": int(micro["viewCount"]) if "viewCount" in micro else None,
-            }
-        ],
+        "posts": [post(number, "short" if short else "live" if live else "video", title, **fields) | marks(text)],
         "profile": PROFILE
         | {
             "display_name": micro["ownerChannelName"],
@@ -80,3 +84,103 @@ def video(payload: Any) -> dict[str, Any]:
             "username": handle.removeprefix("@"),
         },
     }
+
+
+def about_page(data: dict[str, Any]) -> dict[str, Any]:
+    """The about panel."""
+    panel = next(values(data, "aboutChannelViewModel"))
+    day = datetime.strptime(text_of(panel["joinedDateText"]), "Joined %b %d, %Y").replace(tzinfo=UTC)
+    link = panel["canonicalChannelUrl"].replace("http://", "https://")
+    return {
+        "about": {
+            "account_creation_date": int(day.timestamp()),
+            "account_creation_date_text": f"{day:%Y-%m-%d}",
+            "content_count": count(panel["videoCountText"]),
+            "follower_count": count(panel["subscriberCountText"]),
+            "subscriber_count_text": panel["subscriberCountText"],
+            "external_links": [unwrapped(at(each, "channelExternalLinkViewModel.link")) for each in panel["links"]],
+            "location": panel["country"],
+            "total_views": count(panel["viewCountText"]),
+        },
+        "channel": panel["channelId"],
+        "profile": PROFILE
+        | {
+            "biography": panel["description"],
+            "profile_id": panel["channelId"],
+            "profile_link": link,
+            "username": link.partition("/@")[2],
+        },
+    }
+
+
+def unwrapped(link: dict[str, Any]) -> str:
+    """The address behind a redirect."""
+    url: str = at(link, "commandRuns.0.onTap.innertubeCommand.urlEndpoint.url")
+    target = parse_qs(urlsplit(url).query).get("q", []) if "/redirect?" in url else [url]
+    return target[0] if target else f"https://{link['content']}"
+
+
+def feed_page(feed: ET.Element) -> dict[str, Any]:
+    """A channel's feed: exact times, views and likes of the newest items."""
+    names = {"a": "http://www.w3.org/2005/Atom", "yt": "http://www.youtube.com/xml/schemas/2015"}
+    names["media"], community = "http://search.yahoo.com/mrss/", "media:group/media:community"
+    channel = feed.findtext("a:author/a:uri", "", names).rpartition("/")[2]
+    created = datetime.fromisoformat(feed.findtext("a:published", "", names))
+    found = []
+    for entry in feed.iterfind("a:entry", names):
+        number, title = entry.findtext("yt:videoId", "", names), entry.findtext("a:title", "", names)
+        link, image, rating, statistics = (
+            next(entry.iterfind(path, names)).attrib
+            for path in (
+                "a:link",
+                "media:group/media:thumbnail",
+                f"{community}/media:starRating",
+                f"{community}/media:statistics",
+            )
+        )
+        found.append(
+            post(
+                number,
+                "short" if "/shorts/" in link["href"] else "video",
+                title,
+                like_count=int(rating["count"]) or None,
+                published_date=int(datetime.fromisoformat(entry.findtext("a:published", "", names)).timestamp()),
+                thumbnail_image=image["url"],
+                view_count=int(statistics["views"]),
+            )
+            | marks(f"{title}\n{entry.findtext('media:group/media:description', '', names)}")
+        )
+    about = {"display_name": feed.findtext("a:title", "", names), "profile_id": channel}
+    return {
+        "channel": channel,
+        "created": {
+            "account_creation_date": int(created.timestamp()),
+            "account_creation_date_text": f"{created:%Y-%m-%d}",
+        },
+        "posts": found,
+        "profile": PROFILE | about | {"profile_link": f"{SITE}/channel/{channel}"},
+    }
+
+
+def comments_page(data: dict[str, Any]) -> dict[str, Any]:
+    """The number of a video's comments. The notes are silent on the rest of this response, which is what it shows."""
+    number, title = (
+        at(data, "currentVideoEndpoint.watchEndpoint.videoId"),
+        next(values(data, "videoPrimaryInfoRenderer")),
+    )
+    owner = next(values(data, "videoOwnerRenderer"))
+    link = at(owner, "navigationEndpoint.browseEndpoint")
+    handle = link["canonicalBaseUrl"].removeprefix("/@")
+    shown = ""
+    for panel in values(data.get("engagementPanels"), "engagementPanelSectionListRenderer"):
+        if panel.get("panelIdentifier") == "engagement-panel-comments-section":
+            shown = text_of(at(panel, "header.engagementPanelTitleHeaderRenderer.contextualInfo"))
+    found = post(
+        number,
+        "video",
+        text_of(title["title"]),
+        comment_count=count(f"{shown} comments"),
+        view_count=views(text_of(at(title, "viewCount.videoViewCountRenderer.viewCount"))),
+    )
+    about = {"display_name": text_of(owner["title"]), "profile_id": link["browseId"], "username": handle}
+    return {"posts": [found], "profile": PROFILE | about | {"profile_link": f"{SITE}/@{handle}"}}

@@ -229,7 +229,7 @@ class Inventor:
         prefix = (
             re.match(r"(?:VL)?(?:UC|UULF|UUSH|UULV|UU|PL)(?=[\w-]*$)", token) if self.platform == "videosite" else None
         )
-        kept = prefix[0] if prefix and len(token) > len(prefix[0]) + 3 else ""
+        kept = prefix[0] if prefix and len(token) > len(prefix[0]) else ""
         return kept + replace(token[len(kept) :])
 
     def _letters(self, token: str) -> str:

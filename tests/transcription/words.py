@@ -15,10 +15,10 @@ DAYS = "mon tue wed thu fri sat sun"
 INTERFACE = frozenset(
     f"""{MONTHS} {" ".join(month[:3] for month in MONTHS.split())} sept {DAYS} present
     view views watching waiting subscriber subscribers video videos follower followers connection connections
-    ago second seconds minute minutes hour hours day days week weeks month months year years
+    streams ago second seconds minute minutes hour hours day days week weeks month months year years
     streamed premieres premiered scheduled joined no comments like likes liked posted shared reposted commented by on
     this reacted thousand million billion lakh crore more options from now was up to play short shorts live upcoming
-    issued credential see activity ft pm am utc gmt count polaris
+    issued credential see activity ft pm am utc gmt count polaris hqdefault
     """.split()
 )
 """Words of the platforms' interfaces in texts that are read: units of counts and times, months, what a member did."""
@@ -74,7 +74,7 @@ COMMON_HOSTS = ("schema.org", "w3.org", "google.com", "gstatic.com")
 
 ENUM_KEY = re.compile(
     r"(?:type|typename|kind|style|status|enum|layout|format|mime|lang|language|locale|rel|reason|direction|mode|sort|codec"
-    r"|quality|charset|version|routename)s?$|__is[A-Z]\w+$",
+    r"|quality|charset|version|routename|panelidentifier)s?$|__is[A-Z]\w+$",
     re.IGNORECASE,
 )
 """Names of keys and attributes whose values are enumerated."""
@@ -94,7 +94,7 @@ LOCALE = re.compile(r"[a-z]{2}(?:[-_](?:[A-Z]{2}|[a-z]{2}|[A-Z][a-z]{3}))?|[A-Z]
 
 @cache
 def literals(platform: str) -> frozenset[str]:
-    """The string literals of the platform's package and of the shared reading helpers, without docstrings.
+    """The string literals of the platform's package and of the shared reading helpers, without docstrings, and its ids.
 
     They are the keys, types, marks and path segments that a page object compares: content has none of them.
     """
@@ -109,6 +109,9 @@ def literals(platform: str) -> frozenset[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
                 found |= {node.value, *re.split(r"[/?=&.|()^$\\]+", node.value)}
+    ids = root / "platforms" / platform / "ids.json"
+    if ids.exists():
+        found |= set(re.findall(r'"([^"\s\\]+)"', ids.read_text(encoding="utf-8")))
     return frozenset(each for each in found if each and not re.search(r"\d{5}", each))
 
 

@@ -74,6 +74,7 @@ def profile_of(data: Any, person: Any) -> dict[str, Any]:
         "profile_image": absolute_url(
             ORIGIN, _largest_url(dig(metadata, "avatar")) or header["image"] or dig(person, "image")
         ),
+        "profile_link": _legacy_link(url) or link_of(name, channel),
         "subscriber_count_text": subscribers,
         "verification_status": header["verified"],
     }
@@ -113,6 +114,12 @@ def handle_in(url: str) -> str:
 def link_of(handle: str, channel: str) -> str:
     """Return the channel's URL: with the handle if the channel has one, else with the id."""
     return f"{ORIGIN}/@{quote(handle)}" if handle else f"{ORIGIN}/channel/{channel}" if channel else ""
+
+
+def _legacy_link(url: str) -> str:
+    """Return the URL of a channel that has a legacy name instead of a handle, "" for other URLs."""
+    path = urlsplit(url).path
+    return f"{ORIGIN}{path}" if re.fullmatch(r"/(?:c|user)/[^/]+", path) else ""
 
 
 def first(*values: Any) -> Any:
@@ -203,7 +210,7 @@ def _other_header(header: Any, data: Any) -> dict[str, Any]:
         "subscriber_count_text": subscribers if stated_count(subscribers, SUBSCRIBERS) is not None else "",
         "subtitle": subscribers if re.search(r"\d", subscribers) else "",
         "content_count": None,
-        "verified": False if game or topic else None,
+        "verified": None,  # none of these headers has a place for the badge
     }
 
 

@@ -136,7 +136,7 @@ def profile(channel: Channel, *, about: bool) -> Record:
         "subscriber_count_text": words if channel.kind not in {"gated", "game"} else "",
         "total_views": None,
         "username": handle,
-        "verification_status": None if channel.kind == "gated" else bool(channel.badge),
+        "verification_status": None if channel.kind in {"gated", "game", "sport"} else bool(channel.badge),
     }
     if not about:
         return record
