@@ -10,6 +10,8 @@ from urllib.parse import quote_plus, urljoin
 from tests.field_maps.paths import at, first
 
 SHOP = "https://www.walmart.com"
+ROWS = "props.pageProps.initialData.searchResult.itemStacks.0.items"
+"""Where a page has the rows of its first stack."""
 
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
@@ -90,10 +92,14 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def variants(row: dict[str, Any]) -> int | None:
-    """The number of variants that a row lists; None if it is a variant and lists none (schema, not in the notes)."""
+    """The number of variants; None if a row lists none and is a variant, or has no part of a row that would list some.
+
+    The notes leave both None cases open ("null is more honest"); the contract wants no invented 0.
+    """
     criteria = row.get("variantCriteria") or []
     listed = len(row.get("variantList") or []) or sum(len(each.get("variantList") or []) for each in criteria)
-    return None if not listed and row.get("type") == "VARIANT" else row.get("variantCount", listed)
+    open_ended = row.get("type") == "VARIANT" or not {"type", "variantList", "variantCriteria"} & set(row)
+    return None if not listed and open_ended else row.get("variantCount", listed)
 
 
 def price(row: dict[str, Any]) -> dict[str, Any]:
