@@ -29,9 +29,6 @@ FAILURES = {
     ("professional", "http999-authwall-redirect-stub-2018copy"): "UpstreamBlocked",
     ("retail", "challenge-robot-or-human-2025-06"): "UpstreamBlocked",
     ("retail", "product-page-not-a-listing-2024-12"): "TargetNotFound",
-    # Rows without a listing's paging: nothing proves which listing they belong to (test_transcribed_rows reads them).
-    ("retail", "cp-pricelines-options-range-2026"): "ExtractionFailed",
-    ("retail", "items-search-3pages-preowned-ranges-2025-08"): "ExtractionFailed",
     ("retail", "product-out-of-stock-2026"): "TargetNotFound",
     ("videosite", "error-429-sorry-201912"): "UpstreamRateLimited",
     ("videosite", "feed-rss-404-terminated-202601"): "TargetNotFound",

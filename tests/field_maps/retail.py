@@ -10,23 +10,27 @@ from urllib.parse import quote_plus, urljoin
 from tests.field_maps.paths import at, first
 
 SHOP = "https://www.walmart.com"
-ROWS = "props.pageProps.initialData.searchResult.itemStacks.0.items"
-"""Where a page has the rows of its first stack."""
 
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
     """Return what the page object of a listing must extract; None for other responses."""
+    if isinstance(payload, list):
+        return rows_alone(page, payload)
     initial = at(payload, "props.pageProps.initialData") or payload
     listing = first(initial, "searchResult", "data.search.searchResult")
-    if not isinstance(listing, dict) or not at(listing, "paginationV2.pageProperties.page"):
+    if not isinstance(listing, dict):
         return None
+    if not at(listing, "paginationV2.pageProperties.page"):
+        return rows_alone(page, [{"__typename": "Product"} | row for row in listing["itemStacks"][0]["items"]])
     echo = at(listing, "paginationV2.pageProperties")
     rows = [
         row for stack in listing["itemStacks"] if is_grid(stack) for row in stack.get("items") or stack.get("itemsV2")
     ]
     products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
     number, last = int(echo["page"]), at(listing, "paginationV2.maxPage")
-    name = first(listing, "catInfo.name", "requestContext.categories.name") or ""
+    # A search has the query where a category has its name: a search has no category.
+    named = first(listing, "catInfo.name", "requestContext.categories.name") or ""
+    name = "" if echo["cat_id"] == "0" else named
     total = first(listing, "aggregatedCount", "itemStacks.0.count", "itemStacks.0.meta.totalItemCount")
     common = {
         "breadcrumbs": [],
@@ -48,6 +52,18 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
         query = echo["query"]
         return common | {"query": query, "url": f"{SHOP}/search?q={quote_plus(query)}"}
     return common | {"url": f"{SHOP}/browse/{echo['cat_id']}"}
+
+
+def rows_alone(page: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What rows show without their listing: no paging, so no next page, and no totals.
+
+    The notes are silent on two fields: the page number (1, the default of the request) and the URL (the response's).
+    """
+    products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
+    texts = dict.fromkeys(("cat_id", "category_id", "category_name", "heading", "sort", "title"), "")
+    numbers = {"max_page": None, "page": 1, "returned": len(products), "total_results": None}
+    found = {"breadcrumbs": [], "has_more": False, "products": products, "url": f"{SHOP}/"}
+    return texts | numbers | found | ({"query": ""} if page == "SearchPage" else {})
 
 
 def is_grid(stack: dict[str, Any]) -> bool:
