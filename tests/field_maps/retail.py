@@ -21,7 +21,8 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
     if not isinstance(listing, dict):
         return None
     if not at(listing, "paginationV2.pageProperties.page"):
-        return rows_alone(page, [{"__typename": "Product"} | row for row in listing["itemStacks"][0]["items"]])
+        rows = listing["itemStacks"][0]["items"]  # without types: the capture was cut
+        return rows_alone(page, [{"__typename": "Product"} | row for row in rows], more=True)
     echo = at(listing, "paginationV2.pageProperties")
     rows = [
         row for stack in listing["itemStacks"] if is_grid(stack) for row in stack.get("items") or stack.get("itemsV2")
@@ -54,16 +55,19 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
     return common | {"url": f"{SHOP}/browse/{echo['cat_id']}"}
 
 
-def rows_alone(page: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """What rows show without their listing: no paging, so no next page, and no totals.
+def rows_alone(page: str, rows: list[dict[str, Any]], *, more: bool = False) -> dict[str, Any]:
+    """What rows show without their listing's paging: no totals, no title.
 
-    The notes are silent on two fields: the page number (1, the default of the request) and the URL (the response's).
+    The notes are silent on three fields: the page number (1, the default of the request), the URL (the response's), and
+    whether more follows (not after rows alone; for a page without a last page, the next one shows it).
     """
     products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
-    texts = dict.fromkeys(("cat_id", "category_id", "category_name", "heading", "sort", "title"), "")
+    texts = dict.fromkeys(("category_name", "heading", "sort", "title"), "")
     numbers = {"max_page": None, "page": 1, "returned": len(products), "total_results": None}
-    found = {"breadcrumbs": [], "has_more": False, "products": products, "url": f"{SHOP}/"}
-    return texts | numbers | found | ({"query": ""} if page == "SearchPage" else {})
+    found = {"breadcrumbs": [], "has_more": more, "products": products, "url": f"{SHOP}/"}
+    root = "0" if page == "SearchPage" else ""  # searches are in the root category
+    own = {"cat_id": root, "category_id": root}
+    return texts | numbers | found | own | ({"query": ""} if page == "SearchPage" else {})
 
 
 def is_grid(stack: dict[str, Any]) -> bool:
