@@ -1,19 +1,29 @@
-"""Microblog: the notes' field map of a user, in the three generations of the API."""
+"""Microblog: the notes' field map of a user and of a timeline, in the three generations of the API."""
 
 from __future__ import annotations
 
 import html
+import re
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
-from tests.field_maps.paths import at, first
+from tests.field_maps.paths import at, first, values
+
+SITE = "https://x.com"
 
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
-    """Return what the page object of a user must extract; None for other responses."""
-    user = at(payload, "data.user.result")
-    if page != "UserPage" or not at(user, "rest_id"):
-        return None
-    profile = {
+    """Return what the page object of a user or a timeline must extract; None for other responses."""
+    if page == "UserPage" and at(payload, "data.user.result.rest_id"):
+        user = at(payload, "data.user.result")
+        return {"next_cursor": "", "pinned": "", "posts": [], "profile": profile(user), "user_id": user["rest_id"]}
+    return timeline(payload) if page == "TimelinePage" else None
+
+
+def profile(user: dict[str, Any]) -> dict[str, Any]:
+    """The contract's profile."""
+    return {
         "created_at": first(user, "legacy.created_at", "core.created_at"),
         "description": html.unescape(first(user, "profile_bio.description", "legacy.description") or ""),
         "favourites_count": first(user, "legacy.favourites_count", "action_counts.favorites_count"),
@@ -33,4 +43,116 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
         "verified": first(user, "verification.verified", "legacy.verified"),
         "verified_type": first(user, "verification.verified_type", "legacy.verified_type") or "",
     }
-    return {"next_cursor": "", "pinned": "", "posts": [], "profile": profile, "user_id": user["rest_id"]}
+
+
+def timeline(payload: Any) -> dict[str, Any] | None:
+    """A page of posts: the pinned post first, each post once, and the bottom cursor."""
+    instructions = next(values(payload, "instructions"))
+    pins = [each["entry"] for each in instructions if each["type"] == "TimelinePinEntry"]
+    entries = [entry for each in instructions for entry in each.get("entries") or []]
+    rows = [item for entry in [*pins, *entries] for item in items(entry)]
+    posts = {found["post_id"]: found for row in rows if (found := post(at(row, "tweet_results.result")))}
+    pinned = [post(at(row, "tweet_results.result")) for entry in pins for row in items(entry)]
+    cursors = [each for each in (at(entry, "content") for entry in entries) if each.get("cursorType") == "Bottom"]
+    cursors += [row for row in rows if row.get("cursorType") == "Bottom"]
+    return {
+        "next_cursor": cursors[0]["value"] if cursors and posts else "",
+        "pinned": pinned[0]["post_id"] if pinned and pinned[0] else "",
+        "posts": list(posts.values()),
+        "profile": {},
+        "user_id": "",
+    }
+
+
+def items(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The contents of an entry, without advertisements: its own, or a module's."""
+    own = at(entry, "content.itemContent")
+    nested = [at(each, "item.itemContent") for each in at(entry, "content.items") or []]
+    yield from (each for each in [own, *nested] if each and "promotedMetadata" not in each)
+
+
+def post(found: Any) -> dict[str, Any] | None:
+    """The contract's post; None for the remains of a deleted one."""
+    found = at(found, "tweet") or found
+    legacy = at(found, "legacy")
+    if not legacy:
+        return None
+    inner = quoted(at(legacy, "retweeted_status_result.result"))
+    is_repost = "retweeted_status_result" in legacy
+    is_quote = not is_repost and ("quoted_status_result" in found or "quoted_status_id_str" in legacy)
+    own = quoted(found)
+    assert own is not None
+    del own["creator_name"]
+    if is_repost:  # the wrapper's text is cut, and its counts are placeholders
+        own |= {"caption": inner["caption"] if inner else own["caption"], "comment_count": None, "like_count": None}
+    user = at(found, "core.user_results.result")
+    tags = [*(at(legacy, "entities.hashtags") or []), *(at(found, f"{NOTE}.entity_set.hashtags") or [])]
+    media = at(legacy, "extended_entities.media") or []
+    videos = qualities(media)
+    return own | {
+        "hashtags": list(dict.fromkeys(each["text"] for each in tags)),
+        "in_reply_to_handle": at(legacy, "in_reply_to_screen_name"),
+        "in_reply_to_post_id": at(legacy, "in_reply_to_status_id_str"),
+        "is_quote": is_quote,
+        "is_reply": at(legacy, "in_reply_to_status_id_str") is not None,
+        "is_repost": is_repost,
+        "profile_picture_url": first(user, "avatar.image_url", "legacy.profile_image_url_https"),
+        "quoted_post": quoted(at(found, "quoted_status_result.result")) if is_quote else None,
+        "reposted_post": inner,
+        "save_count": None if is_repost else at(legacy, "bookmark_count"),
+        "thumbnail_url": media[0]["media_url_https"] if media else None,
+        "video_url": videos["high"],
+        "video_urls_by_quality": videos,
+    }
+
+
+NOTE = "note_tweet.note_tweet_results.result"
+
+
+def quoted(found: Any) -> dict[str, Any] | None:
+    """The contract's quoted post; None for the remains of a deleted one."""
+    found = at(found, "tweet") or found
+    legacy, user = at(found, "legacy"), at(found, "core.user_results.result")
+    if not legacy:
+        return None
+    handle = first(user, "core.screen_name", "legacy.screen_name")
+    views = at(found, "views.count")
+    created = datetime.strptime(legacy["created_at"], "%a %b %d %H:%M:%S %z %Y")
+    return {
+        "caption": caption(found, legacy),
+        "comment_count": at(legacy, "reply_count"),
+        "creator_handle": handle,
+        "creator_name": first(user, "core.name", "legacy.name"),
+        "like_count": at(legacy, "favorite_count"),
+        "post_id": found["rest_id"],
+        "post_url": f"{SITE}/{handle}/status/{found['rest_id']}",
+        "share_count": at(legacy, "retweet_count"),
+        "upload_timestamp": int(created.timestamp()),
+        "view_count": int(views) if views else None,
+    }
+
+
+def caption(found: Any, legacy: dict[str, Any]) -> str:
+    """The whole text: links expanded, links to media at the end removed. A note's text is not escaped."""
+    note = at(found, f"{NOTE}.text")
+    text = html.unescape(legacy["full_text"]) if note is None else note
+    links = [*(at(legacy, "entities.urls") or []), *(at(found, f"{NOTE}.entity_set.urls") or [])]
+    for link in links:
+        text = text.replace(link["url"], link.get("expanded_url") or link["url"])
+    media = at(legacy, "entities.media") or at(legacy, "extended_entities.media") or []
+    for each in media:
+        text = re.sub(rf"\s*{re.escape(each['url'])}$", "", text)
+    return text
+
+
+def qualities(media: list[dict[str, Any]]) -> dict[str, str | None]:
+    """The MP4 files of the first video by bitrate: highest, lowest, and the one between."""
+    variants = next((each["video_info"]["variants"] for each in media if "video_info" in each), [])
+    files = sorted((each for each in variants if each["content_type"] == "video/mp4"), key=lambda each: each["bitrate"])
+    urls = [each["url"] for each in files]
+    return {
+        "high": urls[-1] if urls else None,
+        "low": urls[0] if len(urls) > 1 else None,
+        "medium": urls[(len(urls) - 1) // 2] if len(urls) > 2 else None,
+        "watermarked": None,
+    }
