@@ -11,6 +11,10 @@ from typing import Any
 from tests.field_maps.paths import at, first, values
 
 SITE = "https://x.com"
+AUTHOR = "core.user_results.result"
+NOTE = "note_tweet.note_tweet_results.result"
+ARTICLE = "article.article_results.result"
+COVER = "cover_media.media_info.original_img_url"
 
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
@@ -53,14 +57,16 @@ def timeline(payload: Any) -> dict[str, Any] | None:
     rows = [item for entry in [*pins, *entries] for item in items(entry)]
     posts = {found["post_id"]: found for row in rows if (found := post(at(row, "tweet_results.result")))}
     pinned = [post(at(row, "tweet_results.result")) for entry in pins for row in items(entry)]
+    # A page of posts has the member as the author of posts only; without a requested handle, the first one is meant.
+    author = next((user for row in rows if (user := at(row, f"tweet_results.result.{AUTHOR}"))), None)
     cursors = [each for each in (at(entry, "content") for entry in entries) if each.get("cursorType") == "Bottom"]
     cursors += [row for row in rows if row.get("cursorType") == "Bottom"]
     return {
         "next_cursor": cursors[0]["value"] if cursors and posts else "",
         "pinned": pinned[0]["post_id"] if pinned and pinned[0] else "",
         "posts": list(posts.values()),
-        "profile": {},
-        "user_id": "",
+        "profile": profile(author) if author else {},
+        "user_id": author["rest_id"] if author else "",
     }
 
 
@@ -77,17 +83,20 @@ def post(found: Any) -> dict[str, Any] | None:
     legacy = at(found, "legacy")
     if not legacy:
         return None
-    inner = quoted(at(legacy, "retweeted_status_result.result"))
+    source = at(legacy, "retweeted_status_result.result")
+    source = at(source, "tweet") or source
+    inner = quoted(source)
     is_repost = "retweeted_status_result" in legacy
     is_quote = not is_repost and ("quoted_status_result" in found or "quoted_status_id_str" in legacy)
     own = quoted(found)
     assert own is not None
     del own["creator_name"]
+    shown = source if inner else found  # hashtags and media of a repost are usually only on the inner post
     if is_repost:  # the wrapper's text is cut, and its counts are placeholders
         own |= {"caption": inner["caption"] if inner else own["caption"], "comment_count": None, "like_count": None}
-    user = at(found, "core.user_results.result")
-    tags = [*(at(legacy, "entities.hashtags") or []), *(at(found, f"{NOTE}.entity_set.hashtags") or [])]
-    media = at(legacy, "extended_entities.media") or []
+    user = at(found, AUTHOR)
+    tags = [*(at(shown, "legacy.entities.hashtags") or []), *(at(shown, f"{NOTE}.entity_set.hashtags") or [])]
+    media = at(shown, "legacy.extended_entities.media") or []
     videos = qualities(media)
     return own | {
         "hashtags": list(dict.fromkeys(each["text"] for each in tags)),
@@ -100,19 +109,16 @@ def post(found: Any) -> dict[str, Any] | None:
         "quoted_post": quoted(at(found, "quoted_status_result.result")) if is_quote else None,
         "reposted_post": inner,
         "save_count": None if is_repost else at(legacy, "bookmark_count"),
-        "thumbnail_url": media[0]["media_url_https"] if media else None,
+        "thumbnail_url": media[0]["media_url_https"] if media else at(shown, f"{ARTICLE}.{COVER}"),
         "video_url": videos["high"],
         "video_urls_by_quality": videos,
     }
 
 
-NOTE = "note_tweet.note_tweet_results.result"
-
-
 def quoted(found: Any) -> dict[str, Any] | None:
     """The contract's quoted post; None for the remains of a deleted one."""
     found = at(found, "tweet") or found
-    legacy, user = at(found, "legacy"), at(found, "core.user_results.result")
+    legacy, user = at(found, "legacy"), at(found, AUTHOR)
     if not legacy:
         return None
     handle = first(user, "core.screen_name", "legacy.screen_name")
@@ -133,15 +139,22 @@ def quoted(found: Any) -> dict[str, Any] | None:
 
 
 def caption(found: Any, legacy: dict[str, Any]) -> str:
-    """The whole text: links expanded, links to media at the end removed. A note's text is not escaped."""
-    note = at(found, f"{NOTE}.text")
-    text = html.unescape(legacy["full_text"]) if note is None else note
-    links = [*(at(legacy, "entities.urls") or []), *(at(found, f"{NOTE}.entity_set.urls") or [])]
-    for link in links:
+    """The whole text: links expanded, the link to media at the end removed. A note's text is not escaped.
+
+    The post of an article is only a link: it has the article's title and text (the blank line between them is chosen).
+    """
+    note, article = at(found, f"{NOTE}.text"), at(found, ARTICLE)
+    text: str = html.unescape(legacy["full_text"]) if note is None else note
+    if article and re.fullmatch(r"https://t\.co/\w+", text):
+        return f"{article['title']}\n\n{article['preview_text']}"
+    media = at(legacy, "extended_entities.media") or at(legacy, "entities.media") or []
+    # Links behind the shown text are removed. Invented ranges may end within a link, which real ones do not: it is kept.
+    end = at(legacy, "display_text_range.1")
+    for url in {each["url"] for each in media}:
+        if text.endswith(url) and (note or not len(text) - len(url) < end < len(text)):
+            text = text.removesuffix(url).rstrip()
+    for link in [*(at(legacy, "entities.urls") or []), *(at(found, f"{NOTE}.entity_set.urls") or [])]:
         text = text.replace(link["url"], link.get("expanded_url") or link["url"])
-    media = at(legacy, "entities.media") or at(legacy, "extended_entities.media") or []
-    for each in media:
-        text = re.sub(rf"\s*{re.escape(each['url'])}$", "", text)
     return text
 
 
