@@ -148,7 +148,7 @@ def caption(found: Any, legacy: dict[str, Any]) -> str:
     if article and re.fullmatch(r"https://t\.co/\w+", text):
         return f"{article['title']}\n\n{article['preview_text']}"
     media = at(legacy, "extended_entities.media") or at(legacy, "entities.media") or []
-    # Links behind the shown text are removed. Invented ranges may end within a link, which real ones do not: it is kept.
+    # Links behind the shown text are removed. A link in which an invented range ends is kept (real ranges never do so).
     end = at(legacy, "display_text_range.1")
     for url in {each["url"] for each in media}:
         if text.endswith(url) and (note or not len(text) - len(url) < end < len(text)):
