@@ -26,9 +26,6 @@ FAILURES = {
     ("professional", "profile-not-found-202406"): "TargetNotFound",
     ("professional", "challenge-js-stub-202406"): "UpstreamBlocked",
     ("professional", "guest-homepage-instead-of-profile-202406"): "UpstreamBlocked",
-    # Linked data alone is not a profile: the notes' guard is the page's heading.
-    ("professional", "profile-jsonld-masked-202608"): "ExtractionFailed",
-    ("professional", "jsonld-person-redacted-past-positions-202404"): "ExtractionFailed",
     ("professional", "http999-authwall-redirect-stub-2018copy"): "UpstreamBlocked",
     ("retail", "challenge-robot-or-human-2025-06"): "UpstreamBlocked",
     ("retail", "product-page-not-a-listing-2024-12"): "TargetNotFound",

@@ -1,7 +1,8 @@
 """Professional: the notes' field map of a member's page, of the sections that the captures have.
 
-The notes are silent on the wording of ``data_availability.note`` and on the keys in the rows of volunteering, projects
-and recommendations: both are the project's, as ``docs/platforms/professional.md`` and the other fixtures show them.
+The notes are silent on the wording of ``data_availability.note`` and of an exact number of followers, on the keys in
+the rows of volunteering, projects, recommendations, awards and languages, and on the date range of a position whose
+dates are only in the linked data: these are the project's, as its documentation and other fixtures show them.
 """
 
 from __future__ import annotations
@@ -9,32 +10,25 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urljoin, urlsplit
 
 from parsel import Selector, SelectorList
 
 from tests.field_maps.paths import at
 
+SITE = "https://www.linkedin.com"
 CARD = "section.top-card-layout"
 FULL_NOTE = "The platform served this profile in full, as far as it is shown to visitors without an account."
 MASKED_NOTE = (
     "The platform served the masked variant of this profile: {0} of {0} positions have no readable title or company."
 )
+LINKED_NOTE = "Only the page's linked data was available, which has no past titles and no lists of skills or activity."
 ALWAYS_WITHHELD = ["contact_info", "experience.employment_type"]
 MASKED_WITHHELD = [
     *("about", "contact_info", "education", "experience.company_name", "experience.date_range"),
     *("experience.employment_type", "experience.job_title", "headline", "skills"),
 ]
-NONE_SHOWN = (
-    "awards",
-    "certifications",
-    "courses",
-    "languages",
-    "organizations",
-    "publications",
-    "same_name",
-    "services",
-)
+NONE_SHOWN = ("certifications", "courses", "organizations", "publications", "same_name", "services")
 
 
 def payload_of(body: str) -> Selector:
@@ -42,13 +36,17 @@ def payload_of(body: str) -> Selector:
     return Selector(body)
 
 
-def expected(_page: str, page: Selector) -> dict[str, Any] | None:
-    """Return what must be extracted from a page; None without a profile."""
-    if not isinstance(page, Selector) or not page.css("h1.top-card-layout__title"):
-        return None
-    data, masked = linked_data(page), bool(page.css("section.experience-education"))
-    experience, education = masked_rows(page) if masked else (positions(page), schools(page))
-    about, full_name = summary(page, data), words(page.css("h1.top-card-layout__title"))
+def expected(_page: str, page: Selector | dict[str, Any]) -> dict[str, Any] | None:
+    """Return what must be extracted from a page, or from the linked data of one."""
+    if isinstance(page, dict):
+        page = Selector(f'<script type="application/ld+json">{json.dumps(page)}</script>')
+    data, has_head = linked_data(page), bool(page.css("h1.top-card-layout__title"))
+    masked = bool(page.css("section.experience-education")) or is_masked(at(person(data), "jobTitle"))
+    if has_head:
+        experience, education = masked_rows(page) if masked else (positions(page), schools(page))
+    else:
+        experience, education = linked_positions(data), linked_schools(data)
+    about, full_name = summary(page, data), words(page.css("h1.top-card-layout__title")) or person(data)["name"]
     activity = activities(page)
     found = {
         "about": about,
@@ -56,6 +54,7 @@ def expected(_page: str, page: Selector) -> dict[str, Any] | None:
         "activity": activity,
         "activity_count": len(activity),
         "articles": articles(page) or linked_articles(data),
+        "awards": [award(title) for title in at(person(data), "awards") or []],
         "background_cover_image_url": image(page.css(f"{CARD} img.cover-img__image")) or "",
         "contact_info": {},
         "country": at(person(data), "address.addressCountry") or "",
@@ -64,6 +63,7 @@ def expected(_page: str, page: Selector) -> dict[str, Any] | None:
         "education": education,
         "experience": experience,
         "firstName": meta(page, "profile:first_name") or full_name.split()[0],
+        "languages": [{"name": each["name"], "proficiency": ""} for each in at(person(data), "knowsLanguage") or []],
         "lastName": meta(page, "profile:last_name") or " ".join(full_name.split()[1:]),
         "fullName": full_name,
         "headline": words(page.css("h2.top-card-layout__headline")),
@@ -82,18 +82,26 @@ def expected(_page: str, page: Selector) -> dict[str, Any] | None:
     }
     url = page.css("link[rel=canonical]::attr(href)").get() or meta(page, "og:url") or at(person(data), "url")
     found |= {"profile_url": url, "public_identifier": unquote(url.rstrip("/").rpartition("/")[2])}
-    found["data_availability"] = {
+    found["data_availability"] = availability(found, masked=masked, has_head=has_head)
+    return found | counts(page, data) | {name: [] for name in NONE_SHOWN}
+
+
+def availability(found: dict[str, Any], *, masked: bool, has_head: bool) -> dict[str, Any]:
+    """What the page kept back. A masked page's linked data has its schools in clear."""
+    experience, education = found["experience"], found["education"]
+    note = MASKED_NOTE.format(len(experience)) if masked else FULL_NOTE if has_head else LINKED_NOTE
+    withheld = [name for name in MASKED_WITHHELD if name != "education" or any(each["masked"] for each in education)]
+    return {
         "about_truncated": found["about_truncated"],
         "authenticated": False,
         "education_found": len(education),
-        "fields_withheld_by_linkedin": MASKED_WITHHELD if masked else ALWAYS_WITHHELD,
-        "note": MASKED_NOTE.format(len(experience)) if masked else FULL_NOTE,
+        "fields_withheld_by_linkedin": withheld if masked else ALWAYS_WITHHELD,
+        "note": note,
         "positions_found": len(experience),
         "positions_masked_by_linkedin": sum(each["masked"] for each in experience),
         "positions_with_job_title": sum(bool(each["job_title"]) for each in experience),
-        "source": "public_profile_page",
+        "source": "public_profile_page" if has_head else "json_ld",
     }
-    return found | counts(page, data) | {name: [] for name in NONE_SHOWN}
 
 
 # Parts of a page
@@ -158,13 +166,14 @@ def location(page: Selector) -> str:
 def counts(page: Selector, data: list[dict[str, Any]]) -> dict[str, str]:
     shown = [words(each) for each in page.css(f"{CARD} .profile-info-subheader .not-first-middot > span")]
     exact = at(person(data), "interactionStatistic.userInteractionCount")
-    followers = next((each for each in shown if "follower" in each), str(exact or ""))
+    followers = next((each for each in shown if "follower" in each), f"{exact} followers" if exact else "")
     return {"connections": next((each for each in shown if "connection" in each), ""), "followers": followers}
 
 
 def photo(page: Selector, data: list[dict[str, Any]]) -> str:
     shown = image(page.css(f"{CARD} [data-section=picture] img")) or meta(page, "og:image")
-    return shown or at(person(data), "image.contentUrl") or ""
+    # Resolved against the page's address: a capture has a text where the URL was removed.
+    return shown or urljoin(SITE, at(person(data), "image.contentUrl") or "")
 
 
 def link_of(found: SelectorList[Selector]) -> dict[str, str | None]:
@@ -268,6 +277,63 @@ def masked_position(row: Selector, own: dict[str, str | None]) -> dict[str, Any]
     return found | known | {"company_name_source": "top_card", "company_slug": slug(own["url"] or "")}
 
 
+# Linked data: the only source of some pages
+
+
+def is_masked(value: Any) -> bool:
+    return "***" in str(value)
+
+
+def linked_positions(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Employers, then past employers, which are among the schools. Titles are those of the current positions."""
+    current = at(person(data), "worksFor") or []
+    titles = at(person(data), "jobTitle") or []
+    titles = titles if len(titles) == len(current) else [""] * len(current)
+    past = [each for each in at(person(data), "alumniOf") or [] if each["@type"] == "Organization"]
+    masked = is_masked(at(person(data), "jobTitle"))
+    found = [linked_position(each, title) for each, title in zip(current, titles, strict=True)]
+    found += [linked_position(each, "") for each in past]
+    return [each | {"masked": masked or each["masked"]} for each in found]
+
+
+def linked_position(employer: dict[str, Any], title: str) -> dict[str, Any]:
+    hidden, url = is_masked(employer["name"]), employer.get("url") or ""
+    return dict.fromkeys(position(Selector("<li></li>")), "") | {
+        "company_image": None,
+        "company_name": "" if hidden else employer["name"],
+        "company_name_source": "masked" if hidden else "json_ld",
+        "company_slug": slug(url),
+        "company_url": url,
+        "description": at(employer, "member.description") or "",
+        "end_date": str(at(employer, "member.endDate") or ""),
+        "job_title": "" if is_masked(title) else title,
+        "location": employer.get("location") or "",
+        "masked": hidden,
+        "start_date": str(at(employer, "member.startDate") or ""),
+    }
+
+
+def linked_schools(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    listed = [each for each in at(person(data), "alumniOf") or [] if each["@type"] == "EducationalOrganization"]
+    return [
+        school(Selector("<li></li>"))
+        | {
+            "end_date": at(each, "member.endDate"),
+            "school_name": each["name"],
+            "school_url": (each.get("url") or ""),
+            "start_date": at(each, "member.startDate"),
+        }
+        for each in listed
+    ]
+
+
+def award(title: str) -> dict[str, str]:
+    return {"date": "", "description": "", "issuer": "", "title": title}
+
+
+# Other lists
+
+
 def activities(page: Selector) -> list[dict[str, Any]]:
     tabs = page.css("section[data-section=posts] li.slide-list__item")
     listed = page.css("section[data-section=posts] ul[data-test-id=activities__list] > li")
@@ -291,7 +357,8 @@ def tab_card(card: Selector) -> dict[str, Any]:
     acted = next(
         link for link in links if re.search(r"(shared|reposted|liked|reacted on|commented on) this$", words(link))
     )
-    author = card.css(".profile-activity-original-author")
+    # The author of a post; of a card about another's post, the nested card's.
+    author = card.css(".profile-activity-original-author") or card.css(".profile-activity-card .publisher-author-card")
     return {
         "action": words(acted),
         "author": words(author.css(".base-main-card__title")),

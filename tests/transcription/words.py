@@ -31,6 +31,7 @@ PHRASES = (
     "unusual traffic",
     "Page Not Found",
     "Account suspended",
+    "Experience: ",
     "Experience & Education",
     "Age-restricted content",
     "People also viewed",
