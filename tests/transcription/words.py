@@ -22,6 +22,13 @@ INTERFACE = frozenset(
 )
 """Words of the platforms' interfaces in texts that are read: units of counts and times, months, what a member did."""
 
+ID_WORDS = {
+    "microblog": frozenset(
+        ("client", "root", "urt", "server", "tweet", "tweetresults", "user", "userresults", "cursor")
+    )
+}
+"""Words in the platforms' own ids of records and rows, by which page objects tell them apart."""
+
 PHRASES = (
     "Robot or human?",
     "Profile Not Found",
@@ -144,11 +151,12 @@ def is_word_of_platform(platform: str, text: str) -> bool:
 def is_kept(platform: str, word: str) -> bool:
     """Whether a word is kept in any text: a word of the interface, or a name that the page objects compare."""
     known = len(word) > 5 and not word.islower() and word in literals(platform)
-    return known or word.casefold() in INTERFACE
+    return known or word.casefold() in INTERFACE | ID_WORDS.get(platform, frozenset())
 
 
 @cache
 def kept_words(platform: str) -> frozenset[str]:
     """All words that texts of fixtures may keep, in lower case."""
     known = (*INTERFACE, *PHRASES, *HOSTS[platform], *COMMON_HOSTS, *HOST_LABELS, *literals(platform), "example")
+    known += tuple(ID_WORDS.get(platform, ()))
     return frozenset(word for each in known for word in re.findall(r"[^\W\d_]+", each.lower()))
