@@ -160,7 +160,9 @@ def caption(found: Any, legacy: dict[str, Any]) -> str:
 
 def qualities(media: list[dict[str, Any]]) -> dict[str, str | None]:
     """The MP4 files of the first video by bitrate: highest, lowest, and the one between."""
-    variants = next((each["video_info"]["variants"] for each in media if "video_info" in each), [])
+    variants: list[dict[str, Any]] = next(
+        (each["video_info"]["variants"] for each in media if "video_info" in each), []
+    )
     files = sorted((each for each in variants if each["content_type"] == "video/mp4"), key=lambda each: each["bitrate"])
     urls = [each["url"] for each in files]
     return {
