@@ -14,17 +14,24 @@ SHOP = "https://www.walmart.com"
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
     """Return what the page object of a listing must extract; None for other responses."""
+    if isinstance(payload, list):
+        return rows_alone(page, payload)
     initial = at(payload, "props.pageProps.initialData") or payload
     listing = first(initial, "searchResult", "data.search.searchResult")
-    if not isinstance(listing, dict) or not at(listing, "paginationV2.pageProperties.page"):
+    if not isinstance(listing, dict):
         return None
+    if not at(listing, "paginationV2.pageProperties.page"):
+        rows = listing["itemStacks"][0]["items"]  # without types: the capture was cut
+        return rows_alone(page, [{"__typename": "Product"} | row for row in rows], more=True)
     echo = at(listing, "paginationV2.pageProperties")
     rows = [
         row for stack in listing["itemStacks"] if is_grid(stack) for row in stack.get("items") or stack.get("itemsV2")
     ]
     products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
     number, last = int(echo["page"]), at(listing, "paginationV2.maxPage")
-    name = first(listing, "catInfo.name", "requestContext.categories.name") or ""
+    # A search has the query where a category has its name: a search has no category.
+    named = first(listing, "catInfo.name", "requestContext.categories.name") or ""
+    name = "" if echo["cat_id"] == "0" else named
     total = first(listing, "aggregatedCount", "itemStacks.0.count", "itemStacks.0.meta.totalItemCount")
     common = {
         "breadcrumbs": [],
@@ -46,6 +53,21 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
         query = echo["query"]
         return common | {"query": query, "url": f"{SHOP}/search?q={quote_plus(query)}"}
     return common | {"url": f"{SHOP}/browse/{echo['cat_id']}"}
+
+
+def rows_alone(page: str, rows: list[dict[str, Any]], *, more: bool = False) -> dict[str, Any]:
+    """What rows show without their listing's paging: no totals, no title.
+
+    The notes are silent on three fields: the page number (1, the default of the request), the URL (the response's), and
+    whether more follows (not after rows alone; for a page without a last page, the next one shows it).
+    """
+    products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
+    texts = dict.fromkeys(("category_name", "heading", "sort", "title"), "")
+    numbers = {"max_page": None, "page": 1, "returned": len(products), "total_results": None}
+    found = {"breadcrumbs": [], "has_more": more, "products": products, "url": f"{SHOP}/"}
+    root = "0" if page == "SearchPage" else ""  # searches are in the root category
+    own = {"cat_id": root, "category_id": root}
+    return texts | numbers | found | own | ({"query": ""} if page == "SearchPage" else {})
 
 
 def is_grid(stack: dict[str, Any]) -> bool:
@@ -90,10 +112,14 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def variants(row: dict[str, Any]) -> int | None:
-    """The number of variants that a row lists; None if it is a variant and lists none (schema, not in the notes)."""
+    """The number of variants; None if a row lists none and is a variant, or has no part of a row that would list some.
+
+    The notes leave both None cases open ("null is more honest"); the contract wants no invented 0.
+    """
     criteria = row.get("variantCriteria") or []
     listed = len(row.get("variantList") or []) or sum(len(each.get("variantList") or []) for each in criteria)
-    return None if not listed and row.get("type") == "VARIANT" else row.get("variantCount", listed)
+    open_ended = row.get("type") == "VARIANT" or not {"type", "variantList", "variantCriteria"} & set(row)
+    return None if not listed and open_ended else row.get("variantCount", listed)
 
 
 def price(row: dict[str, Any]) -> dict[str, Any]:

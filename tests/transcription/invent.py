@@ -37,6 +37,8 @@ TOKEN = re.compile(
     |(?P<symbol>[^\w\s])""",
     re.VERBOSE,
 )
+RECORD_ID = re.compile(r"(?:client|urt):")
+"""The start of an id that other records refer to: shortened, it would no longer be theirs."""
 PLAIN_URL = re.compile(r"(?P<scheme>https?:)?//(?P<host>[^/?#\s]+)(?P<rest>\S*)")
 
 
@@ -171,7 +173,7 @@ class Inventor:
             return readable
         if re.match(r"/(?:/\w|\w)", text) or (" " not in text and re.match(r"https?://", text)):
             return self.url(text)
-        if len(text) > LONG_TOKEN and not re.search(r"\s", text):
+        if len(text) > LONG_TOKEN and not re.search(r"\s", text) and not RECORD_ID.match(text):
             text = text[:SHORT_TOKEN]
         if len(text) > LONG_TEXT and self.platform != "microblog":
             text = text[: text.rindex(" ", 0, LONG_TEXT) if " " in text[:LONG_TEXT] else LONG_TEXT]

@@ -6,7 +6,6 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
-from urllib.parse import unquote
 
 import crawler
 
@@ -23,6 +22,13 @@ INTERFACE = frozenset(
 )
 """Words of the platforms' interfaces in texts that are read: units of counts and times, months, what a member did."""
 
+ID_WORDS = {
+    "microblog": frozenset(
+        ("client", "root", "urt", "server", "tweet", "tweetresults", "user", "userresults", "cursor")
+    )
+}
+"""Words in the platforms' own ids of records and rows, by which page objects tell them apart."""
+
 PHRASES = (
     "Robot or human?",
     "Profile Not Found",
@@ -32,6 +38,7 @@ PHRASES = (
     "unusual traffic",
     "Page Not Found",
     "Account suspended",
+    "Experience: ",
     "Experience & Education",
     "Age-restricted content",
     "People also viewed",
@@ -68,8 +75,6 @@ HOSTS = {
 """The platforms' own hosts. All other hosts become invented names below ``.example``."""
 HOST_LABELS = frozenset({"static", "media", "consent", "scontent", "www", "m", "i", "pbs", "abs", "fna", "us"})
 """Names below the platforms' hosts that are kept."""
-PICTURE_SIZES = frozenset({"hqdefault"})
-"""Names of sizes in the URLs of pictures."""
 COMMON_HOSTS = ("schema.org", "w3.org", "google.com", "gstatic.com")
 
 ENUM_KEY = re.compile(
@@ -100,9 +105,6 @@ def literals(platform: str) -> frozenset[str]:
     """
     root = Path(crawler.__file__).parent
     found: set[str] = set()
-    ids = root / "platforms" / platform / "ids.json"
-    if ids.exists():
-        found |= {unquote(each) for each in re.findall(r'"([^"]+)"', ids.read_text(encoding="utf-8"))}
     for file in (*(root / "platforms" / platform).glob("*.py"), *(root / "reading").glob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -152,20 +154,12 @@ def is_word_of_platform(platform: str, text: str) -> bool:
 def is_kept(platform: str, word: str) -> bool:
     """Whether a word is kept in any text: a word of the interface, or a name that the page objects compare."""
     known = len(word) > 5 and not word.islower() and word in literals(platform)
-    return known or word.casefold() in INTERFACE
+    return known or word.casefold() in INTERFACE | ID_WORDS.get(platform, frozenset())
 
 
 @cache
 def kept_words(platform: str) -> frozenset[str]:
     """All words that texts of fixtures may keep, in lower case."""
-    known = (
-        *INTERFACE,
-        *PHRASES,
-        *HOSTS[platform],
-        *COMMON_HOSTS,
-        *HOST_LABELS,
-        *PICTURE_SIZES,
-        *literals(platform),
-        "example",
-    )
+    known = (*INTERFACE, *PHRASES, *HOSTS[platform], *COMMON_HOSTS, *HOST_LABELS, *literals(platform), "example")
+    known += tuple(ID_WORDS.get(platform, ()))
     return frozenset(word for each in known for word in re.findall(r"[^\W\d_]+", each.lower()))

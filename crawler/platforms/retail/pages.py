@@ -37,6 +37,8 @@ LISTING_PATHS = (
 )
 _CONTEXT = ("requestContext", "categories")
 LISTING_ROUTES = ("/browse", "/search")
+OTHER_KINDS = frozenset({"data", "contentLayout"})
+"""Keys of the data of pages that are not listings: product pages and editorial pages."""
 
 COUNTRY = "US"
 """The country that the shop is for. Its pages may be in other languages ("es-US")."""
@@ -164,7 +166,8 @@ class ListingPage(PlatformPage):
     @field
     def url(self) -> str:
         canonical = text(dig(self.seo, "metaCanon")) or text(dig(self.listing, "pageMetadata", "canonical"))
-        return absolute_url(ORIGIN, canonical, query=False) or f"{ORIGIN}/browse/{self.cat_id}"
+        own = f"{ORIGIN}/browse/{self.cat_id}" if self.cat_id else str(self.response.url)
+        return absolute_url(ORIGIN, canonical, query=False) or own
 
     # For follow-up requests
 
@@ -302,7 +305,7 @@ class ListingPage(PlatformPage):
         if self.listing:
             return
         initial = dig(self._payload, "props", "pageProps", "initialData")
-        if not isinstance(initial, dict) or (route.startswith(LISTING_ROUTES) and "searchResult" not in initial):
+        if not isinstance(initial, dict) or ("searchResult" not in initial and _may_be_listing(route, initial)):
             raise missing_error("The page's data has no listing.", LISTING_PATHS[0], reason="no_listing")
         raise TargetNotFound("The page is not a listing.", upstream_status=status, reason="wrong_page_kind")
 
@@ -367,7 +370,12 @@ class SearchPage(ListingPage):
 
     @field
     def url(self) -> str:
-        return f"{ORIGIN}/search?{urlencode({'q': self.query})}"
+        return f"{ORIGIN}/search?{urlencode({'q': self.query})}" if self.query else str(self.response.url)
+
+
+def _may_be_listing(route: str, initial: dict[str, Any]) -> bool:
+    """Return whether a page without a listing should have one. A page without a route is known by its data."""
+    return route.startswith(LISTING_ROUTES) if route else not OTHER_KINDS & initial.keys()
 
 
 def _is_grid(stack: dict[str, Any]) -> bool:

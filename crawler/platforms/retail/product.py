@@ -101,15 +101,20 @@ def _image(row: dict[str, Any]) -> str:
     return text(row.get("image")) or text(dig(info, "thumbnailUrl")) or text(dig(info, "allImages", 0, "url"))
 
 
+VARIANT_KEYS = frozenset({"type", "variantList", "variantCriteria"})
+"""Without these keys, a row does not show whether it has variants."""
+
+
 def _variant_count(row: dict[str, Any]) -> int | None:
-    """Return the number of variants, None if the row has variants but does not list them."""
+    """Return the number of variants, None if the row has variants but does not list them, or does not mention any."""
     stated = count(row.get("variantCount"))
     if stated is not None:
         return stated
     listed = len(dicts(row.get("variantList"))) or sum(
         len(dicts(criterion.get("variantList"))) for criterion in dicts(row.get("variantCriteria"))
     )
-    return None if not listed and row.get("type") == "VARIANT" else listed
+    mentioned = VARIANT_KEYS & row.keys() and row.get("type") != "VARIANT"
+    return listed if listed or mentioned else None
 
 
 # Prices: three layouts, all in use. "" and 0 mean that a price is missing.

@@ -194,7 +194,7 @@ class Product(Model):
     url: str
     """Absolute URL of the product's page, without tracking."""
     variant_count: int | None
-    """Number of variants in the row, null if it has variants but does not list them."""
+    """Number of variants in the row, null if it has variants but does not list them, or does not mention any."""
 
 
 class Listing(Model):

@@ -132,6 +132,7 @@ def test_currency_requires_a_price(keys: dict[str, Any], currency: str) -> None:
         ({"variantCriteria": [{"variantList": [{}, {}]}, {"variantList": [{}]}]}, "variant_count", 3),
         ({"type": "REGULAR", "variantList": []}, "variant_count", 0),
         ({"type": "VARIANT", "variantList": []}, "variant_count", None),
+        ({}, "variant_count", None),
         ({"flag": "Best seller"}, "flag", "Best seller"),
         ({"flag": "", "badges": {"flags": [{"text": "Deal"}]}}, "flag", "Deal"),
         ({"flag": "", "badge": {"text": "Rollback"}}, "flag", "Rollback"),
