@@ -51,7 +51,7 @@ class CurrentQueries:
         return sorted(forms, key=lambda form: form.query_id in self.stale_ids)
 
     def learn(self, queries: Sequence[NamedQuery]) -> list[tuple[str, str]]:
-        """Take over the ids that a profile's page names.
+        """Use the query ids that a profile's page names from now on.
 
         Return the ids of the data file that differ from them: a query's name and id, and the id that the page names.
         """

@@ -22,6 +22,8 @@ Posts by other authors in such an entry are only context.
 
 OF_POSTS = "tweet-"
 """Prefix of the ids of entries that have a post, or the placeholder for one."""
+OF_A_POST = "TimelineTweet"
+"""The type of an item in a module that has a post."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,9 @@ def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
     entry_id = text(entry.get("entryId")) or text(entry.get("entry_id"))
     if entry_id.startswith("promoted"):
         return
-    content = entry.node("content")
-    items = content.nodes("items") or ([entry] if content else entry.nodes("items"))
-    if not items and entry_id.startswith(OF_POSTS):
+    content, is_module = entry.node("content"), entry_id.startswith(CONVERSATION)
+    items = content.nodes("items") or entry.nodes("items") or ([entry] if content and not is_module else [])
+    if not items and (is_module or entry_id.startswith(OF_POSTS)):
         yield Row(entry_id, Node(None), pinned, is_unread=True)
     for item in items:
         holder = item.node("item") or item.node("content")
@@ -68,7 +70,7 @@ def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
         if "tweet_results" in shown.value:
             is_unread = bool(holder) and "result" not in holder.value
             yield Row(entry_id, holder.node("result"), pinned, is_unread)
-        elif entry_id.startswith(OF_POSTS):
+        elif entry_id.startswith(OF_POSTS) or (is_module and kind_of_item(shown) in {"", OF_A_POST}):
             yield Row(entry_id, Node(None), pinned, is_unread=True)
 
 
@@ -85,16 +87,18 @@ def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
             plain += rows_of(entry)
         module_id = text(instruction.get("moduleEntryId"))
         for item in instruction.nodes("moduleItems"):
-            plain += (
-                Row(module_id, row.result, is_unread=row.is_unread)
-                for row in rows_of(Node({"content": {"items": [item.value]}}))
-            )
+            plain += rows_of(Node({"entryId": module_id, "content": {"items": [item.value]}}))
     yield from plain
 
 
 def kind_of(instruction: Node) -> str:
     """Return the type of a timeline's instruction. Its key in the newest API generation differs from the older ones."""
     return text(instruction.get("type")) or text(instruction.get("__typename"))
+
+
+def kind_of_item(item: Node) -> str:
+    """Return the type of the content of a module's item, such as a cursor's. Its key differs between generations."""
+    return text(item.get("itemType")) or text(item.get("__typename"))
 
 
 def owner_of(rows: list[Row]) -> str:

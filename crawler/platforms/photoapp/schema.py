@@ -329,7 +329,7 @@ class Post(Model):
 
 
 class PostShell(Model):
-    """The post, under the platform's key."""
+    """An object that contains only the post, under the key that the platform uses in its own payloads."""
 
     xdt_shortcode_media: Post
 

@@ -265,7 +265,10 @@ def _role(node: Row) -> Row:
 
 
 def _flat(value: Any) -> list[Row]:
-    """Return the dicts in a list. If the list's only element is another list, return the dicts in that list."""
+    """Return the elements of a list that are dicts.
+
+    If the list's only element is another list, return the dicts in that list.
+    """
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return dicts([value] if isinstance(value, dict) else value)

@@ -232,7 +232,7 @@ class ResultsPage(PlatformPage):
         return self._more is not None and not self.has_more
 
     def _skip_missing_position(self) -> None:
-        """Note a response with rows that does not state its position, or whether more rows follow."""
+        """Add a warning if a response with rows lacks its cursor, or the mark whether more rows follow."""
         stated = {"cursor": self.envelope.get("cursor"), "has_more": self._more}
         paths = [[*self._list[0][:-1], key] for key, value in stated.items() if value is None]
         if paths:

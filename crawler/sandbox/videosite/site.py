@@ -211,7 +211,10 @@ class Site(Channels):
         }
 
     def _pages(self, channel: Channel, kind: str) -> list[tuple[str, int, list[Item]]]:
-        """Return a channel's pages in reading order. Each has its tab, its number in the tab's list, and its items."""
+        """Return the pages of a channel's lists of items, in the order in which a crawl must return them.
+
+        Each page has its tab, its number in the tab's list, and its items.
+        """
         tabs = (
             [KINDS[kind]]
             if kind != "all"

@@ -11,6 +11,7 @@ import pytest
 from crawler.errors import ScrapeError
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.post import post_record
+from crawler.platforms.microblog.timeline import rows_of
 from crawler.platforms.microblog.user import profile
 from crawler.sandbox.microblog.site import Site
 from tests.microblog_pages import answer, page_of
@@ -218,3 +219,20 @@ def test_a_timeline_with_a_renamed_root_is_an_error(body: dict[str, Any]) -> Non
 def test_a_protected_timeline_is_empty(parts: dict[str, Any]) -> None:
     body = {"data": {"user": {"result": parts}}}
     assert asyncio.run(page_of("timeline", orjson.dumps(body)).to_item())["posts"] == []
+
+
+# A module of a timeline: a conversation of several posts
+
+
+def module() -> dict[str, Any]:
+    cursor = {"itemContent": {"itemType": "TimelineTimelineCursor", "cursorType": "ShowMore", "value": "x"}}
+    shown = {"itemContent": {"itemType": "TimelineTweet", "tweet_results": {"result": {"rest_id": "12"}}}}
+    items = [{"entryId": "a", "item": shown}, {"entryId": "b", "item": cursor}]
+    return {"entryId": "profile-conversation-12", "content": {"displayType": "VerticalConversation", "items": items}}
+
+
+@pytest.mark.parametrize("key", ["items", "item", "itemContent", "tweet_results", "result"])
+def test_a_module_under_a_renamed_key_is_not_lost_in_silence(key: str) -> None:
+    changed = orjson.loads(orjson.dumps(module()).replace(f'"{key}"'.encode(), f'"{key}Renamed"'.encode()))
+    assert [row.is_unread for row in rows_of(Node(module()))] == [False]
+    assert any(row.is_unread for row in rows_of(Node(changed)))
