@@ -15,7 +15,7 @@ import pytest
 
 from crawler import cursors
 from crawler.platforms.microblog.schema import CURSOR
-from crawler.registry import scrapers
+from crawler.registry import scrapers, spider_for
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as Photoapp
 from tests.browsers import require_chromium
@@ -130,10 +130,8 @@ def test_ph_2_a_good_source_beside_a_throttled_one_does_not_reset_its_breaker(
 
 # The endpoint
 
-PATHS: dict[str, str] = {}
-"""The path of the first scraper of each platform."""
-for _name, _scraper in scrapers().items():
-    PATHS.setdefault(_scraper.platform, f"/v1/scrapers/{_name}")
+PATHS = {each.platform: f"/v1/scrapers/{spider_for(each).scrapers[0].name}" for each in scrapers().values()}
+"""The path of the first scraper of each platform's spider."""
 CATEGORY, SEARCH = "/v1/scrapers/retail-category-v4", "/v1/scrapers/retail-search-v4"
 OPEN = "CIRCUIT_OPEN"
 

@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from crawler.monitoring.run import History
-from crawler.registry import scrapers
+from crawler.registry import scrapers, spider_for
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.shortvideo.site import Site as ShortVideo
 from crawler.sandbox.videosite.site import Site as VideoSite
 from crawler.service.envelope import partial_header
-from crawler.targets.target import FailedSource, Scraper
+from crawler.targets.target import FailedSource
 from tests.crawls import ROOT, comparable, crawl
 from tests.service.client import HEADERS, Reply, call
 from tests.service.conftest import Service, running
@@ -33,10 +33,8 @@ from tests.service.metrics_of import value
 from tests.structured_fields import parse_list
 
 SITES = {"microblog": Microblog(), "photoapp": PhotoApp(), "videosite": VideoSite(), "shortvideo": ShortVideo()}
-SCRAPERS: dict[str, Scraper] = {}
-"""The first scraper of each platform."""
-for _scraper in scrapers().values():
-    SCRAPERS.setdefault(_scraper.platform, _scraper)
+SCRAPERS = {each.platform: spider_for(each).scrapers[0] for each in scrapers().values()}
+"""The first scraper of each platform's spider."""
 SETTINGS = ("PHOTOAPP_PLAY_COUNTS=1", "SOURCE_TIMEOUT=30", "DOWNLOAD_TIMEOUT=30", "RETRY_TIMES=1")
 
 
