@@ -314,7 +314,7 @@ class Overloaded(ServiceError):
 
 
 class StoreUnavailable(ServiceError):
-    """Raised when the service cannot read or write its stores, such as an ``Idempotency-Key``."""
+    """Raised when the service cannot read or write a store, such as the results for each ``Idempotency-Key``."""
 
     code = "STORE_UNAVAILABLE"
     http_status = 503

@@ -126,7 +126,10 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
             self._log(request, session, proxy, asyncio.get_running_loop().time() - started)
 
     def _configured_origins(self) -> set[str]:
-        """Return the origins that replace the platform's public ones. They may have any address."""
+        """Return the origins that replace the platform's public ones, as in the sandbox.
+
+        The page may connect to these origins even if their addresses are not public.
+        """
         return self.spider.allowed_origins - set(platforms()[self.spider.name].origins.values())
 
     async def _run_session(self, request: Request, session: PageSession, page: Page, end: float) -> Response:

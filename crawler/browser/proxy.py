@@ -175,7 +175,7 @@ class FilteringProxy:
             writer.close()
 
     async def _open(self, host: str, port: int) -> Connection:
-        """Connect to a host that was checked.
+        """Check the addresses of a host, and connect to the first allowed address that accepts the connection.
 
         Raises:
             AddressRefusedError: none of the host's addresses is allowed.

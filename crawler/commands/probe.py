@@ -116,7 +116,7 @@ class Command(ScrapyCommand):
         self.exitcode = FAILED if recorder.outcome.error else 0
 
     def _crawl(self, scraper: Scraper, params: dict[str, str]) -> tuple[Crawler, Recorder]:
-        """Prepare the crawl of one target. It runs when the process is started."""
+        """Prepare the crawl of one target. It runs when ``crawler_process`` is started."""
         assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(spider_for(scraper))
         recorder = Recorder(crawler, scraper)

@@ -170,7 +170,7 @@ class Breakers:
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
 
-        This limits the error's ``retry_after`` to ``RETRY_AFTER_MAX``, so the target's outcome has the limited value.
+        The ``retry_after`` of a block or rate limit is limited to ``RETRY_AFTER_MAX``, also in the target's outcome.
         """
         if isinstance(error, CircuitOpen):
             return  # nothing was sent

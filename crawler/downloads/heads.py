@@ -52,13 +52,13 @@ class _Head:
         self.begin()
 
     def begin(self) -> None:
-        """Expect the head of a new response."""
+        """Reset the counts: the next received byte begins the head of a new response."""
         self._bytes = self._lines = 0
         self._newest = b""
         self._is_complete = False
 
     def receive(self, data: bytes) -> None:
-        """Pass the received bytes on, unless the head is too large."""
+        """Pass the received bytes on, or abort the connection if the head is too large."""
         if not self._is_complete:
             self._count(data)
         if self._bytes > MAX_HEAD_BYTES or self._lines > MAX_HEAD_LINES:
@@ -68,7 +68,7 @@ class _Head:
         self._pass_on(data)
 
     def _count(self, data: bytes) -> None:
-        """Count up to the blank line."""
+        """Count the received bytes and lines that belong to the head, up to the blank line that ends it."""
         text = self._newest + data
         ends = [at for mark in (b"\n\r\n", b"\n\n") if (at := text.find(mark)) >= 0]
         head = text[: min(ends)] if ends else text

@@ -1,6 +1,7 @@
 """The content envelope (specification 2.4): a profile with a page of its content items.
 
-Several platforms return it. Their models are subclasses, which narrow types and document what the platform shows.
+The video site and the professional network have subclasses of these models, which narrow types and document what the
+platform shows.
 """
 
 from __future__ import annotations

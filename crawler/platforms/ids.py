@@ -25,7 +25,10 @@ SETTING = "PLATFORM_IDS"
 
 
 class IdsModel(BaseModel):
-    """Base class of the models of data files. A model accepts exactly its keys, and converts no value."""
+    """Base class of the models of the platforms' files ``ids.json``.
+
+    A model accepts exactly its keys, and converts no value.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -68,7 +71,7 @@ def check_platform_ids(settings: BaseSettings) -> None:
 
 
 def _model(name: str) -> type[IdsModel]:
-    """Return the model of a platform's data file.
+    """Return the model of a platform's file ``ids.json``.
 
     Raises:
         ValueError: the platform has no such file.

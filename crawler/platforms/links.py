@@ -13,7 +13,7 @@ def split_link(url: str, expected: str) -> tuple[str, str]:
 
     Raises:
         ValueError: the text is not an HTTP or HTTPS URL, or contains a space or an unprintable character, which
-            ``urlsplit`` would accept. The message of this error is the text in ``expected``.
+            ``urlsplit`` would accept. The message of the ``ValueError`` is ``expected``.
     """
     if not url.isprintable() or " " in url:  # urlsplit would silently drop line breaks and tabs
         raise ValueError(expected)

@@ -99,7 +99,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
 
         Raises:
             TargetNotFound: status 404 or 410.
-            UpstreamRateLimited: status 429. The error's ``retry_after`` is the ``Retry-After`` header in seconds.
+            UpstreamRateLimited: status 429. The ``retry_after`` of ``UpstreamRateLimited`` is the response's
+                ``Retry-After`` header in seconds.
             UpstreamBlocked: a status in ``BLOCK_STATUSES``, or a successful status with an empty body.
             UpstreamError: a status of 500 or more, or any other status that is not a success.
         """

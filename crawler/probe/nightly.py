@@ -91,7 +91,7 @@ def save_last(path: Path, runs: dict[str, Fields]) -> None:
 
 
 def fields_of_run(recorder: Recorder) -> Fields:
-    """Return the field counts of a run, {} without data."""
+    """Return how often each field was filled in a run, {} if the target has no data."""
     counts: Fields = {}
     if recorder.outcome and recorder.outcome.error is None:
         count_fields(recorder.outcome.data or {}, recorder.scraper.data, counts)

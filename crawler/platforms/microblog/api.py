@@ -332,7 +332,7 @@ class TimelinePage(ApiPage):
 
     @property
     def _unread_instructions(self) -> list[tuple[Node, str]]:
-        """The instructions that lack their mandatory part, with its key."""
+        """The timeline's instructions that lack their mandatory key, such as ``entries``, each with that key."""
         parts = {"TimelineAddEntries": "entries", "TimelinePinEntry": "entry", "": "type"}
         kinds = [(each, parts.get(kind_of(each), "")) for each in self._instructions]
         return [(each, key) for each, key in kinds if key and not isinstance(each.get(key), list | dict)]
@@ -351,7 +351,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _listed(self) -> list[Any] | None:
-        """The list of instructions, None if the response has no such list."""
+        """The timeline's list of instructions, None if the response has no such list."""
         return next((each for each in find_all(self.payload, "instructions") if isinstance(each, list)), None)
 
     @cached_property

@@ -83,7 +83,7 @@ class MicroblogPage(PlatformPage):
 
     @cached_property
     def owner(self) -> str:
-        """The requested handle. If it is unknown, it is the handle of the most frequent author in the timeline."""
+        """The requested handle. If the requested handle is "", the most frequent author's in the timeline."""
         return self.requested_handle or owner_of(self.rows)
 
     # Validation methods that the page objects of all sources use
@@ -105,7 +105,7 @@ class MicroblogPage(PlatformPage):
             )
 
     def raise_if_no_row_is_understood(self) -> None:
-        """Raise an error if no post can be read. Note single posts that cannot be read in ``skipped``.
+        """Raise an error if no post can be read. If only some cannot be read, add an error to ``skipped``.
 
         Raises:
             ExtractionFailed: all posts lack mandatory parts.

@@ -28,7 +28,7 @@ PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST, WRONG_VA
 
 
 class CurrentQueries:
-    """The forms in which the guest API's queries are sent. All crawlers in a process share them.
+    """The forms (``QueryForm``) in which the guest API's queries are sent. All crawlers in a process share them.
 
     The id that a profile's page named last comes first, then the ids from the data file. Ids that the platform did not
     find come last.

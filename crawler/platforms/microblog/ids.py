@@ -107,10 +107,11 @@ class Ids(IdsModel):
         ]
 
     def form_on_page(self, query: Query, named: NamedQuery) -> QueryForm:
-        """Return the form of a query that a profile's page names.
+        """Return the form with the id that a profile's page names for a query.
 
-        An id for the file's variables also needs the file's flags. An id for other variables belongs to the newer web
-        client, which sends no flags. Variables that do not contain the profile cannot be used.
+        If the page names the variables of the data file, or variables without the profile's handle or id, the form has
+        the file's variables and flags. Otherwise it has the page's variables and no flags, because the newer web client
+        sends no flags.
         """
         usual = {key for key, value in query.variables.items() if value != CURSOR}
         if named.variables.keys() - {"cursor"} == usual or not named.is_usable:
@@ -120,7 +121,7 @@ class Ids(IdsModel):
 
 
 def named_queries(streams: list[dict[str, Any]], handle: str, user_id: str) -> list[NamedQuery]:
-    """Return the queries that a page's streams name. A stream's key is a query's id, followed by its variables.
+    """Return the queries that a profile page's streams name. A stream's key is a query's id, followed by its variables.
 
     Values that are the profile's handle or id become placeholders.
     """

@@ -38,7 +38,7 @@ def token_request(origin: str, *, bearer: str) -> Request:
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a guest's query is sent with: the web client's key, and the guest token (or "" without one)."""
+    """Sent with a guest's query: the web client's bearer token, and the guest token (or "" without one)."""
 
     bearer: str
     token: str

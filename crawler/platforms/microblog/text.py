@@ -84,7 +84,7 @@ def caption(raw: str, links: list[Node], *, escaped: bool, has_media: bool, show
     """Expand the shortened links in a post's text, and drop the links to the post's media at its end.
 
     Args:
-        raw: the text. Positions count its code points, before HTML entities are replaced.
+        raw: the text. Positions in ``links`` and ``shown_end`` count code points, with HTML entities not yet replaced.
         links: the links that the payload lists with their destinations.
         escaped: whether the text contains HTML entities.
         has_media: whether the post has photos or videos, its own or another post's.
@@ -123,9 +123,9 @@ def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
 def _dropped(raw: str, links: list[Node], *, has_media: bool, shown_end: object) -> list[Replacement]:
     """Return the edits that remove the links to media at the end of a text.
 
-    Payloads list such a link in different ways or not at all. Therefore it is found by its place: it is one of the
-    links at the end that have no destination except media, and lies behind the shown text. If all of the text is shown,
-    as for another post's video, it is the last link.
+    Payloads list such a link in different ways or not at all. Therefore it is found by its place: it is a link at
+    the end whose listed destination is a media page or missing, and begins after the part of the text that the platform
+    shows. If the platform shows all of the text, as for another post's video, it is the last link.
     """
     destinations = {text(link.get("url")): text(link.get("expanded_url")) for link in links}
     media = [link for link in _links_at_end(raw) if _is_media(destinations.get(link[0], ""))]

@@ -109,7 +109,7 @@ def owner_of(rows: list[Row]) -> str:
 
 
 def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
-    """Build the contract's posts from a timeline's rows that were understood.
+    """Build posts, as the data model describes them, from a timeline's rows that were understood.
 
     Each post is returned once. Other authors' posts in conversations are left out.
     """

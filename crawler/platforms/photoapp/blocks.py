@@ -227,10 +227,10 @@ def raise_for_query_errors(payload: Any, status: int | None) -> None:
 
 
 def has_post(documents: Iterable[Any], shortcode: str | None) -> bool:
-    """Whether documents contain a post under unknown keys. Pages for throttled visitors contain none.
+    """Whether documents contain a post under unknown keys. Pages for rate-limited visitors contain none.
 
-    A post is an object with the requested code or id beside keys of a post, or beside many keys. If no ``shortcode``
-    was requested, it is an object with several keys of a post.
+    An object counts as a post if it contains the requested code or id, and has a key of ``POST_KEYS`` or at least
+    ``MIN_POST_KEYS`` keys. If no ``shortcode`` was requested, it needs at least two keys of ``POST_KEYS``.
     """
     for each in (found for document in documents for found in all_dicts(document)):
         known = len(POST_KEYS & each.keys())

@@ -61,7 +61,9 @@ def link_of_path(path: str) -> Link | None:
 
 
 def link_of_url(url: str) -> Link:
-    """Parse the URL of a post or a share link, with or without ``https://``. Other parts of it are ignored.
+    """Parse the URL of a post or a share link, with or without ``https://``.
+
+    Other parts of the URL, such as the owner's name and the query, are ignored.
 
     >>> link_of_url("https://www.instagram.com/natgeo/reel/DdG4RIxIPyf/?igsh=x").shortcode
     'DdG4RIxIPyf'

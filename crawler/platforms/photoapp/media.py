@@ -142,7 +142,7 @@ def _picture(media: dict[str, Any]) -> str:
 
 
 def _smallest_picture(media: dict[str, Any]) -> str:
-    """Return the URL of the smallest picture in an item of the app, which has no other small picture, or ""."""
+    """Return the URL of the smallest picture in a post in the format of the app's API, "" for other formats."""
     if "__typename" in media:
         return ""  # not an item of the app: here the list also has cropped pictures
     sized = [each for each in dicts(dig(media, "image_versions2", "candidates")) if count(each.get("width"))]
@@ -150,13 +150,16 @@ def _smallest_picture(media: dict[str, Any]) -> str:
 
 
 def _length(media: dict[str, Any], side: str) -> int | None:
-    """Return the post's height or width. The app's items of carousels have only those of the slides."""
+    """Return the post's height or width.
+
+    In the format of the app's API, a carousel has no dimensions of its own: return those of its first slide.
+    """
     both = (media, dig(media, "carousel_media", 0))
     return next(filter(None, (count(dig(each, f"original_{side}")) for each in both)), None)
 
 
 def app_comments(media: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the comments in an item of the app, which has them without edges."""
+    """Return the comments of a post in the format of the app's API, which lists them without ``edges``."""
     return [comment(each) for each in dicts(media.get("preview_comments")) or dicts(media.get("comments"))]
 
 
@@ -167,7 +170,7 @@ def _video_url(media: dict[str, Any]) -> str | None:
 
 
 def exact_duration(media: dict[str, Any]) -> float | None:
-    """Return the exact duration in seconds from the streams' manifest, or from an item of the app, or None."""
+    """Return the exact duration in seconds from the DASH manifest, else from ``video_duration``, else None."""
     seconds = number(media.get("video_duration"))
     return manifest_duration(media.get("video_dash_manifest")) or (seconds if seconds and seconds > 0 else None)
 

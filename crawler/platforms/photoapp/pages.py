@@ -257,7 +257,7 @@ class PostPage(PhotoPage):
             raise missing_error(f"The post lacks mandatory fields: {', '.join(empty)}.", *paths, reason="missing_field")
 
     def _skip_absent_parts(self) -> None:
-        """Note the parts that every post has, but not this one: their keys may have been renamed."""
+        """Add an error to ``skipped`` if the post lacks parts that every post has: their keys may have been renamed."""
         assert self._chosen is not None
         form, found, outer = self._chosen
         absent = [part for path in form.parts for part in absent_parts(found, *path)]
@@ -364,7 +364,7 @@ class ReelsPage(PhotoPage):
         return {pk: count for pk, count in plays.items() if pk and count is not None}
 
     def _skip_absent_parts(self) -> None:
-        """Note reels without an id or a play count: their keys may have been renamed."""
+        """Add an error to ``skipped`` if reels lack an id or a play count: their keys may have been renamed."""
         connections = list(self.values(self.key))
         absent = [part for each in connections for key in REEL_KEYS for part in absent_parts(each, *REEL_PATH, key)]
         if absent:

@@ -329,7 +329,7 @@ class Post(Model):
 
 
 class PostShell(Model):
-    """An object that contains only the post, under the key that the platform uses in its own payloads."""
+    """An object with one key, ``xdt_shortcode_media``: the key under which the platform's payloads have a post."""
 
     xdt_shortcode_media: Post
 

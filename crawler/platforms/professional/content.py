@@ -21,7 +21,7 @@ LINK = ["a.base-card__full-link"]
 class ContentPage(PlatformPage):
     """A member's profile page, as a profile with content items. ``page_params`` has ``slug``: the requested name.
 
-    ``ProfilePage`` validates the page, and reads the parts that both shapes have.
+    ``ProfilePage`` validates the page, and reads the parts that both this envelope and the flat profile have.
     """
 
     source: ClassVar[str] = ProfilePage.source

@@ -128,8 +128,9 @@ def _school(node: Selector, *, in_block: bool) -> Row:
 def _places(node: Selector) -> list[str]:
     """Return degree, field of study and grade of a school, or [] if the page does not separate them.
 
-    An empty comment stands for a missing one. If the page has another number of places, only the degree can be told
-    from the others, which belong to a section.
+    The page has an empty HTML comment in place of a missing value. If it has more or fewer than three values and
+    comments, and some values have ``data-section``, then the value without it is the degree, and the others follow in
+    the page's order.
     """
     found = node.css("h4")[:1].xpath("span | comment()[not(normalize-space())]")
     spans = [each for each in found if each.root.tag == "span"]
@@ -265,7 +266,7 @@ def _role(node: Row) -> Row:
 
 
 def _flat(value: Any) -> list[Row]:
-    """Return the elements of a list that are dicts.
+    """Return those elements of a list that are dicts, without the dicts in nested lists.
 
     If the list's only element is another list, return the dicts in that list.
     """

@@ -42,9 +42,9 @@ def is_connections(text: str) -> bool:
 
 
 def counts(texts: Iterable[str]) -> tuple[str, str, list[str]]:
-    """Return the texts with the numbers of followers and of connections, and the numbers that cannot be told apart.
+    """Return the text about followers, the text about connections, and the texts with numbers that may be either.
 
-    If no word is known, the first of two numbers is that of the followers.
+    If neither of two texts with numbers has a known word, the first is about followers.
 
     >>> counts(["12.345 Follower:innen", "500+ Kontakte"])
     ('12.345 Follower:innen', '500+ Kontakte', [])

@@ -384,9 +384,9 @@ class ProfilePage(PlatformPage):
             raise mismatch_error(message, [CANONICAL], requested)
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise an error if the page's structure is unknown in a mandatory part. Note other parts in ``skipped``.
+        """Raise an error if the structure of the top section, of all positions or of all schools is unknown.
 
-        Mandatory are the head, positions and schools. A single row of them may be left out, too.
+        If the structure of single rows or of another part is unknown, add an error to ``skipped``.
         """
         unknown = []
         if self._page.css(WHOLE_PAGE):

@@ -45,7 +45,7 @@ def content_items(page: Selector, nodes: list[Row], articles: list[Row], *, auth
         page: the profile's page.
         nodes: the nodes in its linked data. They have exact dates, and numbers that some cards lack.
         articles: the articles of the flat profile, for a page that has them only in the linked data.
-        author: the member, as ``author_name`` and ``author_username``.
+        author: the member's ``author_name`` and ``author_username``.
     """
     linked = {clean_url(node.get("url")): node for node in nodes if node.get("@type") in {ARTICLE, POSTING}}
     entries = [*_articles(page, articles, author), *_activity(page, linked)]
@@ -103,7 +103,7 @@ def _item(entry: _Entry, node: Row) -> Row:
 
 
 def _id(link: str) -> str:
-    """Return the activity's id in a link, or the last part of its path. It is "" for a link without a path.
+    """Return the activity's id in a link, else the last part of the link's path, "" without a path.
 
     >>> _id("https://www.linkedin.com/posts/jane_hello-activity-7400000000000000001-Xq_9")
     '7400000000000000001'

@@ -56,7 +56,10 @@ def activity(page: Selector, linked: Rows) -> Rows:
 
 
 def activity_cards(page: Selector, linked: Rows) -> list[Card]:
-    """Return the HTML and the data of each card in the activity. ``linked`` completes texts that the page cuts."""
+    """Return the HTML and the data of each card in the activity.
+
+    Texts that the page cuts are completed from ``linked``: the posts in the page's linked data.
+    """
     whole = {clean_url(node.get("url")): plain(node.get("text")) for node in linked}
     found = []
     for node in page.css('section[data-section="posts"] li'):

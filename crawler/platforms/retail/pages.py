@@ -326,9 +326,9 @@ class ListingPage(PlatformPage):
                 raise mismatch_error(message, path, str(requested))
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise an error if no product can be read. Note single rows and grids that cannot be read in ``skipped``.
+        """Raise an error if no product can be read.
 
-        Otherwise products would be missing without notice.
+        If only some rows or grids cannot be read, add errors to ``skipped``: products must not be missing silently.
         """
         path: Path = [*LISTING_PATHS[0], "itemStacks"]
         if not isinstance(self.listing.get("itemStacks"), list):
@@ -374,7 +374,7 @@ class SearchPage(ListingPage):
 
 
 def _may_be_listing(route: str, initial: dict[str, Any]) -> bool:
-    """Return whether a page without a listing should have one. A page without a route is known by its data."""
+    """Return whether a page without a listing should have one: by its route, or by its data if it has no route."""
     return route.startswith(LISTING_ROUTES) if route else not OTHER_KINDS & initial.keys()
 
 

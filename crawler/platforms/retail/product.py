@@ -68,9 +68,10 @@ def _badge_objects(row: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def _badges(row: dict[str, Any], flags: list[dict[str, Any]]) -> list[str]:
-    """Return the texts of the flags, then of the tags. For an icon tag, return the key: its text is incomplete.
+    """Return the texts of a row's badges: the flags, then the tags, then the members of ``groupsV2``.
 
-    Since August 2026 these lists are empty, and the groups have all badges.
+    For a tag of the type ``ICON``, return its key: its text is incomplete. Since August 2026 the lists of flags and
+    tags are empty, and ``groupsV2`` has all badges.
     """
     tags = [
         text(tag.get("key") if tag.get("type") == "ICON" else tag.get("text")) for tag in _badge_objects(row, "tags")
@@ -164,7 +165,7 @@ def _nested(row: dict[str, Any], info: Any) -> _Found | None:
 
 
 def _flat(info: Any) -> _Found | None:
-    """Read a price in the layout until mid-2026: texts.
+    """Read a price in the layout until mid-2026, in which prices are texts.
 
     ``itemPrice`` is not read: it is the struck-through price. ``row["price"]`` is not read: it may be cut.
     """

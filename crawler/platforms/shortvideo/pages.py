@@ -214,7 +214,7 @@ class ResultsPage(PlatformPage):
 
     @property
     def _has_other_rows(self) -> bool:
-        """Whether rows are under an unknown key."""
+        """Whether the response has rows, but under an unknown key."""
         return self._list[1] is None and any(map(dicts, self.envelope.values()))
 
     @property
@@ -232,14 +232,14 @@ class ResultsPage(PlatformPage):
         return self._more is not None and not self.has_more
 
     def _skip_missing_position(self) -> None:
-        """Add a warning if a response with rows lacks its cursor, or the mark whether more rows follow."""
+        """Add an error to ``skipped`` if a response with rows lacks its ``cursor``, its ``has_more`` or both."""
         stated = {"cursor": self.envelope.get("cursor"), "has_more": self._more}
         paths = [[*self._list[0][:-1], key] for key, value in stated.items() if value is None]
         if paths:
             self.skip(missing_error("The response lacks its position in the results.", *paths, reason="missing_part"))
 
     def _raise_if_unrecognised(self) -> None:
-        """Leave out rows with an unknown structure. Raise an error if they are there, and no row is a photo post."""
+        """Leave out rows with an unknown structure. Raise an error if there are any, but no photo post."""
         items = self._items
         photos = [item for _, item in items if self.is_photo(item)]
         unrecognised = [
@@ -305,7 +305,7 @@ class SearchPage(PlatformPage):
     def wall(self) -> str | None:
         """The login dialog or CAPTCHA in the HTML, or None.
 
-        For a page in the browser, the spider sets it to the one that was visible.
+        For a page in the browser, the spider sets ``wall`` to the login dialog or CAPTCHA that was visible.
         """
         return wall_in(self.response)
 

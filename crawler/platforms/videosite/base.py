@@ -117,7 +117,7 @@ class VideositePage(PlatformPage):
         raise kind(f"The platform reports an error: {code}.", reason=reason)
 
     def skip_language(self, part: str, path: Path) -> None:
-        """Note a part of the page that is not in English: the numbers and dates in it could not be read."""
+        """Add an error to ``skipped`` for a part that is not in English: its numbers and dates could not be read."""
         self.skip(missing_error(f"{part} is not in English: its numbers are missing.", path, reason="language"))
 
     @property
@@ -159,9 +159,9 @@ class ListPage(VideositePage):
         return next(filter(None, map(token_of, ends)), "")
 
     def raise_for_unread_rows(self) -> None:
-        """Leave out the rows that could not be read, and raise an error if there are no others.
+        """Leave out the rows that could not be read, and raise an error if no row could be read.
 
-        Also note items that are not in English: the numbers in them could not be read.
+        Also add an error to ``skipped`` if items are not in English: the numbers in them could not be read.
         """
         if self.kind and self.kind not in TABS.values():
             return  # other tabs, such as albums and posts, have no videos

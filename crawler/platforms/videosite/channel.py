@@ -50,7 +50,8 @@ MAX_CONCURRENT_ENRICHMENTS = 2
 class ChannelReader:
     """Sends the requests for one target and builds its record.
 
-    ``ids`` are the values in API requests that the platform changes. The channel's page has the client's version.
+    ``ids`` are the values in API requests that the platform changes. The client version in the channel's page replaces
+    the one in ``ids``.
     """
 
     def __init__(self, spider: PlatformSpider, target: Target) -> None:
@@ -126,8 +127,8 @@ class ChannelReader:
 
         Raises:
             TargetNotFound: a call found that the channel does not exist.
-            ScrapeError: the calls fail for another reason. ``failed`` is raised, but if ``failed`` is an open circuit
-                breaker, the error of the call is raised.
+            ScrapeError: a call failed for another reason. The raised error is ``failed``, but if ``failed`` is
+                ``CircuitOpen``, it is the call's error.
         """
         try:
             page = await self._redirected(await self._browsed(await self._resolved()))
@@ -140,7 +141,9 @@ class ChannelReader:
         return page
 
     async def _browsed(self, channel: str) -> Item:
-        """Return a tab on a channel's page from its API call. If its known params are out of date, use its own.
+        """Return a tab on a channel's page, from the API call for this tab.
+
+        If the tab's params in ``ids`` are out of date, send the call again with the params in the channel's page.
 
         Raises:
             ScrapeError: a call failed.
@@ -184,7 +187,7 @@ class ChannelReader:
     async def _record(self, page: Item) -> Item:
         """Build the record: the channel and one page of its items.
 
-        For the scraper with more details, smaller responses complete it.
+        For the scraper with more details, the about panel and the enrichments complete the record.
         """
         version = page["client_version"]
         if version and version != self.ids.client_version:
@@ -233,9 +236,9 @@ class ChannelReader:
         return listing["posts"], listing["continuation"]
 
     async def _without_tabs(self, profile: Item, tab: str) -> tuple[list[Item], str]:
-        """Return the items in a channel without tabs, from the tab's playlist.
+        """Return the items in a channel without tabs, from the playlist for the requested tab.
 
-        The platform's own channels of music may have only the playlist of all uploads.
+        Topic channels (the platform's own channels of music) may have only the playlist of all uploads.
 
         Raises:
             ScrapeError: both the playlist and its feed failed. The error is the playlist's.
@@ -247,7 +250,7 @@ class ChannelReader:
         return posts, token
 
     async def _playlist(self, channel: str, tab: str, *, kind: str = "") -> tuple[list[Item], str]:
-        """Return the items in a playlist of a channel. If the request fails, use the newest items in the tab's feed."""
+        """Return the items in a playlist of a channel. If it fails, use the newest items in the tab's Atom feed."""
         request = upstream.playlist_request(self.origin, channel, tab, kind=kind, ids=self.ids)
         request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
         try:

@@ -166,7 +166,7 @@ class FeedPage(VideositePage):
         return self._all("a:entry")
 
     def _post(self, entry: Any) -> dict[str, Any] | None:
-        """Return the item in an entry, or None for an entry without a video's id or link. The link shows the kind."""
+        """Return an entry's item, or None if it lacks a video's id or link. A link with ``/shorts/`` is a short's."""
         video = self._one("yt:videoId", entry)
         link = self._one("a:link[@rel='alternate']/@href", entry)
         if not is_video_id(video) or not link:
@@ -392,7 +392,7 @@ class ResolvePage(VideositePage):
 
         Raises:
             TargetNotFound: the resolved URL is unknown, or leads to a page that is not a channel.
-            ExtractionFailed: the response has no endpoint of a known kind.
+            ExtractionFailed: the ``endpoint`` object in the response is missing or of an unknown kind.
         """
         super().validate_input()
         endpoint = dig(self.data, "endpoint")
