@@ -40,7 +40,10 @@ LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields])
 
 
 def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:
-    """Return the params of the target of each scraper: from a file, else the examples in the sandbox or known targets.
+    """Return the params of one target per scraper, by scraper.
+
+    They are read from the file ``path``. Without a path, they are the scrapers' examples if ``sandbox`` is set, else
+    the known targets in ``targets.json``.
 
     Raises:
         OSError: the file cannot be read.
@@ -83,7 +86,7 @@ def load_last(path: Path) -> dict[str, Fields]:
 
 
 def save_last(path: Path, runs: dict[str, Fields]) -> None:
-    """Replace the file of last runs."""
+    """Write the field counts of each target's last run to the file, in place of its old content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".new")
     draft.write_bytes(LAST.dump_json(runs, indent=1))
@@ -111,7 +114,7 @@ def changes(before: Fields, now: Fields) -> dict[str, str]:
 
 
 def source_rows(recorder: Recorder) -> list[SourceRow]:
-    """Return the sources of a target's requests, in the order of their first request."""
+    """Return the requests of a target, counted per source, in the order of each source's first request."""
     by_source: dict[str, list[Download]] = {}
     for download in recorder.downloads:
         by_source.setdefault(download.page.source if download.page else NOT_READ, []).append(download)

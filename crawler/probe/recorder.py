@@ -87,7 +87,7 @@ class Recorder:
 
     @property
     def stale_ids(self) -> dict[str, str]:
-        """The ids of the platform's data file that this crawl found to be out of date, with the reason."""
+        """The ids in the platform's ``ids.json`` that this crawl found to be out of date, each with the reason."""
         return cast("PlatformSpider", self.crawler.spider).stale_ids
 
     def _of(self, request: Request) -> Iterable[Download]:

@@ -204,9 +204,9 @@ def dig(value: Any, *path: Step) -> Any:
 
 
 def absent_parts(value: Any, *path: str, at: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
-    """Yield the places at which a path of keys breaks off, for a payload whose keys may have been renamed.
+    """Yield the places in a payload at which a key of a path is absent, because the platform may have renamed the key.
 
-    ``*`` in the path stands for each entry of a list. Parts below null are not missing: null means "no value".
+    ``*`` in the path stands for each entry of a list. Keys below null are not absent: null means "no value".
 
     >>> list(absent_parts({"a": [{"b": 1}, {"c": 1}], "d": None}, "a", "*", "b"))
     [('a', 1, 'b')]

@@ -126,7 +126,7 @@ def _locked_page(request: FakeRequest) -> FakeResponse:
 
 
 def _unlock_script(request: FakeRequest) -> FakeResponse:
-    """Build the script that sets the key as a cookie. If the ``Host`` header is not ``localhost``, return a 404."""
+    """Build the script of ``browser-only``, which sets a cookie. If the ``Host`` is not ``localhost``, return a 404."""
     if not request.headers.get("host", "").startswith("localhost"):
         return _ANSWERS["gone"]
     script = (

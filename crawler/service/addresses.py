@@ -1,4 +1,4 @@
-"""Limits per client address: open connections, and failed API keys.
+"""Limits per client address: open connections, and failed keys (calls without a valid API key).
 
 A client is an IPv4 address, or a /64 network of IPv6 addresses, which one host usually owns. Behind a proxy that
 ``SERVICE_TRUSTED_PROXIES`` names, the client is taken from ``X-Forwarded-For``. Another proxy is recognised by that
@@ -35,7 +35,7 @@ MAX_UNNAMED_PROXIES = 1_000
 
 @dataclass
 class _FailedKeys:
-    """A client's failed keys in a period."""
+    """The number of calls without a valid API key that a client has sent since a time."""
 
     since: float
     number: int = 0
@@ -51,7 +51,7 @@ class Addresses:
         trusted_proxies: Iterable[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``trusted_proxies``: addresses or networks. Raises ``ValueError`` if one of them is neither."""
+        """``trusted_proxies``: addresses or networks. Raises ``ValueError`` for any other text."""
         self.max_connections = max_connections
         self.max_failed_keys = max_failed_keys
         self.trusted = [ip_network(each.strip()) for each in trusted_proxies]
@@ -90,7 +90,7 @@ class Addresses:
         """Return the client that sent a request, or None if a proxy that is not trusted hides it.
 
         ``forwarded_for``: the value of ``X-Forwarded-For``. Each proxy appends the address of its own peer, so that the
-        last address that is not a trusted proxy is the client's. Everything before it may be forged.
+        last address that is not a trusted proxy is the client's. The addresses before it may be forged.
         """
         if not self._is_trusted(peer):
             if forwarded_for is not None and not ip_address(peer).is_global:
@@ -115,10 +115,10 @@ class Addresses:
     # Failed keys
 
     def count_failed_key(self, client: str | None) -> None:
-        """Count a missing or wrong API key.
+        """Count a client's call without a valid API key.
 
         Raises:
-            RateLimited: this client has sent too many of them.
+            RateLimited: this client has sent more than ``max_failed_keys`` such calls within a minute.
         """
         if client is None or not self.max_failed_keys:
             return
@@ -141,7 +141,7 @@ class Addresses:
 
 
 def client_of(address: str) -> str:
-    """Return the client that an address belongs to.
+    """Return an address's client: the IPv4 address itself, or the /64 network of an IPv6 address.
 
     Raises:
         ValueError: the text is not an IP address.

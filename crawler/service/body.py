@@ -53,7 +53,7 @@ class CappedRequest(Request):
             super().handleContentChunk(data)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # Twisted's name
-        """Pass the request on, if it has the one Host header that RFC 9112 requires.
+        """Pass the request to Twisted. Refuse an HTTP/1.1 request that lacks a Host header or has several (RFC 9112).
 
         ``path`` may be a whole URL. Its host is ignored, as is the Host header: the service has only one site.
         """

@@ -69,7 +69,7 @@ class Connection(Protocol):
 
 
 class Database(Protocol):
-    """A database that can be connected to."""
+    """The interface of a database of the store: an SQLite file or a PostgreSQL database."""
 
     name: str
     """The name for logs, without a password."""
@@ -82,14 +82,14 @@ class Database(Protocol):
         """Connect, and create missing tables and columns."""
 
     def discard_lost(self, connection: Connection | None) -> bool:
-        """Check that the data that was stored is still there. Return True if it is lost: reconnect then."""
+        """If the stored data is lost, begin with an empty database and return True: the caller must reconnect."""
 
     def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
-        """Set the database aside if the error shows that its content is damaged."""
+        """If the error shows damaged content, keep it under another name and begin with an empty database."""
 
 
 class SqliteDatabase:
-    """A file. If another program deletes, replaces, empties or damages it, the loss is logged, and a new one begins.
+    """An SQLite file. If it is deleted, replaced, emptied or damaged, the loss is logged, and a new file is created.
 
     SQLite would go on writing to a deleted file, without an error, and the counts would be lost at the next start.
     """
@@ -175,7 +175,7 @@ class _SqliteConnection:
 
 
 class PostgreSqlDatabase:
-    """A PostgreSQL database. Its server keeps the data, so that this class does not look for losses."""
+    """A PostgreSQL database. Its server keeps the data, so this class does not check whether data was lost."""
 
     name = "postgresql"
     losses = 0

@@ -181,7 +181,7 @@ class Channel(HTTPChannel):
 
 
 class _RefusedConnection(Protocol):
-    """A connection above a limit: responds with ``OVERLOADED`` and is closed."""
+    """A connection that exceeds the maximum number of connections: it gets ``OVERLOADED`` and is closed."""
 
     def __init__(self, message: str) -> None:
         self.message = message

@@ -92,7 +92,7 @@ class Idempotency:
         return replace(served, data=orjson.Fragment(body))
 
     async def _release(self, client: str, key: str, owner: str) -> None:
-        """Release the key. Do not wait long: the release continues, and otherwise the claim expires."""
+        """Release the key. Wait at most ``STORE_SECONDS``: it continues then. If it fails, the claim expires."""
         release = asyncio.ensure_future(self.store.transact(lambda session: _release(session, client, key, owner)))
         release.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait([release], timeout=STORE_SECONDS)

@@ -145,7 +145,7 @@ class KeyStore:
         return self.read() if self.path.exists() else []
 
     def read(self) -> list[Key]:
-        """Return all keys as with ``all()``, but never without a file. The file is not changed or created.
+        """Return all keys as with ``all()``, but raise an error without a file. The file is not changed or created.
 
         Raises:
             sqlite3.Error: the file is missing, locked or damaged.
@@ -168,10 +168,10 @@ class KeyStore:
 
 
 class KeyRing:
-    """The valid keys of a store, in memory.
+    """The valid API keys of a ``KeyStore``, in memory.
 
-    If another process changes the file, the next lookup reads it again, in a thread. While the file cannot be read
-    (because it is locked, damaged or missing), the last keys stay valid.
+    If another process changes the store's file, the next lookup reads it again, in a thread. While the file cannot be
+    read (because it is locked, damaged or missing), the last keys stay valid.
     """
 
     def __init__(self, store: KeyStore) -> None:
@@ -202,9 +202,10 @@ class KeyRing:
         return Holder(stored.client, stored.id, stored.rate, stored.concurrency)
 
     async def _refresh(self) -> None:
-        """Read the file if it has changed, and wait for the new keys. After a failure, nobody waits until it is read.
+        """Read the file if it has changed, and wait for the new keys, at most ``WAIT_SECONDS``.
 
-        The version is read without a thread: unlike the content, it is never locked.
+        After a failed read, calls use the last keys at once until a read succeeds. The file's version is read in the
+        event loop, because a lock on the file does not delay this.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + WAIT_SECONDS

@@ -106,7 +106,10 @@ class KeyLimits:
         return await _hit(self._local_limiter, share, holder.key_id)
 
     def _forget_after_clock_change(self) -> None:
-        """Begin to count anew if the system's clock was set: calls in the future would count until that time."""
+        """Set all local counts to 0 if the system's clock was set.
+
+        Otherwise, after the clock was set back, counted calls would lie in the future, and would count until that time.
+        """
         offset = _clock_offset()
         if abs(offset - self._clock_offset) > MAX_CLOCK_DRIFT_SECONDS:
             logger.warning("clock_changed", seconds=round(offset - self._clock_offset))

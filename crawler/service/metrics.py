@@ -173,7 +173,7 @@ class CrawlerMetrics:
 
 
 class StoreMetrics:
-    """Counts failures and losses of the stores."""
+    """Counts failed reads of the keys, and failed transactions and data losses of the service's store."""
 
     def __init__(self, keys: Keys, store: Store, usage: Usage) -> None:
         self.keys = keys

@@ -38,7 +38,7 @@ class StaticContent:
 
     @cached_property
     def digest(self) -> str:
-        """Identifies the body in ETags."""
+        """The body's hash, which identifies it in ETags."""
         return hashlib.sha256(self.body).hexdigest()[:32]
 
     def answer(self, request: Request, call: Call) -> Answer:

@@ -115,10 +115,10 @@ class Store:
         """Run ``work`` in a transaction, in the store's thread. It completes even if the caller is cancelled.
 
         ``seconds``: how long to wait. After that, the transaction is rolled back or not started. ``write``: whether the
-        work changes data. Other work can be done while another process holds SQLite's write lock.
+        work changes data. Work that only reads can be done while another process holds SQLite's write lock.
 
         Raises:
-            StoreUnavailable: the database is unavailable, or the time is over.
+            StoreUnavailable: the database is unavailable, or ``seconds`` have passed.
         """
         job = _Job(work, write)
         result = asyncio.wrap_future(self._submit(job))
@@ -157,7 +157,7 @@ class Store:
         return outcome
 
     async def close(self) -> None:
-        """Disconnect after all pending transactions, if they end soon."""
+        """Disconnect after all pending transactions. Wait for them for at most ``CLOSE_SECONDS``."""
         if self._thread.is_alive():
             self._jobs.put(None)
             await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
@@ -184,7 +184,7 @@ class Store:
         self._disconnect()
 
     def _failed(self, error: Exception) -> None:
-        """Log the begin of an outage, and prepare for the next attempt."""
+        """Log the begin of an outage, and disconnect, so that the next transaction connects again."""
         self.failures += 1
         self._failed_at = time.monotonic()
         if self._failing_since is None:

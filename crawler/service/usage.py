@@ -54,7 +54,7 @@ class Usage:
 
     @property
     def pending(self) -> int:
-        """The number of calls that are not stored yet."""
+        """The number of calls whose counts this process has not stored yet."""
         return self._calls_pending()
 
     def count(self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False) -> None:

@@ -55,7 +55,7 @@ PAGE = """\
 
 @cache
 def page() -> StaticContent:
-    """Return the page: Swagger UI and a table of all errors."""
+    """Return the page ``/docs``: Swagger UI and a table of all errors."""
     rows = "\n".join(
         f'<tr id="{error.code}"><td><code>{error.code}</code></td><td>{error.http_status}</td><td>{error.type}</td>'
         f"<td>{'yes' if error.retryable else 'no'}</td><td>{escape(describe_error(error))}</td></tr>"
@@ -66,7 +66,7 @@ def page() -> StaticContent:
 
 @cache
 def bundled_files() -> dict[str, StaticContent]:
-    """File name -> each file that the page needs."""
+    """File name -> each file that the page ``/docs`` loads."""
     return {
         entry.name: StaticContent(MEDIA_TYPES[entry.name.rpartition(".")[2]], entry.read_bytes(), ONE_DAY)
         for entry in (files("crawler.service") / "docs").iterdir()
@@ -74,7 +74,7 @@ def bundled_files() -> dict[str, StaticContent]:
 
 
 def bundled_file(name: str) -> StaticContent:
-    """Return a file that the page needs.
+    """Return a file that the page ``/docs`` loads.
 
     Raises:
         ScraperNotFound: the page needs no file with this name. The name is never used as a path.

@@ -157,7 +157,7 @@ class PlatformSpider(Spider):
     def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
         """Restore a resumed run's state, before the first target.
 
-        ``notes`` has code and note of each stored target with a note: the data that ``TargetTracker.note`` added.
+        ``notes``: for each stored target with data from ``TargetTracker.note``, the outcome's code and this data.
         ``pending``: the follow-ups that earlier starts have not stored. Return the follow-ups to scrape.
         """
         return pending
@@ -168,7 +168,7 @@ class PlatformSpider(Spider):
         return []
 
     def report_stale_id(self, name: str, reason: str) -> None:
-        """Log once that an id of the platform's data file (``ids.json``) is out of date, and keep it for reports."""
+        """Log once that an id of the platform's data file (``ids.json``) is out of date. ``scrapy probe`` prints it."""
         if name not in self.stale_ids:
             self.stale_ids[name] = reason
             logger.info("stale_id", spider=self.name, id=name, reason=reason, hint="PLATFORM_IDS replaces the file")
@@ -208,9 +208,9 @@ class PlatformSpider(Spider):
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
         """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
 
-        The request's source is the class's, unless ``request.meta`` names another. ``fallbacks`` are the groups of
-        sources that can replace it. If its circuit breaker is open, and all circuit breakers of one of these groups are
-        closed, the request fails at once.
+        The request's source is ``kind.source``, unless ``request.meta`` has another. ``fallbacks`` are groups of
+        sources: each group can replace the request's source. If the circuit breaker of the request's source is open,
+        and all circuit breakers of one of these groups are closed, the request fails at once.
         """
         meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
         return request.replace(callback=self._callback(kind), meta=meta)

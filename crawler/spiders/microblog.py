@@ -235,9 +235,9 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         return part
 
     async def _required_timeline(self, target: Target, user_id: str, cursor: str, first: First | None = None) -> Part:
-        """Fetch a page of the timeline. If it is rate-limited, fetch it again when its circuit breaker permits it.
+        """Fetch a page of the timeline. After a rate limit, fetch it once more when the timeline's breaker permits it.
 
-        A target with a deadline is not fetched again, nor is a target whose rate limit has not opened the breaker.
+        It is not fetched again if the target has a deadline, or if the rate limit has not opened the breaker.
 
         Raises:
             ScrapeError: the timeline could not be fetched.
@@ -330,7 +330,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
     async def _refreshed(self, query: GuestQuery, error: ScrapeError, target: Target) -> bool:
         """If no id of a query is known to be current, load the profile's page, and return whether it names a new id.
 
-        A target's first page of posts begins with the profile's page, so only a further page may need this.
+        Only a further page of posts may need this: for the first page of posts, the profile's page was already loaded.
         """
         if error.reason != STALE_QUERY or not self._queries.page_is_useful:
             return False

@@ -126,15 +126,16 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
             return await self._embed_page(target, shortcode, error)
 
     def _post_request(self, shortcode: str) -> Request:
-        """Return the request for a post's page. While its circuit breaker is open, the embed page replaces it."""
+        """Return the request for a post's page. The embed page is its fallback while its circuit breaker is open."""
         return self.for_page(PostPage, post_request(self.origin(), shortcode), fallbacks=((EmbedPage.source,),))
 
     async def _embed_page(self, target: Target, shortcode: str, wall: ScrapeError) -> EmbedPage:
         """Return a post's embed page in place of its walled page, and add a warning to the target's outcome.
 
         Raises:
-            ScrapeError: the embed page does not contain the post. The error is ``wall``, unless that is only the open
-                circuit breaker. Embed pages of posts whose owners disabled them look like those of missing posts.
+            ScrapeError: the embed page does not contain the post. The error is ``wall``, because a disabled embed page
+                looks like that of a missing post. If ``wall`` is only an open circuit breaker, and the embed page
+                failed with an ``UpstreamError``, this is the error.
         """
         try:
             page = await self.get(EmbedPage, embed_request(self.origin(), shortcode), target, retry=False)

@@ -113,7 +113,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         For a requested target, begin its exhaustive crawl at the first page, in the default order.
 
         Raises:
-            LimitReached: the target is not a page; it reports that the crawl reached ``max_requests``.
+            LimitReached: the target stands for no page. Its error reports that the crawl reached ``max_requests``.
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)
@@ -145,7 +145,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
 
     @staticmethod
     def _resumed(crawl: ExhaustiveCrawl, root: str, pending: list[Target]) -> list[Target]:
-        """Return the pending pages of one category, and those that ``max_requests`` no longer prevents."""
+        """Return targets for one category's pending pages, and for the pages that ``max_requests`` prevented before."""
         mine = [(target, _step(target, crawl)) for target in pending if target.root == root]
         left_out = crawl.resume([step for _, step in mine])
         pages = [target for target, step in mine if not crawl.is_report(step)]

@@ -203,7 +203,7 @@ class Resume:
 
 
 def _is_final(outcome: Outcome) -> bool:
-    """Whether no later start can change the outcome. The others stay pending, and their lines are removed."""
+    """Whether no later start can change the outcome. A target that reached a limit stays pending."""
     return not isinstance(outcome.error, LimitReached)
 
 

@@ -1,4 +1,4 @@
-"""Converts exceptions of Scrapy, Twisted and item pipelines to typed errors, and the error of a reached limit."""
+"""Converts exceptions of Scrapy, Twisted and item pipelines to typed errors. Defines ``LimitReached``."""
 
 from __future__ import annotations
 

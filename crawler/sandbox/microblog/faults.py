@@ -72,7 +72,7 @@ def _new_ids_only(call: Call) -> FakeResponse:
 
 
 def _names_new_ids(call: Call) -> FakeResponse:
-    """Add the streams of the page's own queries. The query for the user is the newer client's."""
+    """Name the new ids of both queries in a profile's page. The user query has the newer web client's variables."""
     status, headers, body = call.honest()
     user = {"screenName": call.handle, "__relay_internal__pv__appviewerisloggedinprovider": False}
     timeline = {

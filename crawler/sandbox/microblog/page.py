@@ -127,7 +127,7 @@ def profile_page(user: User, posts: list[Post], *, flat: bool) -> bytes:
 
 
 def with_streams(page: bytes, queries: list[tuple[str, str, dict[str, Any]]]) -> bytes:
-    """Add the states of the page's own queries to a profile's page: each query's id, name and variables."""
+    """Add the start and the end of each of the page's own queries to a profile's page: query id, name and variables."""
     states: list[str] = []
     for query_id, name, variables in queries:
         key = query_id + orjson.dumps(variables).decode()

@@ -1,4 +1,4 @@
-"""The content envelopes that must be extracted for the simulated members (specification 2.4)."""
+"""The records of ``professional-profile-v4`` that must be extracted for the simulated members (specification 2.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERBS = {"Posted": "post", "Liked": "like", "shared": "share", "liked": "like"}
 
 
 def content_record(member: Member) -> dict[str, Any]:
-    """Build the expected content envelope of a member."""
+    """Build the expected record of ``professional-profile-v4`` for a member."""
     flat = record(member)
     return {
         "pagination": {"cursor": "", "has_more": False},
@@ -52,7 +52,7 @@ def content_record(member: Member) -> dict[str, Any]:
 
 
 def _followers(member: Member) -> int | None:
-    """Return the exact number in linked data, else the rounded number that the page shows."""
+    """Return the exact number of followers in the linked data, else the rounded number that the page shows."""
     if member.linked:
         return member.followers
     number, _, _ = followers_shown(member).partition(" ")
@@ -76,7 +76,10 @@ def _article(member: Member, row: Row) -> Row:
 
 
 def _post(member: Member, row: Row) -> Row:
-    """Build the expected item of an activity row. The layout with a list has no numbers and no other authors."""
+    """Build the expected item of an activity row.
+
+    In the layout with a list, cards have no numbers of reactions and comments, and name no author except the member.
+    """
     stated, tabs = figures(row), member.layout == "tabs"
     linked = member.linked and is_own(member, row)
     verb = row["action"].split()[-2] if tabs else row["action"].split()[0]

@@ -18,7 +18,7 @@ DAY_SECONDS = 86_400
 
 @dataclass(frozen=True)
 class Figures:
-    """What a card and the linked data state about an article or a post."""
+    """The numbers and the date of an article or a post, which its card and the linked data contain."""
 
     reactions: int
     comments: int | None
@@ -39,12 +39,12 @@ class Figures:
 
     @property
     def time_text(self) -> str:
-        """Return the time of publication as linked data has it."""
+        """Return the time of publication in the format of the linked data: ISO 8601 with milliseconds."""
         return datetime.fromtimestamp(self.published, UTC).isoformat(timespec="milliseconds")
 
 
 def figures(row: Row) -> Figures:
-    """Return the figures of a row of articles or activity. They take no random numbers from the member's other data."""
+    """Return the figures of a row of articles or activity, computed from the row's link, not drawn at random."""
     seed = zlib.crc32(row["link"].encode())
     return Figures(
         reactions=seed % 9_973 if seed % 11 else 0,

@@ -50,7 +50,7 @@ def linked_data(member: Member) -> Node:
 
 
 def is_own(member: Member, row: Row) -> bool:
-    """Return whether a row of the activity is the member's own post. Linked data contains only these."""
+    """Return whether a row of the activity is the member's own post. The linked data lists no other rows of it."""
     return bool(row["author"] == member.name) and row["action"].startswith(("Posted", member.name))
 
 

@@ -48,7 +48,7 @@ class Site:
         return self.members[RENAMED.get(slug, slug)]
 
     def _with_fault(self, slug: str) -> Member:
-        """Return the member whose undamaged page a fault damages. The fault's name is the member's profile name."""
+        """Return a copy of a member, under a fault's name as its profile name. The fault damages the copy's page."""
         return replace(self.members["mara-lindqvist"], slug=slug)
 
     # The site
@@ -103,8 +103,9 @@ class Site:
         }
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the exact record that must be extracted for a target: the flat one for the param ``url``, a content
-        envelope for ``username``.
+        """Return the exact record that must be extracted for a target.
+
+        The param ``url`` selects the record of ``professional-profile``, ``username`` that of v4.
 
         Raises:
             KeyError: the member is unknown.

@@ -57,7 +57,7 @@ def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
 
 
 def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, Any]:
-    """Change a listing's expected record for its fault. Faults of another outcome do not change the record."""
+    """Return a listing's expected record with the changes that its fault causes. Most faults cause none."""
     if name == "missing-name":
         named = [product for index, product in enumerate(record["products"]) if index % NAMELESS_STEP]
         return {**record, "products": named, "returned": len(named)}

@@ -24,8 +24,8 @@ Record = dict[str, Any]
 def sources_of(channel: Channel, page: list[Item], *, first: bool, enriched: bool = True) -> dict[str, str]:
     """Return the source that enriches each item of a page, by item id: ``feed``, or ``video`` for a single request.
 
-    Items that no request enriches are missing in the result. Without ``enriched``, these are all items, except those
-    of a channel whose feed takes the place of the list.
+    Items that no request enriches are missing in the result. Without ``enriched``, the result is empty, except for the
+    fault ``no-playlist``, for which the items are read from the Atom feed.
     """
     sources: dict[str, str] = {}
     if not enriched and channel.fault != "no-playlist":
