@@ -84,7 +84,7 @@ def body_of(entry: Entry) -> str:
 
 @cache
 def captured() -> leaves.Content:
-    """The content of all captures, also of those that have no fixture: fixtures must have none of it."""
+    """The content of all captures, including captures without a fixture: fixtures must have none of it."""
     return leaves.content(read(file) for file in capture_files().values() if file.suffix not in {".md", ".bin"})
 
 

@@ -4,7 +4,7 @@ The scripts of a page decide where it connects to. Playwright's routes cannot co
 redirects, so the check is done where connections are made, and after name resolution: a connection is made to the
 address that was checked, so a name cannot be bound to another address in between.
 
-The proxy speaks SOCKS5 (RFC 1928), because Chromium then sends the host and port of each connection, whatever its
+The proxy speaks SOCKS5 (RFC 1928), because Chromium then sends the host and port of each connection of any
 protocol, and leaves name resolution to the proxy.
 """
 
@@ -123,7 +123,7 @@ def _raise_if_refused(head: bytes) -> None:
 class FilteringProxy:
     """The proxy of one page, on a free port of loopback. ``async with`` starts it, and closes it with its connections.
 
-    It connects to public addresses only, and to ``origins``, whatever their addresses are.
+    It connects to public addresses only, and to ``origins``, which may also have private addresses.
     """
 
     def __init__(self, origins: Collection[str], connect: Connect = asyncio.open_connection) -> None:

@@ -90,6 +90,6 @@ def _modules(name: str) -> Iterator[str]:
     """Yield the paths of existing modules with this name, such as ``crawler/platforms/page.py`` for ``page``."""
     for package in PACKAGES:
         found = find_spec(f"crawler.{package}.{name}")
-        # A spec without an origin is a folder without code, such as one that contains only a cache.
+        # A spec without an origin is a folder without code, such as a folder with only a cache.
         if found is not None and found.origin is not None:
             yield found.origin

@@ -48,7 +48,7 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def arrow_schema(fields: Struct, row_path: RecordPath | None, *, sliced: bool = False) -> pa.Schema:
-    """Return the columns of a file: those that identify the target, then the keys of the data or of the list's rows.
+    """Return the columns of a file: columns to identify the target, then the keys of the data or of the list's rows.
 
     ``sliced``: whether a requested target may have several lines, so that ``root`` must name it.
     """

@@ -36,7 +36,7 @@ class Posts(Model):
     """The list of them."""
 
     main: list[Post]
-    """The newest first, but for those that are pinned."""
+    """The pinned posts first, then the newest."""
 
 
 class Timeline(Model):

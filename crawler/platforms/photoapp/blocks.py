@@ -49,7 +49,7 @@ MAX_MESSAGE_BYTES = 500
 POST_KEYS = frozenset({"image_versions2", "display_url", "taken_at", "taken_at_timestamp", "like_count", "media_type"})
 """Keys that only posts have."""
 MIN_POST_KEYS = 15
-"""An object with at least this many keys and a post's code or id is the post, whatever its keys are."""
+"""An object with at least this many keys and a post's code or id is the post, even if its other keys are unknown."""
 
 MISSING_OR_PRIVATE = "The post is missing or private: the platform does not show it to visitors."
 

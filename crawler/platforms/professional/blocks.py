@@ -15,7 +15,7 @@ PROFILE_MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
 """A profile page, or a saved part of it, contains one or more of these. The not-found page also contains the third."""
 NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
 
-# Each pattern shows a block, whatever the HTTP status is.
+# Each pattern shows a block, for any HTTP status.
 BLOCK_PATTERNS = (
     (re.compile(r"auth_wall_[a-z_]+[\"']|<title>\s*(?:Sign Up|LinkedIn Login, Sign in) \| "), "login_wall"),
     (re.compile(r"\"/authwall\?trk=\"\s*\+"), "refused_with_script"),

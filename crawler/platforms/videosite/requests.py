@@ -1,6 +1,6 @@
 """Video site: builds the requests for a channel's page, further items, about panel and feed, and for single videos.
 
-The channel's page is what every visitor loads. The API requests are those that the page itself sends, without a key
+The channel's page is what every visitor loads. The page itself sends the same API requests, without a key
 or a login.
 """
 

@@ -104,9 +104,9 @@ AFTER_FIRST_RESPONSE = frozenset(
 """Faults after which only the first response can be used. ``raw-controls`` even stops the page's own script."""
 
 ON_PAGE = frozenset({"login-redirect", "waiting-room", "waiting-room-closed"})
-"""Of the faults that only this site has: those that damage the HTML page. The others damage the page's API call."""
+"""The faults of this site that damage the HTML page. Its other faults damage the page's API call."""
 REPEATS_FIRST = frozenset({"repeated-page"})
-"""Faults for which every API call gets the first response, whatever offset the call requests."""
+"""Faults for which every API call gets the first response, for any requested offset."""
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 _PAGE_FAULTS = COMMON.keys() | ON_PAGE

@@ -172,6 +172,6 @@ class Site(Posts):
         return photos[1:] if keyword in shortvideo_faults.WITHOUT_FIRST_ROW else photos
 
     def _may_continue(self, keyword: str, rows: int) -> bool:
-        """Return whether the page can load further responses after the one that completes the first ``rows`` rows."""
+        """Return whether the page can load more after the response that completes the first ``rows`` rows."""
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
         return any(len(self._visible(keyword, posts[:end])) >= rows for end in range(PAGE_SIZE, len(posts), PAGE_SIZE))

@@ -1,4 +1,4 @@
-"""The target source of a queue's worker: takes targets, renews their leases, and completes those that are stored."""
+"""The target source of a queue's worker: takes targets, renews their leases, and completes the stored targets."""
 
 from __future__ import annotations
 

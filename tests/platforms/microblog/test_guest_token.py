@@ -84,7 +84,7 @@ def test_a_rate_limited_token_is_kept_beyond_its_lifetime(stated: int | None) ->
         assert [await token.get(platform.fetch) for _ in range(3)] == [limited] * 3
         assert token._until <= time.monotonic() + 3_600
         token.invalidate(limited)
-        assert await token.get(platform.fetch) == "token 2", "a rejection is no rate limit"
+        assert await token.get(platform.fetch) == "token 2", "a rejection is not a rate limit"
 
     asyncio.run(run())
 
