@@ -110,7 +110,7 @@ def profile(user: Node) -> dict[str, Any]:
 
 
 def _listed_url(user: Node) -> str:
-    """Return the profile's link from the list of links in its text. Some payloads have it only there."""
+    """Return the user's website from the first link entity of the profile. Some payloads have it only there."""
     for holder in ("profile_bio", "legacy"):
         for link in user.nodes(holder, "entities", "url", "urls"):
             if text(link.get("url")):
