@@ -18,9 +18,11 @@ from crawler.errors import (
     AuthError,
     InvalidRequest,
     MethodNotAllowed,
+    RateLimited,
     ScrapeError,
     ScraperNotFound,
     ServiceError,
+    StoreUnavailable,
     documented,
 )
 from crawler.registry import scrapers
@@ -172,6 +174,10 @@ def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
     }
 
 
+USAGE_ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
+"""The errors of ``/v1/usage``."""
+
+
 def _service_paths(ref: Refs) -> Json:
     def get(name: str, summary: str, model: type[BaseModel], **overrides: Any) -> Json:
         return {
@@ -202,7 +208,7 @@ def _service_paths(ref: Refs) -> Json:
             "200": _response("Success.", ref[UsageReport], COMMON_HEADERS),
             **{
                 str(status): {"$ref": f"#/components/responses/{_failure_name(status)}"}
-                for status in (InvalidRequest.http_status, AuthError.http_status, ServiceError.http_status)
+                for status in sorted({error.http_status for error in USAGE_ERRORS})
             },
         },
     }

@@ -111,7 +111,7 @@ each_fixture = pytest.mark.parametrize(
 
 
 def problems(fixture: PageFixture, changed: dict[str, bytes], **rules: bool) -> dict[str, list[str]]:
-    alternatives, exempt = ALTERNATIVES[fixture.platform], EXEMPT.get(fixture.platform)
+    alternatives, exempt = ALTERNATIVES.get(fixture.platform, ()), EXEMPT.get(fixture.platform)
     found = {
         label: violations(fixture, body, alternatives=alternatives, **rules)
         for label, body in changed.items()

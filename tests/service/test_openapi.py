@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,20 @@ from crawler.errors import MethodNotAllowed, ScraperNotFound, documented
 from crawler.registry import scrapers
 from crawler.service.openapi import describe_error, document
 from tests.service.client import call
-from tests.service.conftest import ROOT, Service
+from tests.service.conftest import ROOT, Service, running
 
 DOCUMENT = document()
 
 
 def test_the_document_is_valid() -> None:
     validate(DOCUMENT)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """An endpoint without a limit for calls that have no valid API key: they are tried many times here."""
+    with running(tmp_path_factory.mktemp("service") / "log", "SERVICE_ADDRESS_FAILED_KEYS=0") as started:
+        yield started
 
 
 def test_the_service_serves_the_document(service: Service) -> None:
