@@ -62,6 +62,7 @@ class Canary:
                 "BROWSER_BLOCKED_TYPES": "[]",
                 "BROWSER_QUIET": 8,
                 "RETRY_TIMES": 0,
+                "DOWNLOAD_TIMEOUT": 600,  # a slow machine takes minutes for all hosts and ways
                 "LOG_LEVEL": "DEBUG",
                 "FAILURES_FEED": f"{folder}/failures.jsonl",
             }
