@@ -9,7 +9,6 @@ import pytest
 from crawler.errors import ExtractionFailed
 from crawler.monitoring.compare import compare
 from crawler.monitoring.run import Run
-from crawler.platforms.microblog.pages import ProfilePage
 from crawler.registry import scrapers
 from crawler.targets.target import Outcome, Target, check_params
 from tests.mutations import (
@@ -132,9 +131,7 @@ def test_a_renamed_name_is_an_error_or_costs_only_its_part(fixture: PageFixture)
 
 @each_fixture
 def test_all_names_renamed_at_once_are_an_error_with_a_path(fixture: PageFixture) -> None:
-    sets = [names(fixture.body), field_map(fixture)]
-    if fixture.kind is not ProfilePage:  # its linked data has the profile, too: then only the posts are missing
-        sets.append(mandatory_names(fixture))
+    sets = [names(fixture.body), field_map(fixture), mandatory_names(fixture)]
     for changed in filter(None, sets):  # a page that has all data in two places has no mandatory name
         error = fixture.read(renamed(fixture.body, *changed)).error
         assert isinstance(error, ExtractionFailed), error
@@ -155,7 +152,7 @@ def test_a_row_that_is_not_understood_costs_only_that_row_and_a_warning(fixture:
 
 @each_fixture
 def test_the_monitor_names_the_platform_as_changed(fixture: PageFixture) -> None:
-    roots = () if fixture.kind is ProfilePage else mandatory_names(fixture)
+    roots = mandatory_names(fixture)
     errors = [fixture.read(renamed(fixture.body, *changed)).error for changed in ([each] for each in roots)]
     errors += [fixture.read(renamed(fixture.body, *roots)).error] if roots else []
     scraper = next(each for each in scrapers().values() if each.platform == fixture.platform)

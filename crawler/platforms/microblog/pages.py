@@ -75,6 +75,12 @@ class ProfilePage(MicroblogPage):
         self.raise_for_other_profile(screen_name(self.user) or text(self._linked_profile["screen_name"]))
         self._raise_for_unfinished_streams()
         self._raise_if_unrecognised()
+        if not self.user and not any(row.result for row in self.rows):
+            raise missing_error(
+                "The page has linked data, but neither a user object nor posts.",
+                *(["User", "core", "screen_name"], ["TimelineTimelineEntry"]),
+                reason="blind",
+            )
         if not screen_name(self.user) and not self._linked_profile["screen_name"]:
             raise missing_error("The page has no handle.", ["User", "core", "screen_name"], reason="no_user")
 
