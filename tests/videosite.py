@@ -102,7 +102,7 @@ def scrape(stub: Stub, **params: Any) -> dict[str, Any]:
 
     async def run() -> dict[str, Any]:
         target = Target(id="1", scraper=scraper, params=check_params(scraper, params))
-        return await ChannelReader(stub, target).record(await first_of(stub, target))
+        return await ChannelReader(stub, target, stub.recent).record(await first_of(stub, target))
 
     return validated(scraper.data, asyncio.run(run()))
 

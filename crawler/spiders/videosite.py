@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from scrapy import Request
@@ -14,6 +15,7 @@ from crawler.platforms.videosite.channel import ChannelReader
 from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
+from crawler.platforms.videosite.recent import RecentChannels
 from crawler.platforms.videosite.record import joined_record
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
@@ -65,8 +67,12 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
     args: VideositeArguments
 
     def request(self, target: Target) -> Request:
-        fallbacks = ((ResolvePage.source, upstream.BROWSE),)
-        return self.for_page(ChannelPage, ChannelReader(self, target).request, fallbacks=fallbacks)
+        return ChannelReader(self, target, self.recent).request
+
+    @cached_property
+    def recent(self) -> RecentChannels:
+        """The channels that were read last."""
+        return RecentChannels()
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -83,7 +89,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
 
     async def scrape(self, target: Target, first: First) -> Data:
         """Scrape a channel with a page of its items. If the crawl follows pages, the next page is a separate target."""
-        data = await ChannelReader(self, target).record(first)
+        data = await ChannelReader(self, target, self.recent).record(first)
         cursor = data["pagination"]["cursor"]
         if cursor:
             self.follow(target, data, cursor=cursor)

@@ -207,7 +207,7 @@ def test_fallback_of_a_page_that_could_not_be_downloaded(error: ScrapeError, *, 
     params = {"username": "@harborlights"}
     target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, params))
     stub = Stub(of)
-    record = ChannelReader(stub, target).record(First(stub, stub.request(target), error=error))
+    record = ChannelReader(stub, target, stub.recent).record(First(stub, stub.request(target), error=error))
     if has_fallback:
         assert comparable(asyncio.run(record)) == of.expected_record(params)
         return
@@ -247,7 +247,7 @@ def test_enrichment_takes_at_most_half_of_the_time_left() -> None:
         params = check_params(SCRAPER, {"username": "harborlights"})
         target = Target(id="1", scraper=SCRAPER, params=params, deadline=start + 1)
         stub = Slow(site())
-        record = await ChannelReader(stub, target).record(await first_of(stub, target))
+        record = await ChannelReader(stub, target, stub.recent).record(await first_of(stub, target))
         left = target.deadline - loop.time() if target.deadline else 0
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()

@@ -26,6 +26,7 @@ from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage
 from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
+from crawler.platforms.videosite.recent import RecentChannels
 from crawler.platforms.videosite.record import cursor_after, record, unenriched, with_about, without_about
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ProfileParams
 
@@ -51,12 +52,13 @@ class ChannelReader:
     """Sends the requests for one target and builds its record.
 
     ``ids`` are the values in API requests that the platform changes. The client version in the channel's page replaces
-    the one in ``ids``.
+    the one in ``ids``. ``recent`` are the channels that other targets have read.
     """
 
-    def __init__(self, spider: PlatformSpider, target: Target) -> None:
+    def __init__(self, spider: PlatformSpider, target: Target, recent: RecentChannels) -> None:
         self.spider = spider
         self.target = target
+        self.recent = recent
         assert isinstance(target.params, ChannelParams)
         self.params = target.params
         self.origin = spider.origin()
@@ -67,10 +69,23 @@ class ChannelReader:
         )
         self.tab = continuation.tabs[0] if continuation else TABS.get(self.params.type, TABS["video"])
 
+        self.include_about = isinstance(self.params, ProfileParams) and self.params.include_about
+
     @property
     def request(self) -> Request:
-        """The request that the spider schedules for the target: a tab on the channel's page."""
-        return upstream.channel_request(self.origin, self.address, self.tab)
+        """The request that the spider schedules for the target: for a tab on the channel's page.
+
+        If another target has just read the channel, it is the request for the next page of the list.
+        """
+        continuation = self.continuation
+        if continuation and continuation.token:
+            known = self.recent.get(continuation.channel, about=self.include_about)
+            if known is not None:
+                self.ids = self.ids.with_version(known["client_version"])
+                request = self._continuation_request(continuation.channel, self.tab, continuation.token)
+                return self.spider.for_page(ContinuationPage, request.replace(meta={**request.meta, "channel": known}))
+        request = upstream.channel_request(self.origin, self.address, self.tab)
+        return self.spider.for_page(ChannelPage, request, fallbacks=((ResolvePage.source, upstream.BROWSE),))
 
     async def record(self, first: First) -> Item:
         """Build the record from the channel's page and from the responses that complete it.
@@ -79,6 +94,10 @@ class ChannelReader:
             ScrapeError: the channel's page and the fallbacks failed. The raised error is the page's, unless a
                 fallback raised a more precise error.
         """
+        known = first.request.meta.get("channel")
+        if known is not None:
+            listing = dict(await (await first.page(ContinuationPage)).to_item())
+            return await self._record(known, listing)
         return await self._record(await self._channel(first))
 
     # The channel
@@ -184,8 +203,8 @@ class ChannelReader:
 
     # The record
 
-    async def _record(self, page: Item) -> Item:
-        """Build the record: the channel and one page of its items.
+    async def _record(self, page: Item, listing: Item | None = None) -> Item:
+        """Build the record: the channel and one page of its items, which ``listing`` has if it was read already.
 
         For the scraper with more details, the about panel and the enrichments complete the record.
         """
@@ -195,7 +214,10 @@ class ChannelReader:
         self.ids = self.ids.with_version(version)
         channel = page["profile"]["profile_id"]
         tabs = self._tabs(page)
-        posts, token = await self._list_page(page, channel, tabs[0])
+        if listing is None:
+            posts, token = await self._list_page(page, channel, tabs[0])
+        else:
+            posts, token = listing["posts"], listing["continuation"]
         profile = page["profile"]
         following = cursor_after(
             profile,
@@ -205,12 +227,13 @@ class ChannelReader:
             token=token,
             seen=self.continuation.seen if self.continuation else [],
         )
+        if self.include_about:
+            page = await self._with_about(page)
+        self.recent.add(channel, page, about=self.include_about)
         if not isinstance(self.params, ProfileParams):
             return record(without_about(profile), posts, [], cursor=following)
-        if self.params.include_about:
-            profile = await self._with_about(page)
         enrichments = await self._enrichments(channel, tabs[0], posts)
-        return record(profile, posts, enrichments, cursor=following)
+        return record(page["profile"], posts, enrichments, cursor=following)
 
     def _tabs(self, page: Item) -> list[str]:
         """Return the tabs that are still to be read. This target reads the first of them."""
@@ -223,8 +246,7 @@ class ChannelReader:
     async def _list_page(self, page: Item, channel: str, tab: str) -> tuple[list[Item], str]:
         """Return the items on this target's page of the list, and the token for the next page."""
         if self.continuation and self.continuation.token:
-            token = self.continuation.token
-            request = upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)
+            request = self._continuation_request(channel, tab, self.continuation.token)
             listing = await self._item(ContinuationPage, request)
         elif page["age_gated"] or not page["tabs"]:
             return await self._without_tabs(page["profile"], tab)
@@ -234,6 +256,9 @@ class ChannelReader:
         else:
             listing = page
         return listing["posts"], listing["continuation"]
+
+    def _continuation_request(self, channel: str, tab: str, token: str) -> Request:
+        return upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)
 
     async def _without_tabs(self, profile: Item, tab: str) -> tuple[list[Item], str]:
         """Return the items in a channel without tabs, from the playlist for the requested tab.
@@ -267,23 +292,24 @@ class ChannelReader:
         return listing["posts"], listing["continuation"]
 
     async def _with_about(self, page: Item) -> Item:
-        """Return the channel with the fields in its about panel, from the page, the API call, or the panel's own page.
+        """Return the page with the channel's about panel, from the page itself, the API call, or the panel's own page.
 
         If all of these lack the panel, the joining date comes from the feed, and the links from the page's linked data.
         """
         profile, token = page["profile"], page["about_token"]
         channel = profile["profile_id"]
         if page["has_about"]:
-            return dict(profile)
-        about: Item = {"external_links": page["links"]}
+            return page
         requests = [upstream.about_page_request(self.origin, channel)]
         if token:
             requests.insert(0, upstream.about_request(self.origin, token, channel=channel, ids=self.ids))
-        about |= await self._first_about(requests)
-        if "account_creation_date" not in about:
+        found = await self._first_about(requests)
+        feed = None
+        if "account_creation_date" not in found:
             feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel))
-            return with_about(profile, about, feed["created"] if feed else {})
-        return with_about(profile, about, {})
+        about = {"external_links": page["links"], **found}
+        profile = with_about(profile, about, feed["created"] if feed else {})
+        return {**page, "profile": profile, "has_about": bool(found)}
 
     async def _first_about(self, requests: list[Request]) -> Item:
         """Return the about panel from the first request that succeeds. If all fail, return {} and add a warning."""

@@ -10,6 +10,7 @@ import pytest
 
 from crawler.commands.extract import extract
 from crawler.errors import ExtractionFailed, TargetError
+from crawler.platforms.videosite import recent
 from crawler.platforms.videosite.details import CommentsPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.item import post
 from crawler.platforms.videosite.pages import ChannelPage
@@ -234,6 +235,37 @@ def test_vs_9_a_topic_channel_without_a_playlist_of_videos_has_its_uploads() -> 
     assert [each[:2] for each in asked] == [b"UU", b"UU"]
     assert asked[0] == b"UULF" != asked[1]
     assert found["posts"]
+
+
+@pytest.mark.parametrize("about", [True, False])
+def test_vs_10_a_further_page_needs_one_request_for_its_list(monkeypatch: pytest.MonkeyPatch, *, about: bool) -> None:
+    stub = Stub(Site(light=True), VIDEOSITE_ENRICH_MAX=0)
+    pages = [scrape(stub, username="@harborlights", include_about=about)]
+    stub.requests.clear()
+    pages.append(scrape(stub, username="@harborlights", include_about=about, cursor=pages[0]["pagination"]["cursor"]))
+    assert stub.kinds() == ["continuation"]
+    assert pages[1]["profile"] == pages[0]["profile"]
+    assert not {each["content_id"] for each in pages[0]["posts"]} & {each["content_id"] for each in pages[1]["posts"]}
+    # The channel's page is requested again once it is old, and the record is the same.
+    monkeypatch.setattr(recent, "LIFETIME_SECONDS", 0)
+    again = scrape(stub, username="@harborlights", include_about=about, cursor=pages[0]["pagination"]["cursor"])
+    assert again == pages[1]
+    assert "page" in stub.kinds()
+
+
+def test_vs_10_a_missing_about_panel_is_requested_again() -> None:
+    failing = {"about": True}
+
+    def without_about(request: FakeRequest, answer: FakeResponse) -> FakeResponse:
+        return (403, {}, b"Forbidden." * 20) if failing["about"] and site.kind(request).startswith("about") else answer
+
+    site = Site(light=True)
+    stub = Stub(site, without_about, VIDEOSITE_ENRICH_MAX=0)
+    first = scrape(stub, username="@harborlights", include_about=True)
+    failing["about"] = False
+    second = scrape(stub, username="@harborlights", include_about=True, cursor=first["pagination"]["cursor"])
+    assert first["profile"]["total_views"] is None
+    assert second["profile"]["total_views"]
 
 
 def test_vs_10_stale_params_of_a_tab_are_replaced_by_its_own() -> None:

@@ -1,0 +1,33 @@
+"""Video site: the channels that were read last, so that a further page of a list needs only one request."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any
+
+LIFETIME_SECONDS = 900.0
+"""How long a channel's page is used for further pages of its lists. Callers page through a list within minutes."""
+MAX_CHANNELS = 1_000
+
+
+class RecentChannels:
+    """The items of channel pages, without the lists of items, by channel id and by whether they have the about panel.
+
+    The oldest is removed if there are more than ``MAX_CHANNELS``.
+    """
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[tuple[str, bool], tuple[float, dict[str, Any]]] = OrderedDict()
+
+    def get(self, channel: str, *, about: bool) -> dict[str, Any] | None:
+        """Return a channel's page that was read at most ``LIFETIME_SECONDS`` ago, or None."""
+        read_at, page = self._pages.get((channel, about), (0.0, None))
+        return page if page is not None and time.monotonic() - read_at < LIFETIME_SECONDS else None
+
+    def add(self, channel: str, page: dict[str, Any], *, about: bool) -> None:
+        """Store a channel's page that was read just now."""
+        self._pages[channel, about] = (time.monotonic(), {**page, "posts": [], "continuation": ""})
+        self._pages.move_to_end((channel, about))
+        if len(self._pages) > MAX_CHANNELS:
+            self._pages.popitem(last=False)
