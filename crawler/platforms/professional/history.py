@@ -213,7 +213,7 @@ def _masked_position(node: Selector, top_card: Row) -> Row:
 
 def linked_experience(person: Row) -> list[Row]:
     """Return the positions in the page's linked data. Only present positions have titles."""
-    present, past = _flat(person.get("worksFor")), _flat(person.get("alumniOf"))
+    present, past = flat(person.get("worksFor")), flat(person.get("alumniOf"))
     titles = nonempty_strings(person.get("jobTitle"))
     if len(titles) != len(present):  # titles cannot be matched to employers: keep only whether all are masked
         titles = titles[:1] * len(present) if titles and all(map(is_masked, titles)) else [""] * len(present)
@@ -224,7 +224,7 @@ def linked_experience(person: Row) -> list[Row]:
 def linked_education(person: Row) -> list[Row]:
     """Return the schools in the page's linked data."""
     rows = []
-    for node in _flat(person.get("alumniOf")):
+    for node in flat(person.get("alumniOf")):
         name, role = plain(node.get("name")), _role(node)
         if node.get("@type") != "EducationalOrganization" or not name:
             continue
@@ -265,7 +265,7 @@ def _role(node: Row) -> Row:
     return member if isinstance(member, dict) else {}
 
 
-def _flat(value: Any) -> list[Row]:
+def flat(value: Any) -> list[Row]:
     """Return those elements of a list that are dicts, without the dicts in nested lists.
 
     If the list's only element is another list, return the dicts in that list.

@@ -42,6 +42,8 @@ _ROWS: dict[str, tuple[str, str]] = {
     "skills": ('section[data-section="skills"]', _OUTERMOST),
     "volunteer_experience": ('section[data-section="volunteering"]', _OUTERMOST),
 }
+_LINKED = {"awards": "Person.awards", "education": "Person.alumniOf", "languages": "Person.knowsLanguage"}
+"""Paths of the lists in the linked data whose rows may be unreadable."""
 HISTORY = ("experience", "education")
 """The lists that a masked page has in one section."""
 
@@ -51,7 +53,7 @@ class Unread(NamedTuple):
 
     list_name: str
     section: str
-    """The section's selector."""
+    """The section's selector, or the list's path in the linked data."""
     number: int
     is_whole: bool
     """Whether no row of the section was understood."""
@@ -87,6 +89,23 @@ def linked_lists(person: Row, articles: list[Row]) -> dict[str, list[Any]]:
         "experience": history.linked_experience(person),
         "languages": sections.linked_languages(person),
     }
+
+
+def unread_linked_rows(person: Row, linked: dict[str, list[Any]], absent: set[str]) -> list[Unread]:
+    """Return the lists of the linked data in which rows were not understood.
+
+    ``linked`` are the lists read from it; only those in ``absent``, which the page's sections do not have, matter.
+    """
+    present = {
+        "awards": person.get("awards"),
+        "education": [node for node in history.flat(person.get("alumniOf")) if node.get("@type") != "Organization"],
+        "languages": person.get("knowsLanguage"),
+    }
+    return [
+        Unread(name, _LINKED[name], len(rows) - len(linked[name]), is_whole=False)
+        for name, rows in present.items()
+        if name in absent and isinstance(rows, list) and len(rows) > len(linked[name])
+    ]
 
 
 def has_rows(page: Selector, name: str) -> bool:

@@ -299,9 +299,17 @@ class ProfilePage(PlatformPage):
     @cached_property
     def _lists(self) -> dict[str, list[Any]]:
         """All lists in the profile, by field name. Linked data replaces only lists that the page does not have."""
-        linked = lists.linked_lists(self._person, self._typed("Article"))
-        absent = {name for name in linked if not self._shown[name] and not lists.has_rows(self._page, name)}
-        return self._shown | {name: linked[name] for name in absent}
+        return self._shown | {name: self._linked[name] for name in self._absent}
+
+    @cached_property
+    def _linked(self) -> dict[str, list[Any]]:
+        """The lists from the page's linked data, by field name."""
+        return lists.linked_lists(self._person, self._typed("Article"))
+
+    @property
+    def _absent(self) -> set[str]:
+        """The lists that only the linked data has."""
+        return {name for name in self._linked if not self._shown[name] and not lists.has_rows(self._page, name)}
 
     @property
     def _linked_followers(self) -> int | None:
@@ -397,7 +405,8 @@ class ProfilePage(PlatformPage):
             unknown.append("section.core-section-container[data-section]")
         if self._page.css(".experience-education__list, .blurred-list") and not self._page.css(history.MASKED_BLOCK):
             unknown.append(history.MASKED_BLOCK)
-        for unread in lists.unread_rows(self._page, self._shown):
+        linked = lists.unread_linked_rows(self._person, self._linked, self._absent)
+        for unread in [*lists.unread_rows(self._page, self._shown), *linked]:
             if unread.is_whole and unread.list_name in lists.HISTORY:
                 unknown.append(unread.section)
             else:

@@ -341,3 +341,23 @@ def test_pr_2_and_4_in_a_crawl(tmp_path: Any) -> None:
         "other-member-once": "other-member-once",
         "mara-before": MEMBER,
     }
+
+
+# Rows of the linked data that lack their name
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "loc"),
+    [
+        ("education", {"alumniOf": [{"@type": "EducationalOrganization", "url": f"{SITE}/school/x"}]}, "alumniOf"),
+        ("education", {"alumniOf": [{"@type": "School", "name": "Harbour School"}]}, "alumniOf"),
+        ("languages", {"knowsLanguage": [{"@type": "Language", "title": "Dutch"}]}, "knowsLanguage"),
+        ("awards", {"awards": [{"title": "Prize"}]}, "awards"),
+    ],
+)
+def test_unreadable_rows_of_the_linked_data_are_reported(name: str, rows: dict[str, Any], loc: str) -> None:
+    person = {"@type": "Person", "name": "Mara Lindqvist", "url": f"{SITE}/in/{MEMBER}", **rows}
+    linked = json.dumps({"@context": "https://schema.org", "@graph": [person]})
+    page = page_of(f'<html><script type="application/ld+json">{linked}</script></html>')
+    assert asyncio.run(page.to_item())[name] == []
+    assert [[each["loc"] for each in error.details or []] for error in page.skipped] == [[[f"Person.{loc}"]]]
