@@ -31,14 +31,22 @@ HOME = "https://www.instagram.com"
         f"{HOME}/p/{CODE}/?igsh=x&img_index=3&utm_source=y&stkn=z#top",
         f"{HOME}/p/{CODE}{28 * 'x'}/",
         f"{HOME}/p/{CODE}xx/",
-        # PH-7
+    ],
+)
+def test_links_to_a_post_give_its_shortcode(url: str) -> None:
+    assert PostParams(url=url).link.shortcode == CODE
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
         f"instagram.com/p/{CODE}",
         f"www.instagram.com/p/{CODE}/",
         f"https://m.instagram.com/p/{CODE}/",
         f"{HOME}/p/{CODE}/c/17846368219941196/",
     ],
 )
-def test_links_to_a_post_give_its_shortcode(url: str) -> None:
+def test_ph_7_links_without_a_scheme_of_the_mobile_site_and_of_a_comment(url: str) -> None:
     assert PostParams(url=url).link.shortcode == CODE
 
 
