@@ -22,9 +22,10 @@ from crawler.errors import (
 )
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.photoapp.link import link_of_url
-from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, SharePage, WebInfoPage
+from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
 from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
 from crawler.platforms.photoapp.schema import PostData, PostParams
+from crawler.platforms.photoapp.share import SharePage
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 

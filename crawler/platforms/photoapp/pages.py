@@ -1,4 +1,4 @@
-"""Photo app: page objects for a post in each form of the payload, for an account's reels, and for a share link.
+"""Photo app: page objects for a post in each form of the payload, and for an account's reels.
 
 The forms differ only in their keys, which the modules ``media`` and ``graph`` read. Validation is the same for all.
 """
@@ -11,18 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 import attrs
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
+from crawler.errors import ExtractionFailed, TargetNotFound
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.platforms.photoapp import blocks, graph, media
-from crawler.platforms.photoapp.link import HOSTS, code_of_id, link_of_path, shortcode_of
+from crawler.platforms.photoapp.link import code_of_id, shortcode_of
 from crawler.platforms.photoapp.parts import nonzero_count, post_id
 from crawler.reading.json import absent_parts, decode, dicts, dig, find_all, scripts_with
-from crawler.reading.values import absolute_url, text
+from crawler.reading.values import text
 
 Candidate = tuple[dict[str, Any] | None, dict[str, Any]]
 """A post (None if it is withheld), and the object around it."""
@@ -370,66 +369,6 @@ class ReelsPage(PhotoPage):
         if absent:
             paths = [(self.key, *part) for part in absent[:10]]
             self.skip(missing_error("Reels lack parts that every reel has.", *paths, reason="missing_part"))
-
-
-@attrs.define(slots=False)
-class SharePage(PhotoPage):
-    """The response to a share link: a redirect to a post's URL. Only the shortcode in that URL is used.
-
-    Such a response has no body. Therefore it is never saved, and ``recognise`` is not implemented.
-    """
-
-    source: ClassVar[str] = "share"
-
-    def validate_input(self) -> None:
-        """Raise an error unless the share link leads to a post.
-
-        Raises:
-            TargetNotFound: the share link does not exist, or leads to another kind of page.
-            UpstreamBlocked: the link leads to the login page, a challenge or another host.
-            UpstreamRateLimited, UpstreamError: the HTTP status means this error.
-            ExtractionFailed: the response is a page without a redirect and without a post.
-        """
-        if 300 <= (self.response.status or 0) < 400 and self._location is not None:
-            self._raise_for_wrong_redirect(self._location)
-            return
-        self.raise_for_blocks()
-        if not self._shortcode:
-            blocks.raise_for_shell(self.response, None, "Location")
-
-    @field
-    def shortcode(self) -> str | None:
-        return self._shortcode
-
-    @cached_property
-    def _location(self) -> str | None:
-        target = self.response.headers.get("Location")
-        return absolute_url(str(self.response.url), target) or None
-
-    @cached_property
-    def _shortcode(self) -> str | None:
-        # A browser follows the redirect. Then the response is the post's page.
-        link = link_of_path(urlsplit(self._location or str(self.response.url)).path)
-        if link and link.shortcode:
-            return link.shortcode
-        return None if self._location else blocks.preview_shortcode(self.response.body)
-
-    def _raise_for_wrong_redirect(self, location: str) -> None:
-        source, target = urlsplit(str(self.response.url)), urlsplit(location)
-        status = self.response.status
-        if target.netloc != source.netloc and target.netloc.lower() not in HOSTS:
-            raise UpstreamBlocked(
-                f"The platform redirected to another host: {target.netloc[:100]}",
-                upstream_status=status,
-                reason="foreign_redirect",
-            )
-        blocks.raise_for_blocked_path(target.path, status)
-        if target.path in {"", "/"}:
-            blocks.raise_for_login(status)
-        if not self._shortcode:
-            raise TargetNotFound(
-                "The share link does not lead to a post.", upstream_status=status, reason="wrong_page_kind"
-            )
 
 
 def _decoded(script: bytes) -> Any:
