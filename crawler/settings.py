@@ -166,6 +166,7 @@ EXTENSIONS: dict[str, int | None] = {
     "crawler.targets.redis_queue.extension.Queue": 400,
     "crawler.monitoring.progress.Progress": 600,
     "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
+    "scrapy.extensions.remote_control.RemoteControl": None,  # it executes any code that is sent to it; slow to import
     "crawler.sandbox.extension.SandboxExtension": 100,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, cast
@@ -33,11 +34,16 @@ class _Platform(Resource):
 
     isLeaf = True
 
-    def __init__(self, site: FakeSite, latency: float) -> None:
+    def __init__(self, build: Callable[[], FakeSite], latency: float) -> None:
         super().__init__()
-        self.site = site
+        self.build = build
         self.latency = latency
         self.request_counts = RequestCounts()
+
+    @cached_property
+    def site(self) -> FakeSite:
+        """The site. It is built for the first request, because most runs use one platform only."""
+        return self.build()
 
     def render(self, http_request: Request) -> bytes | int:
         """Respond to a request with any HTTP method, because some platforms use POST."""
@@ -97,11 +103,14 @@ class Sandbox:
         """
         reactor = cast("Any", _reactor)
         for number, name in enumerate(PLATFORMS):
-            site = import_module(f"crawler.sandbox.{name}.site").Site(self.seed, light=self.light)
-            factory = Site(_Platform(site, self.latency))
+            factory = Site(_Platform(partial(self._build, name), self.latency))
             factory.noisy = False
             self._ports[name] = reactor.listenTCP(port + number if port else 0, factory, interface=LOOPBACK)
         return {name: f"http://{LOOPBACK}:{listening.getHost().port}" for name, listening in self._ports.items()}
+
+    def _build(self, name: str) -> FakeSite:
+        site: FakeSite = import_module(f"crawler.sandbox.{name}.site").Site(self.seed, light=self.light)
+        return site
 
     async def stop(self) -> None:
         """Stop listening, and close the ports."""
