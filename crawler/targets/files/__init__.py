@@ -1,0 +1,5 @@
+"""Targets files. ``source.py`` finds and reads the files; each format has a module of its own."""
+
+from crawler.targets.files.source import FileSource, Shard
+
+__all__ = ["FileSource", "Shard"]
