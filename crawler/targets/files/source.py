@@ -1,10 +1,8 @@
-"""Reads targets from files: JSON Lines, CSV or Parquet, optionally compressed, on disk or in a bucket."""
+"""Reads targets from files of all formats, optionally compressed, on disk or in a bucket."""
 
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import lzma
 import os
 import re
@@ -13,14 +11,15 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import fsspec
-import orjson
-from fsspec.utils import infer_compression
 
-from crawler.errors import InvalidRequest
-from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.errors import InvalidRequest, ScraperNotFound
+from crawler.targets.files.formats import read_rows
+from crawler.targets.files.plain import params_of
+from crawler.targets.files.rows import Row, UnreadableFileError, damage, shown
+from crawler.targets.sources import TargetSource, TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Target, TargetParser
 
 if TYPE_CHECKING:
@@ -28,10 +27,8 @@ if TYPE_CHECKING:
 
 ROWS_PER_READ = 500
 """Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
-MAX_LINE_BYTES = 1024 * 1024
-"""Maximum bytes of a line. A longer line is an invalid target and is not parsed."""
-MAX_SHOWN_CHARACTERS = 1_000
-"""Maximum characters of a malformed line that are written to the failures feed."""
+CHECKED_FILES = 20
+"""Number of files that are checked before the first target. Further files of a glob are checked when they are read."""
 READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError)
 """Exceptions of the libraries for a file that is missing, is truncated or does not have the format of its suffix."""
 
@@ -62,16 +59,6 @@ class Shard:
         return f"{self.number}/{self.of}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of a file. If the row is malformed, ``cells`` is None and ``problem`` describes why."""
-
-    line: int
-    cells: dict[str, Any] | None
-    raw: str = ""
-    problem: str = ""
-
-
 @dataclass
 class FileSource(TargetSource):
     """The targets of all files that match a path, a glob or a URL, sorted by file name.
@@ -83,16 +70,27 @@ class FileSource(TargetSource):
     parser: TargetParser
     location: str
     shard: Shard = field(default_factory=Shard)
+    encoding: str | None = None
+    """The encoding of files of text without a byte order mark. None: UTF-8."""
     _files: list[OpenFile] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
     _rows: int = 0
     _expected: int | None = None
 
+    def check(self) -> None:
+        try:
+            self._open()
+        except WrongTargetsError:
+            raise
+        except TargetsUnavailableError:
+            return  # such as a bucket that does not respond: the run reports it, if it is still so
+
     async def open(self) -> None:
-        """Find the files.
+        """Find the files, and read each of them up to its first row, so that a wrong header or encoding is noticed.
 
         Raises:
-            TargetsUnavailableError: no file matches, or a file cannot be read.
+            WrongTargetsError: no file matches, a file has no targets of this spider, or the scraper is unknown.
+            TargetsUnavailableError: a file cannot be read.
         """
         await asyncio.to_thread(self._open)
 
@@ -106,7 +104,28 @@ class FileSource(TargetSource):
         except READ_ERRORS as error:
             raise TargetsUnavailableError(f"cannot read the targets {self.location}: {error}") from error
         if not self._files:
-            raise TargetsUnavailableError(f"no such targets file: {self.location}")
+            raise WrongTargetsError(f"no such targets file: {self.location}")
+        self._check_files()
+
+    def _check_files(self) -> None:
+        try:
+            if self.parser.default:
+                self.parser.scraper(self.parser.default, {})
+        except ScraperNotFound as error:
+            raise WrongTargetsError(error.message) from None
+        for file in self._files[:CHECKED_FILES]:
+            try:
+                with file as opened:
+                    next(read_rows(opened, file.path, self.parser, self.encoding), None)
+            except UnreadableFileError as error:
+                raise WrongTargetsError(f"{self._name(file)}, {error}") from error
+            except READ_ERRORS as error:
+                raise _unreadable(file, error) from error
+
+    def _name(self, file: OpenFile) -> str:
+        """Return the path of a file below the folder that all files have in common."""
+        common = os.path.commonpath([str(PurePosixPath(each.path).parent) for each in self._files])
+        return str(PurePosixPath(file.path).relative_to(common))
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -131,102 +150,63 @@ class FileSource(TargetSource):
 
     def _targets(self) -> Iterator[Target | InvalidTarget | TargetsUnavailableError]:
         """Yield all targets. A read error is yielded, not raised, so that the targets before it are not lost."""
-        common = os.path.commonpath([str(PurePosixPath(file.path).parent) for file in self._files])
         done, total = 0, sum(self._sizes) or 1
         for file, size in zip(self._files, self._sizes, strict=True):
-            name = str(PurePosixPath(file.path).relative_to(common))
-            read, text = _reader(file.path)
+            name = self._name(file)
             try:
                 with file as opened:
-                    for row in read(opened):
+                    for row in read_rows(opened, file.path, self.parser, self.encoding):
                         number = self._rows
                         self._rows += 1
                         if self._rows % ROWS_PER_READ == 0:
                             self._expect(round(self._rows * total / (done + file.fobjects[0].tell())))
                         if number in self.shard:
-                            yield self._parse(row, number, name, text=text)
+                            yield self._parse(row, number, name)
             except READ_ERRORS as error:
-                yield TargetsUnavailableError(f"cannot read the rest of {file.path}: {error}")
+                yield _unreadable(file, error)
                 return
             done += size
         self._expect(self._rows)
 
-    def _parse(self, row: _Row, number: int, name: str, *, text: bool) -> Target | InvalidTarget:
-        own_id = f"{name}:{row.line}"  # the id of a target without an id: every run gives it the same one
+    def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
+        own_id = f"{name}:{row.element or row.line}"  # of a target without an id: every run gives it the same one
+        try:
+            cells = self._cells(row)
+            target_id = _id(cells.get("id"), own_id)
+        except InvalidRequest as error:
+            where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
+            located = InvalidRequest(f"{where} {error.message}.", details=error.details)
+            return InvalidTarget(own_id, located, raw=shown(row.raw), line=row.line, row=number)
+        if not row.is_text and any(type(value) is int for value in cells.values()):
+            cells = self.parser.integers_as_text(cells)
+        return self.parser.parse({**cells, "id": target_id}, text=row.is_text, line=row.line, row=number, batch=True)
+
+    def _cells(self, row: Row) -> dict[str, Any]:
+        """Return the keys and values of a row.
+
+        Raises:
+            InvalidRequest: the row is malformed. The message continues a sentence that begins with the line.
+        """
         if row.cells is None:
-            error = InvalidRequest(f"Line {row.line} {row.problem}.")
-            shown = row.raw[:MAX_SHOWN_CHARACTERS].rstrip("\r\n")
-            return InvalidTarget(own_id, error, raw=shown, line=row.line, row=number)
-        raw = row.cells if row.cells.get("id") else {**row.cells, "id": own_id}
-        return self.parser.parse(raw, text=text, line=row.line, row=number, batch=True)
+            raise InvalidRequest(row.problem)
+        values = [row.cells] if isinstance(row.cells, str) else row.cells.values()
+        if problem := damage(values):
+            raise InvalidRequest(problem)
+        return params_of(row.cells, self.parser) if isinstance(row.cells, str) else row.cells
 
 
-def _reader(path: str) -> tuple[Any, bool]:
-    """Return the function that reads a file with this name, and whether all cells of the format are text."""
-    name = PurePosixPath(path.lower())
-    if infer_compression(str(name)):
-        name = name.with_suffix("")
-    if name.suffix == ".csv":
-        return _csv, True
-    if name.suffix in {".parquet", ".pq"}:
-        return _parquet, True
-    return _json_lines, False
+def _id(given: Any, own_id: str) -> str:
+    """Return the id of a row.
 
-
-def _json_lines(file: IO[bytes]) -> Iterator[_Row]:
-    number = 0
-    while line := file.readline(MAX_LINE_BYTES):
-        number += 1
-        text = line[:MAX_SHOWN_CHARACTERS].decode(errors="replace")
-        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            while rest := file.readline(MAX_LINE_BYTES):
-                if rest.endswith(b"\n"):
-                    break
-            yield _Row(number, None, text, f"is longer than {MAX_LINE_BYTES} bytes")
-        elif not line.isspace():
-            try:
-                raw = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                yield _Row(number, None, text, f"is not valid JSON: {error}")
-                continue
-            yield _Row(number, raw) if isinstance(raw, dict) else _Row(number, None, text, "is not a JSON object")
-
-
-def _csv(file: IO[bytes]) -> Iterator[_Row]:
-    lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="", errors="replace")
-    rows = csv.DictReader(lines, restkey="")
-    try:
-        while True:
-            try:
-                row = next(rows)
-            except csv.Error as error:
-                yield _Row(rows.line_num, None, "", f"is not valid CSV: {error}")
-                continue
-            if "" in row or None in row.values():
-                text = ",".join(str(cell) for cell in row.values())
-                yield _Row(rows.line_num, None, text, "has a different number of cells than the header")
-            else:
-                yield _Row(rows.line_num, {name: cell for name, cell in row.items() if cell})
-    except StopIteration:
-        return
-    finally:
-        lines.detach()  # the caller closes the file
-
-
-def _parquet(file: IO[bytes]) -> Iterator[_Row]:
-    """Yield the rows of a Parquet file without null cells.
-
-    Cells are converted to text, as in CSV, because a column of ids may have a numeric type.
+    Raises:
+        InvalidRequest: the id is neither text nor an integer.
     """
-    from pyarrow.parquet import ParquetFile  # noqa: PLC0415  # an extra, and slow to import
-
-    number = 0
-    for batch in ParquetFile(file).iter_batches(batch_size=ROWS_PER_READ):
-        for row in batch.to_pylist():
-            number += 1
-            yield _Row(number, {name: _cell(value) for name, value in row.items() if value is not None})
+    if given is None or given == "":
+        return own_id
+    if isinstance(given, str) or type(given) is int:
+        return str(given)
+    raise InvalidRequest(f"has an id that is neither a text nor an integer: {given!r}")
 
 
-def _cell(value: object) -> str:
-    """Convert a cell to text. 2.0 becomes "2": some programs store integers as floats if the column has empty cells."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+def _unreadable(file: OpenFile, error: Exception) -> TargetsUnavailableError:
+    return TargetsUnavailableError(f"cannot read the rest of {file.path}: {error}")
