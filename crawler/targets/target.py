@@ -372,7 +372,7 @@ class TargetParser:
 def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
     """Quote unknown names, each with the most similar known name: ``'Cat_ID' (did you mean 'cat_id'?)``."""
     known = list(known)
-    similar = ((name, difflib.get_close_matches(name.casefold(), known, 1, 0.4)) for name in names)
+    similar = ((name, difflib.get_close_matches(name.casefold(), known, 1)) for name in names)
     return ", ".join(f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in similar)
 
 

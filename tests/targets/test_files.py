@@ -8,6 +8,7 @@ import codecs
 import gzip
 import io
 import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
-from crawler.targets.files import FileSource
+from crawler.targets.checkpoint import ResumedSource
+from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.journal import Journal
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
-from crawler.targets.target import InvalidTarget, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
+from tests.crawls import ROOT, command
 
 FOOD = {"cat_id": "976759"}
 TWO = [FOOD, {"query": "Müsli"}]
@@ -345,3 +350,110 @@ def test_every_file_is_read_right_or_refused_with_its_line(tmp_path: Path, case:
         read(tmp_path, case)
     assert case.expected.text in str(raised.value)
     assert isinstance(raised.value, WrongTargetsError) == isinstance(case.expected, Refused)
+
+
+def test_us_1_a_file_that_is_not_utf_8_ends_the_run_before_a_feed_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "latin1.csv").write_bytes(b"id,query\nl1,M\xfcsli\n")
+    (tmp_path / "keep.jsonl").write_text("yesterday's output\n")
+    options = ["-O", str(tmp_path / "keep.jsonl"), "-s", "FAILURES_FEED="]
+    start = command("retail", {"targets": tmp_path / "latin1.csv"}, {"SANDBOX": 1}, *options)
+    run = subprocess.run(start, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 2
+    assert "latin1.csv, line 2: not valid UTF-8 (byte 0xfc)" in run.stderr
+    assert (tmp_path / "keep.jsonl").read_text() == "yesterday's output\n"
+
+
+def test_us_1_the_encoding_can_be_named() -> None:
+    arguments = spiders()["retail"](targets="t.csv", encoding="windows-1252")
+    assert isinstance(arguments.source, FileSource)
+    assert arguments.source.encoding == "cp1252"
+
+
+@pytest.mark.parametrize("name", ["cp12520", "zlib", "undefined", ""])
+def test_us_1_unknown_encodings_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is not an encoding"):
+        check_encoding(name)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["b4,976759", "b4,976759,price_low,1,extra", "b4,M\\xfcsli,price_low,1,extra", 'b4,"two words"x,price_low,1'],
+    ids=["a cell too few", "a cell too many", "a byte of another encoding", "a quotation mark"],
+)
+def test_us_9_the_failures_feed_has_the_raw_line(tmp_path: Path, line: str) -> None:
+    filler = "b3,976759,price_low,1\n" * 5_000  # behind the start that is checked before the run
+    start = f"id,cat_id,sort,page\n{filler}".encode()
+    raw = line.replace("\\xfc", "\udcfc").encode(errors="surrogateescape") + b"\r\n"
+    *_, invalid = read(tmp_path, Case("t.csv", start + raw, []))
+    assert isinstance(invalid, InvalidTarget)
+    written = failure_line(Outcome(invalid, None, invalid.error, 0))
+    assert written["params"] == line
+    assert written["line"] == 5_002
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("id;kat_id\na;976759\n", "line 1: unknown column 'kat_id' (did you mean 'cat_id'?)"),
+        ("category,seite\n976759,2\n", "line 1: unknown columns 'category', 'seite'. Known columns: id,"),
+        ("Cat_ID\n976759\n", "line 1: unknown column 'Cat_ID' (did you mean 'cat_id'?)"),
+        ("id,cat_id,shop\na,976759,1\n", "line 1: unknown column 'shop'"),
+    ],
+)
+def test_us_10_a_header_that_fits_nothing_ends_the_run(tmp_path: Path, content: str, problem: str) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    spider = spiders()["retail"](targets=str(tmp_path / "t.csv"))
+    with pytest.raises(WrongTargetsError) as raised:
+        spider.source.check()
+    assert problem in str(raised.value)
+
+
+def test_us_10_an_unknown_key_is_named() -> None:
+    invalid = TargetParser(spiders()["retail"].scrapers).parse({"cat_id": "976759", "Sort": "price_low"})
+    assert isinstance(invalid, InvalidTarget)
+    assert "'Sort' (did you mean 'sort'?)" in invalid.error.message
+    assert [each["loc"] for each in invalid.error.details] == [["Sort"]]
+
+
+FORMS: dict[str, str | bytes] = {
+    "t.jsonl": "".join(f'{{"cat_id": {number}}}\n\n' for number in range(1, 1_201)),
+    "t.csv": "cat_id;page\n;\n" + "".join(f"{number};\n" for number in range(1, 1_201)),
+    "t.tsv": "cat_id\n" + "\n".join(map(str, range(1, 1_201))),
+    "t.txt": "\n".join(map(str, range(1, 1_201))),
+    "t.json": json.dumps([{"cat_id": number} for number in range(1, 1_201)]),
+    "list.json": json.dumps([*range(1, 1_201)], indent=1),
+    "t.parquet": parquet(cat_id=[*range(1, 1_201)]),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_run_resumes_at_the_row_where_it_ended(tmp_path: Path, name: str) -> None:
+    content = FORMS[name]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    parser = TargetParser(spiders()["retail"].scrapers)
+
+    async def start(most: int) -> list[str]:
+        journal = Journal(tmp_path / "state")
+        journal.open(lambda _: None)
+        source = FileSource(parser, str(tmp_path / name))
+        resumed = ResumedSource(source, journal, parser, list, lambda: None, lambda _, pending: pending)
+        await resumed.open()
+        done: list[str] = []
+        async for each in resumed:
+            assert each.row is not None
+            journal.store(each.row, "OK", [])
+            done.append(params(each)["cat_id"])
+            if len(done) == most:
+                break
+        journal.close()
+        return done
+
+    parts = [asyncio.run(start(most)) for most in (1, 600, 5_000)]
+    assert [len(part) for part in parts] == [1, 600, 599]
+    assert [each for part in parts for each in part] == [*map(str, range(1, 1_201))]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_row_has_its_own_id(tmp_path: Path, name: str) -> None:
+    found = read(tmp_path, Case(name, FORMS[name], []))
+    assert len({each.id for each in found}) == len(found) == 1_200

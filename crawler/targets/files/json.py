@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from crawler.targets.files.rows import MAX_LINE_BYTES, UNDECODABLE, Row, UnreadableFileError, damage
 from crawler.targets.files.text import TextFile
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|["{}\[\],]', re.DOTALL)
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\],]', re.DOTALL)
 """A string, the beginning of an incomplete string, or a character of JSON's structure."""
 
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import lzma
-import os
 import re
-import zlib
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self
 
-import fsspec
-
 from crawler.errors import InvalidRequest, ScraperNotFound
+from crawler.targets.files.find import READ_ERRORS, find_files, name_of, unreadable
 from crawler.targets.files.formats import read_rows
 from crawler.targets.files.plain import params_of
 from crawler.targets.files.rows import Row, UnreadableFileError, damage, shown
@@ -29,8 +24,6 @@ ROWS_PER_READ = 500
 """Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
 CHECKED_FILES = 20
 """Number of files that are checked before the first target. Further files of a glob are checked when they are read."""
-READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError)
-"""Exceptions of the libraries for a file that is missing, is truncated or does not have the format of its suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +88,7 @@ class FileSource(TargetSource):
         await asyncio.to_thread(self._open)
 
     def _open(self) -> None:
-        try:
-            found = fsspec.open_files(self.location, "rb", compression="infer")
-            self._files = sorted(found, key=lambda file: str(file.path))
-            self._sizes = [file.fs.size(file.path) or 0 for file in self._files]
-        except FileNotFoundError:
-            self._files = []
-        except READ_ERRORS as error:
-            raise TargetsUnavailableError(f"cannot read the targets {self.location}: {error}") from error
-        if not self._files:
-            raise WrongTargetsError(f"no such targets file: {self.location}")
+        self._files, self._sizes = find_files(self.location)
         self._check_files()
 
     def _check_files(self) -> None:
@@ -118,19 +102,15 @@ class FileSource(TargetSource):
                 with file as opened:
                     next(read_rows(opened, file.path, self.parser, self.encoding), None)
             except UnreadableFileError as error:
-                raise WrongTargetsError(f"{self._name(file)}, {error}") from error
+                raise WrongTargetsError(f"{name_of(file, self._files)}, {error}") from error
             except READ_ERRORS as error:
-                raise _unreadable(file, error) from error
-
-    def _name(self, file: OpenFile) -> str:
-        """Return the path of a file below the folder that all files have in common."""
-        common = os.path.commonpath([str(PurePosixPath(each.path).parent) for each in self._files])
-        return str(PurePosixPath(file.path).relative_to(common))
+                raise unreadable(file, error) from error
 
     @property
     def identity(self) -> dict[str, Any]:
         sizes = dict(zip((file.path for file in self._files), self._sizes, strict=True))
-        return {"targets": sizes, "shard": str(self.shard)}
+        encoding = {} if self.encoding is None else {"encoding": self.encoding}
+        return {"targets": sizes, "shard": str(self.shard), **encoding}
 
     @property
     def expected(self) -> int | None:
@@ -152,7 +132,7 @@ class FileSource(TargetSource):
         """Yield all targets. A read error is yielded, not raised, so that the targets before it are not lost."""
         done, total = 0, sum(self._sizes) or 1
         for file, size in zip(self._files, self._sizes, strict=True):
-            name = self._name(file)
+            name = name_of(file, self._files)
             try:
                 with file as opened:
                     for row in read_rows(opened, file.path, self.parser, self.encoding):
@@ -163,23 +143,27 @@ class FileSource(TargetSource):
                         if number in self.shard:
                             yield self._parse(row, number, name)
             except READ_ERRORS as error:
-                yield _unreadable(file, error)
+                yield unreadable(file, error)
                 return
             done += size
         self._expect(self._rows)
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
         own_id = f"{name}:{row.element or row.line}"  # of a target without an id: every run gives it the same one
+        where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
         try:
             cells = self._cells(row)
             target_id = _id(cells.get("id"), own_id)
         except InvalidRequest as error:
-            where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
-            located = InvalidRequest(f"{where} {error.message}.", details=error.details)
-            return InvalidTarget(own_id, located, raw=shown(row.raw), line=row.line, row=number)
+            malformed = InvalidRequest(f"{where} {error.message}.", details=error.details)
+            return InvalidTarget(own_id, malformed, raw=shown(row.raw), line=row.line, row=number)
         if not row.is_text and any(type(value) is int for value in cells.values()):
             cells = self.parser.integers_as_text(cells)
-        return self.parser.parse({**cells, "id": target_id}, text=row.is_text, line=row.line, row=number, batch=True)
+        found = self.parser.parse({**cells, "id": target_id}, text=row.is_text, line=row.line, row=number, batch=True)
+        if isinstance(found, InvalidTarget):
+            located = type(found.error)(f"{where}: {found.error.message}", details=found.error.details)
+            return replace(found, error=located)
+        return found
 
     def _cells(self, row: Row) -> dict[str, Any]:
         """Return the keys and values of a row.
@@ -206,7 +190,3 @@ def _id(given: Any, own_id: str) -> str:
     if isinstance(given, str) or type(given) is int:
         return str(given)
     raise InvalidRequest(f"has an id that is neither a text nor an integer: {given!r}")
-
-
-def _unreadable(file: OpenFile, error: Exception) -> TargetsUnavailableError:
-    return TargetsUnavailableError(f"cannot read the rest of {file.path}: {error}")
