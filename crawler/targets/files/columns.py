@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydantic import BaseModel
+
 from crawler.targets.files.rows import UnreadableFileError
 from crawler.targets.target import OWN_KEYS, Scraper, TargetParser, name_unknown
 
@@ -33,9 +35,9 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
         raise UnreadableFileError(line, f"several columns have the name {twice[0]!r}.")
-    if not any(needed <= set(names) for each in scrapers for needed in required_params(each)):
+    if not any(needed <= set(names) for each in scrapers for needed in required_params(each.params)):
         forms = "; ".join(
-            f"{each.name}: {' or '.join(', '.join(sorted(needed)) for needed in required_params(each))}"
+            f"{each.name}: {' or '.join(', '.join(sorted(needed)) for needed in required_params(each.params))}"
             for each in scrapers
         )
         raise UnreadableFileError(
@@ -43,8 +45,8 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
         )
 
 
-def required_params(scraper: Scraper) -> list[set[str]]:
-    """Return the sets of params of which a target of the scraper must have one, such as ``{"cat_id"}, {"url"}``."""
-    schema = scraper.params.model_json_schema()
+def required_params(params: type[BaseModel]) -> list[set[str]]:
+    """Return the sets of params of which a target must have one, such as ``{"cat_id"}`` and ``{"url"}``."""
+    schema = params.model_json_schema()
     always = set(schema.get("required", ()))
     return [always | set(each["required"]) for each in schema.get("oneOf", ())] or [always]

@@ -47,6 +47,7 @@ def read_table(text: TextFile, parser: TargetParser, separators: str = ",;\t") -
     records = _Records(chain([header], lines))
     table = csv.reader(records, delimiter=separator, strict=True)
     columns = _columns(table, records, parser)
+    records.header = records.raw.strip()
     first = True
     for cells in _cells(table, records):
         row = _row(cells, columns, records)
@@ -73,6 +74,8 @@ class _Records:
     def __init__(self, lines: Iterator[Line]) -> None:
         self._lines = lines
         self._texts: list[str] = []
+        self.header: str | None = None
+        """The text of the header, without its line end."""
         self.line = 0
         """Number of the record's first line."""
         self.end = 0
@@ -134,7 +137,7 @@ def _row(cells: list[str] | csv.Error, columns: list[str], records: _Records) ->
         return Row(records.line, None, records.raw, f"is not valid CSV: {cells}{extent}")
     if not any(map(_has_content, cells)):
         return None
-    problem = _problem(cells, columns)
+    problem = "repeats the header" if records.raw.strip() == records.header else _problem(cells, columns)
     if problem:
         return Row(records.line, None, records.raw, problem)
     named = zip(columns, cells, strict=False)  # a row may have further cells without content
@@ -148,8 +151,6 @@ def _problem(cells: list[str], columns: list[str]) -> str | None:
     unnamed = _value_without_name(cells, columns)
     if unnamed is not None:
         return f"has a value in column {unnamed + 1}, which has no name"
-    if [_name(cell) for cell in cells[: len(columns)]] == columns:
-        return "repeats the header"
     return replaced_value(cells)
 
 
@@ -179,8 +180,9 @@ def _has_content(cell: str) -> bool:
 
 def _text(cell: str) -> str:
     """Return the text that a spreadsheet shows for a cell."""
+    if not cell.startswith(("=", "'")):
+        return cell
     if found := _FORMULA.fullmatch(cell):
         return found[1].replace('""', '"')
-    if found := _APOSTROPHE.fullmatch(cell):
-        return found[1]
-    return cell
+    found = _APOSTROPHE.fullmatch(cell)
+    return found[1] if found else cell

@@ -8,7 +8,7 @@ from functools import cache
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import InvalidRequest
-from crawler.targets.files.columns import candidates
+from crawler.targets.files.columns import candidates, required_params
 from crawler.targets.files.rows import MAX_LINE_BYTES, Row, replaced_value
 from crawler.targets.files.text import TextFile
 from crawler.targets.target import Scraper, TargetParser
@@ -55,27 +55,23 @@ def params_of(entry: str, parser: TargetParser) -> dict[str, str]:
     scrapers = candidates(parser)
     found: dict[str, dict[str, str]] = {}
     for scraper in scrapers:
-        for name in scraper.params.model_fields:
-            if scraper.platform not in found and _fits(scraper.params, name, entry, any_text=len(scrapers) == 1):
+        for name in _single_params(scraper.params):
+            if scraper.platform in found or (len(scrapers) > 1 and _takes_any_text(scraper.params, name)):
+                continue
+            if _accepts(scraper.params, name, entry):
                 found[scraper.platform] = {"scraper": scraper.name, name: entry}
     if len(found) > 1:
         names = ", ".join(each["scraper"] for each in found.values())
         raise InvalidRequest(f"can be a target of {names}: name the scraper (scraper=)")
     if not found:
-        forms = [f"{each.name} ({', '.join(_single_params(each))})" for each in scrapers]
+        forms = [f"{each.name} ({', '.join(_single_params(each.params))})" for each in scrapers]
         raise InvalidRequest(f"is not an id, handle or URL of {', '.join(forms)}{_hint(scrapers)}")
     return next(iter(found.values()))
 
 
 def _hint(scrapers: tuple[Scraper, ...]) -> str:
-    free = [
-        each.name for each in scrapers if any(_takes_any_text(each.params, name) for name in each.params.model_fields)
-    ]
+    free = [s.name for s in scrapers if any(_takes_any_text(s.params, name) for name in _single_params(s.params))]
     return f"; for words to search for, name the scraper: scraper={free[0]}" if free and len(scrapers) > 1 else ""
-
-
-def _fits(params: type[BaseModel], name: str, entry: str, *, any_text: bool) -> bool:
-    return _accepts(params, name, entry) and (any_text or not _takes_any_text(params, name))
 
 
 def _accepts(params: type[BaseModel], name: str, entry: str) -> bool:
@@ -92,7 +88,7 @@ def _takes_any_text(params: type[BaseModel], name: str) -> bool:
     return _accepts(params, name, _ANY_TEXT)
 
 
-def _single_params(scraper: Scraper) -> list[str]:
+@cache
+def _single_params(params: type[BaseModel]) -> list[str]:
     """Return the params that may be a target's only one."""
-    schema = scraper.params.model_json_schema()
-    return [name for each in schema.get("oneOf", [schema]) for name in each.get("required", ())]
+    return [name for needed in required_params(params) if len(needed) == 1 for name in needed]
