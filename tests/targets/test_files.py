@@ -129,6 +129,9 @@ ENCODINGS = {
     "json lines in cp1252, named": Case(
         "t.jsonl", '{"query": "Müsli"}\n'.encode("cp1252"), [TWO[1]], encoding="cp1252"
     ),
+    "json in utf-8, but another is named": Case(
+        "t.json", '[{"query": "Müsli"}]', Refused("line 1: the file is UTF-8"), encoding="cp1252"
+    ),
     "a lone surrogate": Case("t.jsonl", '{"query": "\\ud83d"}\n', [Broken("U+D83D")]),
     "an escaped NUL": Case("t.jsonl", '{"query": "a\\u0000"}\n', [Broken("U+0000")]),
     "utf-16 that ends within a character": Case(
@@ -209,6 +212,12 @@ TABLES = {
     "a quotation mark that is never closed": Case(
         "t.csv", 'query\n"red\nblue\n', [Broken("Line 2 of t.csv is not valid CSV")]
     ),
+    "a line of more than a megabyte": Case(
+        "t.csv", f"query\n{'x' * 2_000_000}\nred\n", [Broken("line 2 is longer than"), {"query": "red"}]
+    ),
+    "two byte order marks": Case("t.csv", ("\ufeff" + TABLE).encode("utf-8-sig"), [*TWO]),
+    "an index of pandas with a name": Case("t.csv", "Unnamed: 0,cat_id\n0,976759\n", Refused("column 'Unnamed: 0'")),
+    "a tab in a cell": Case("t.csv", "query\nred\tgreen\n", [{"query": "red\tgreen"}]),
     "the header again": Case(
         "t.csv",
         "id,query\na,red\nid,query\nb,blue\n",
@@ -318,6 +327,9 @@ PARQUET = {
     ),
     "a float that has lost digits": Case(
         "t.parquet", parquet(query=[1e17, 2.0]), [Broken("digits are lost"), {"query": "2"}]
+    ),
+    "empty cells": Case(
+        "t.parquet", parquet(query=["a", ""], cat_id=[float("nan"), 3944.0]), [{"query": "a"}, {"cat_id": "3944"}]
     ),
     "bytes": Case(
         "t.parquet", parquet(query=[b"a"]), [Broken("Line 1 of t.parquet has a value in the column 'query'")]

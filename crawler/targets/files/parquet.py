@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import IO
@@ -17,7 +18,7 @@ _EXACT = 2.0**53
 
 
 def read_parquet(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
-    """Yield the rows without null cells, and without the column that pandas adds for the index of a table.
+    """Yield the rows without empty cells, and without the column that pandas adds for the index of a table.
 
     Cells are converted to text, as in CSV, because a column of ids may have a numeric type.
 
@@ -33,12 +34,16 @@ def read_parquet(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
     for batch in parquet.iter_batches(batch_size=ROWS_PER_BATCH, columns=columns):
         for row in batch.to_pylist():
             number += 1
-            cells = {name: value for name, value in row.items() if value is not None}
+            cells = {name: value for name, value in row.items() if not _is_empty(value)}
             problem = _problem(cells)
             if problem:
                 yield Row(number, None, str(cells), problem)
             else:
                 yield Row(number, {name: _text(value) for name, value in cells.items()})
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def _problem(cells: dict[str, object]) -> str | None:

@@ -75,12 +75,18 @@ class TextFile:
         """Detect the encoding of a file: that of its byte order mark, else the given encoding, else UTF-8.
 
         The byte order mark takes precedence, because the files of a glob may have different encodings.
+
+        Raises:
+            UnreadableFileError: the file has another encoding than the given one.
         """
         head = file.read(HEAD_BYTES)
         for bom, name in _BOMS:
             if head.startswith(bom):
                 return cls(file, head[len(bom) :], name, bom, encoding_is_given=False)
-        return cls(file, head, encoding or "utf-8", b"", encoding_is_given=encoding is not None)
+        text = cls(file, head, encoding or "utf-8", b"", encoding_is_given=encoding is not None)
+        if text.encoding_is_given and text._is_utf8_instead():
+            raise UnreadableFileError(1, f"the file is UTF-8, not {text.encoding.upper()}: leave out encoding=")
+        return text
 
     @property
     def start(self) -> str:
@@ -98,8 +104,6 @@ class TextFile:
             UnreadableFileError: it is not. The message suggests what to do.
         """
         name = self.encoding.upper()
-        if self.encoding_is_given and self._is_utf8_instead():
-            raise UnreadableFileError(1, f"the file is UTF-8, not {name}: leave out encoding=")
         if not self._is_wide and self.head.count(b"\0") * 4 > len(self.head):
             raise UnreadableFileError(
                 1, f"not {name}, but perhaps UTF-16 without a byte order mark: name its encoding, encoding=utf-16-le."
