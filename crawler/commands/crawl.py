@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import get_args, get_origin
+import sys
+from typing import Any, get_args, get_origin
 
 import structlog
 from pydantic import ValidationError
@@ -17,6 +18,8 @@ from typing_extensions import get_original_bases
 from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.platforms.model import validation_details
+from crawler.spiders.base import PlatformSpider
+from crawler.targets.sources import WrongTargetsError
 from crawler.targets.tracker import outcomes_by_code
 
 logger = structlog.get_logger(__name__)
@@ -25,7 +28,9 @@ ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED = 0, 1, 4
 
 
 class Command(CrawlCommand):
-    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 if a setting is wrong."""
+    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 if a setting or the
+    targets are wrong.
+    """
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -43,6 +48,12 @@ class Command(CrawlCommand):
             logger.error("invalid_arguments", spider=args[0], **problems)
             self.exitcode = RUN_BROKE
             return
+        try:
+            check_targets(crawler.spidercls, opts.spargs)
+        except WrongTargetsError as error:
+            print(error, file=sys.stderr)
+            self.exitcode = EXIT_INVALID_SETTINGS
+            return
         self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()
         self.exitcode = RUN_BROKE if self.crawler_process.bootstrap_failed else exit_code(crawler)
@@ -58,6 +69,16 @@ def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[s
         details = validation_details(error)
         return {".".join(map(str, each["loc"])) or "arguments": each["msg"] for each in details}
     return {}
+
+
+def check_targets(spider: type[Spider], arguments: dict[str, Any]) -> None:
+    """Check the targets of a crawl, before a feed is opened, which would overwrite earlier output.
+
+    Raises:
+        WrongTargetsError: the crawl would have no targets.
+    """
+    if issubclass(spider, PlatformSpider):
+        spider(**arguments).source.check()
 
 
 def exit_code(crawler: Crawler) -> int:

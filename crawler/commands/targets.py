@@ -1,4 +1,4 @@
-"""``scrapy targets``: adds targets to a queue in Redis, and shows the progress of the queue."""
+"""``scrapy targets``: checks targets files, selects failed targets, and fills a queue in Redis."""
 
 from __future__ import annotations
 
@@ -19,36 +19,42 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
+from crawler.commands.target_files import Check, print_retries
 from crawler.monitoring.progress import clock
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
-from crawler.targets.files import FileSource
-from crawler.targets.sources import TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
+from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
+from crawler.targets.target import InvalidTarget, Outcome, Scraper, Target, TargetParser
 
 if TYPE_CHECKING:
     from crawler.targets.redis_queue.stream import Status, TargetStream
 
 TARGETS_PER_PUSH = 500
 """Number of targets that are added to the queue in one transaction."""
+WRONG_USE = 2
 REFRESH_SECONDS = 1.0
 """Seconds between two refreshes of the status on a terminal."""
 
 
 class Command(ScrapyCommand):
-    """Exit codes: 0 for success, 4 if lines of the file are not targets, 1 if Redis or the file cannot be used."""
+    """Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if Redis or a file cannot be used."""
 
     requires_project = True
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "push <file> | status | dead  [--queue NAME]"
+        return "check <file> | retry <file> | push <file> | status | dead  [--queue NAME]"
 
     def short_desc(self) -> str:
-        return "Fill a queue of targets in Redis, and show its progress"
+        return "Check targets files, retry failed targets, and fill a queue of targets in Redis"
 
     def long_desc(self) -> str:
         return (
+            "check: reads targets files (a path, glob or URL, as in -a targets=) without requests to the platforms. It "
+            "prints the number of targets by scraper, the first rows that are not targets, and how long a crawl takes "
+            "at least. "
+            "retry: prints the targets of a failures feed whose errors are retryable, as a targets file. "
             "push: adds the targets in a file (a path, glob or URL, as in -a targets=) to the queue. To continue an "
             "interrupted push, run the same command again. Invalid lines are printed as in a failures feed. "
             "status: shows the numbers of waiting, running, completed and failed targets, refreshed on a terminal, "
@@ -59,10 +65,36 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--queue", default="default", help="the queue's name, as in -a queue= (default: default)")
-        parser.add_argument("--scraper", help="push: the scraper of targets that do not name one")
+        parser.add_argument("--scraper", help="check, push: the scraper of targets that do not name one")
+        parser.add_argument("--spider", help="check: the spider that the targets are for (default: all spiders)")
+        parser.add_argument("--encoding", help="check, push: the encoding of files that are not UTF-8, such as cp1252")
+        parser.add_argument("--all", action="store_true", help="retry: also targets whose errors are not retryable")
         parser.add_argument("--json", action="store_true", help="status: print one line of JSON, also on a terminal")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        try:
+            encoding = None if opts.encoding is None else check_encoding(opts.encoding)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        try:
+            match args:
+                case ["check", location]:
+                    parser = TargetParser(_scrapers(opts.spider), opts.scraper)
+                    check = asyncio.run(Check.of(FileSource(parser, location, encoding=encoding)))
+                    print(*check.lines(self.settings), sep="\n")
+                    if check.error:
+                        print(check.error, file=sys.stderr)
+                    self.exitcode = check.exit_code
+                case ["retry", location]:
+                    self.exitcode = print_retries(location, retry_all=opts.all)
+                case _:
+                    self._run_queue(args, opts, encoding)
+        except TargetsUnavailableError as error:
+            print(error, file=sys.stderr)
+            self.exitcode = WRONG_USE if isinstance(error, WrongTargetsError) else RUN_BROKE
+
+    def _run_queue(self, args: list[str], opts: argparse.Namespace, encoding: str | None) -> None:
         assert self.settings is not None
         url = self.settings["REDIS_URL"]
         if not url:
@@ -77,7 +109,7 @@ class Command(ScrapyCommand):
         work: Coroutine[Any, Any, int]
         match args:
             case ["push", location]:
-                work = push(streams, location, opts.scraper)
+                work = push(streams, location, opts.scraper, encoding)
             case ["status"]:
                 as_json = opts.json or not sys.stdout.isatty()
                 work = print_status(streams, opts.queue) if as_json else show_status(streams, opts.queue)
@@ -88,7 +120,7 @@ class Command(ScrapyCommand):
         try:
             with contextlib.suppress(KeyboardInterrupt):
                 self.exitcode = asyncio.run(_closing(streams, work))
-        except (RedisError, TargetsUnavailableError) as error:
+        except RedisError as error:
             print(error, file=sys.stderr)
             self.exitcode = RUN_BROKE
 
@@ -101,10 +133,22 @@ async def _closing(streams: dict[str, TargetStream], work: Coroutine[Any, Any, i
             await stream.close()
 
 
-async def push(streams: dict[str, TargetStream], location: str, scraper: str | None) -> int:
+def _scrapers(spider: str | None) -> tuple[Scraper, ...]:
+    """Return the scrapers of a spider, or of all spiders.
+
+    Raises:
+        UsageError: the spider does not exist.
+    """
+    if spider is not None and spider not in spiders():
+        raise UsageError(f"Unknown spider {spider!r}; known spiders are {', '.join(spiders())}")
+    return tuple(each for name, found in spiders().items() if spider in {None, name} for each in found.scrapers)
+
+
+async def push(
+    streams: dict[str, TargetStream], location: str, scraper: str | None, encoding: str | None = None
+) -> int:
     """Add the targets in a file to the queue, each for its platform. Print the failures of invalid lines."""
-    every = tuple(each for spider in spiders().values() for each in spider.scrapers)
-    source = FileSource(TargetParser(every, scraper), location)
+    source = FileSource(TargetParser(_scrapers(None), scraper), location, encoding=encoding)
     await source.open()
     name = hashlib.sha256(orjson.dumps([source.identity, scraper], option=orjson.OPT_SORT_KEYS)).hexdigest()
     done = {platform: await stream.pushed(name) for platform, stream in streams.items()}

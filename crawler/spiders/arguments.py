@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from crawler.targets.files import Shard
+from crawler.targets.files import Shard, check_encoding
 
 RUNNER_ARGUMENTS = frozenset({"_job", "source", "shared"})
 """Arguments that a user does not set: Scrapyd sets ``_job``, and the endpoint sets the others."""
@@ -20,7 +20,9 @@ class CrawlArguments(BaseModel):
     scraper: str | None = None
     """The scraper's name. Without it, the params identify the scraper; if they fit several, the first of these."""
     targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Path, glob or URL of files with targets (JSON Lines, CSV or Parquet, optionally gzipped). Replaces the params."""
+    """Path, glob or URL of files with targets (JSON, CSV, Parquet or a plain list). Replaces the params."""
+    encoding: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    """Encoding of targets files without a byte order mark, such as cp1252. Otherwise they must be UTF-8."""
     explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """Name of a list in the data (products, posts). The feeds get one line per row of the list, not one per target."""
     shard: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
@@ -42,6 +44,17 @@ class CrawlArguments(BaseModel):
             Shard.parse(self.shard)
             if self.targets is None:
                 raise ValueError("shard selects a part of targets files: add targets=, or remove shard=")
+        return self
+
+    @field_validator("encoding")
+    @classmethod
+    def _validate_encoding(cls, encoding: str | None) -> str | None:
+        return None if encoding is None else check_encoding(encoding)
+
+    @model_validator(mode="after")
+    def _validate_encoding_of_targets(self) -> Self:
+        if self.encoding is not None and self.targets is None:
+            raise ValueError("encoding is that of targets files: add targets=, or remove encoding=")
         return self
 
     @model_validator(mode="after")

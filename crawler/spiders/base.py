@@ -117,7 +117,7 @@ class PlatformSpider(Spider):
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
         parser = TargetParser(self.scrapers, self.args.scraper, sliced=self.sliced)
         if self.args.targets:
-            return FileSource(parser, self.args.targets, Shard.parse(self.args.shard or "1/1"))
+            return FileSource(parser, self.args.targets, Shard.parse(self.args.shard or "1/1"), self.args.encoding)
         names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
         return ArgumentSource(parser, {name: arguments[name] for name in names & arguments.keys()})
 

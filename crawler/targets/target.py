@@ -6,12 +6,13 @@ A *target* consists of an id, a scraper and params. It has exactly one *outcome*
 
 from __future__ import annotations
 
+import difflib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -20,6 +21,9 @@ from crawler.platforms.model import validation_details
 
 if TYPE_CHECKING:
     from crawler.platforms.page import PlatformPage
+
+OWN_KEYS = ("id", "scraper")
+"""The keys and columns of a target that are not params."""
 
 
 @dataclass(frozen=True)
@@ -302,6 +306,12 @@ class TargetParser:
         needed = [s for s in fitting if keys >= _required(s)]
         if len({each.platform for each in needed}) != 1:
             forms = "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
+            fields = {field for s in self.scrapers for field in s.params.model_fields}
+            if unknown := [key for key in params if key not in fields]:
+                raise InvalidRequest(
+                    f"Unknown params: {name_unknown(unknown, fields)}. Known are {forms}.",
+                    details=[{"loc": [key], "msg": "unknown param", "type": "extra_forbidden"} for key in unknown],
+                )
             raise InvalidRequest(
                 f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."
             )
@@ -317,7 +327,7 @@ class TargetParser:
         batch: bool = False,
     ) -> Target | InvalidTarget:
         """Parse one mapping that contains the params and, optionally, the keys ``scraper`` and ``id``."""
-        params = {k: v for k, v in raw.items() if k not in {"scraper", "id"}}
+        params = {k: v for k, v in raw.items() if k not in OWN_KEYS}
         target_id = str(raw.get("id") or new_id())
         name = raw.get("scraper")
         try:
@@ -330,6 +340,18 @@ class TargetParser:
             return InvalidTarget(target_id, error, scraper=named, raw=params, line=line, row=row)
         root = target_id if self.sliced else None
         return Target(target_id, scraper, model, line=line, row=row, batch=batch or self.sliced, root=root)
+
+    def integers_as_text(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert integers to text where the scraper's params are text, because programs write ids as numbers.
+
+        Other numbers are not converted: the text of 976759.0 or 1e6 is ambiguous.
+        """
+        try:
+            scraper = self.scraper(raw.get("scraper"), {key: raw[key] for key in raw if key not in OWN_KEYS})
+        except ScrapeError:
+            return dict(raw)  # ``parse`` reports it
+        texts = {name for name, info in scraper.params.model_fields.items() if _is_text(info.annotation)}
+        return {key: str(value) if type(value) is int and key in texts else value for key, value in raw.items()}
 
     def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | InvalidTarget:
         """Convert a target from a journal or a queue.
@@ -345,6 +367,18 @@ class TargetParser:
         return Target(
             saved.id, scraper, params, saved.parent, saved.hop, batch=saved.batch, root=saved.root, **position
         )
+
+
+def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
+    """Quote unknown names, each with the most similar known name: ``'Cat_ID' (did you mean 'cat_id'?)``."""
+    known = list(known)
+    similar = ((name, difflib.get_close_matches(name.casefold(), known, 1)) for name in names)
+    return ", ".join(f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in similar)
+
+
+def _is_text(annotation: Any) -> bool:
+    """Whether a field's type is ``str`` or ``str | None``."""
+    return annotation is str or str in get_args(annotation)
 
 
 def _required(scraper: Scraper) -> set[str]:

@@ -1,0 +1,123 @@
+"""``scrapy targets check`` and ``scrapy targets retry``, which read files without a queue."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
+from crawler.monitoring.progress import clock
+from crawler.platforms import budget
+from crawler.targets.files import FileSource, read_json_objects
+from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
+from crawler.targets.target import InvalidTarget, Scraper
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+MAX_SHOWN_ROWS = 10
+"""Maximum number of invalid rows that ``check`` prints."""
+
+
+@dataclass
+class Check:
+    """The rows of targets files: how many are targets of each scraper, and which are not targets."""
+
+    scrapers: dict[str, Scraper] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    invalid: int = 0
+    first_invalid: list[InvalidTarget] = field(default_factory=list)
+    error: TargetsUnavailableError | None = None
+    """Why the rest of the files cannot be read."""
+
+    @classmethod
+    async def of(cls, source: FileSource) -> Check:
+        """Read all rows.
+
+        Raises:
+            TargetsUnavailableError: no row can be read.
+        """
+        check = cls()
+        await source.open()
+        try:
+            async for each in source:
+                if isinstance(each, InvalidTarget):
+                    check.invalid += 1
+                    if check.invalid <= MAX_SHOWN_ROWS:
+                        check.first_invalid.append(each)
+                else:
+                    check.scrapers[each.scraper.name] = each.scraper
+                    check.counts[each.scraper.name] += 1
+        except TargetsUnavailableError as error:
+            check.error = error
+        return check
+
+    @property
+    def exit_code(self) -> int:
+        """0 if all rows are targets, 4 if some are not or there are none, 1 if the files cannot be read completely."""
+        if self.error:
+            return RUN_BROKE
+        return SOME_FAILED if self.invalid or not self.counts else ALL_HAVE_DATA
+
+    def lines(self, settings: BaseSettings) -> Iterator[str]:
+        """Yield the lines to print."""
+        yield f"targets: {self.counts.total():,}; rows that are not targets: {self.invalid:,}"
+        for name, count in self.counts.most_common():
+            yield f"  {name}: {count:,}"
+        for each in self.first_invalid:
+            yield f"  {each.error.message}"
+        if self.invalid > len(self.first_invalid):
+            yield f"  ... and {self.invalid - len(self.first_invalid):,} more"
+        platforms: Counter[str] = Counter()
+        for name, count in self.counts.items():
+            platforms[self.scrapers[name].platform] += count
+        for platform, count in platforms.items():
+            yield duration(platform, count, settings)
+
+
+def duration(platform: str, targets: int, settings: BaseSettings) -> str:
+    """Describe the shortest time in which a platform's budget allows a crawl of so many targets, of one page each."""
+    limits = budget(platform, settings)
+    delays = {"": limits["delay"], **{source: each["delay"] for source, each in limits["sources"].items()}}
+    source, delay = max(delays.items(), key=lambda each: float(each[1]))
+    if not delay:
+        return f"{platform}: its budget has no delay, so the time depends on the platform's responses."
+    what = f"download from {source}" if source else "download"
+    return f"{platform}: at least {clock(targets * delay)} at its budget of one {what} every {delay:g} s"
+
+
+def print_retries(location: str, *, retry_all: bool) -> int:
+    """Print the failed targets of a failures feed as a targets file, and their number on stderr.
+
+    ``retry_all``: also the targets whose errors a retry does not help. A row that could not be parsed has no params.
+
+    Raises:
+        TargetsUnavailableError: the files cannot be read, or are not failures feeds.
+    """
+    printed: set[str] = set()
+    left_out = without_params = 0
+    for where, failure in read_json_objects(location):
+        if not {"id", "scraper", "params", "code", "retryable"} <= failure.keys():
+            raise WrongTargetsError(f"{where}: this is not a line of a failures feed.")
+        if not (retry_all or failure["retryable"]):
+            left_out += 1
+        elif not isinstance(failure["params"], dict):
+            without_params += 1
+        elif (line := _target_line(failure)) not in printed:
+            printed.add(line)
+            print(line)
+    print(f"targets to retry: {len(printed):,}", file=sys.stderr)
+    if left_out:
+        print(f"left out, because a retry does not help: {left_out:,} (--all adds them)", file=sys.stderr)
+    if without_params:
+        print(f"left out, because they are not targets: {without_params:,} (correct these rows)", file=sys.stderr)
+    return SOME_FAILED if without_params else ALL_HAVE_DATA
+
+
+def _target_line(failure: dict[str, Any]) -> str:
+    scraper = {"scraper": failure["scraper"]} if failure["scraper"] else {}
+    return json.dumps({"id": failure["id"], **scraper, **failure["params"]})

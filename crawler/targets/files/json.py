@@ -1,0 +1,141 @@
+"""Reads JSON: one object per line (JSON Lines), or an array, which is parsed element by element."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from crawler.targets.files.rows import MAX_LINE_BYTES, UNDECODABLE, Row, UnreadableFileError, damage
+from crawler.targets.files.text import TextFile
+
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\],]', re.DOTALL)
+"""A string, the beginning of an incomplete string, or a character of JSON's structure."""
+
+
+def read_json_lines(text: TextFile) -> Iterator[Row]:
+    """Yield the objects of a file that has one per line. Empty lines are left out."""
+    for line in text.lines():
+        if line.is_cut:
+            yield Row(line.number, None, line.text, f"is longer than {MAX_LINE_BYTES} bytes")
+        elif not line.text.isspace():
+            yield _row(line.number, line.text)
+
+
+def read_json_array(text: TextFile) -> Iterator[Row]:
+    """Yield the elements of an array: objects, or texts and integers as in a plain list.
+
+    Raises:
+        UnreadableFileError: the array is not closed, its element is too long, or something follows the array.
+    """
+    elements = _Elements(text)
+    for number, (line, element) in enumerate(elements, 1):
+        yield _row(line, element, number)
+
+
+class _Elements:
+    """Iterates over the texts of an array's elements, with the line on which each of them begins."""
+
+    def __init__(self, text: TextFile) -> None:
+        self._chunks = text.chunks()
+        self._text = ""
+        self._line = 1
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        self._fill()
+        self._skip(self._text.index("[") + 1)
+        while True:
+            end = _element_end(self._text)
+            if end is not None:
+                yield from self._take(end)
+                if self._text[end] == "]":
+                    break
+                self._skip(end + 1)
+            elif len(self._text) > MAX_LINE_BYTES:
+                self._skip_space()
+                raise UnreadableFileError(self._line, f"the element is not closed within {MAX_LINE_BYTES} bytes.")
+            elif not self._fill():
+                self._skip_space()
+                raise UnreadableFileError(self._line, "the array is not closed: the file may be truncated.")
+        self._check_rest(end + 1)
+
+    def _fill(self) -> bool:
+        """Append the next piece of the file. Return False at its end."""
+        chunk = next(self._chunks, None)
+        self._text += chunk or ""
+        return chunk is not None
+
+    def _skip(self, end: int) -> None:
+        self._line += self._text.count("\n", 0, end)
+        self._text = self._text[end:]
+
+    def _skip_space(self) -> None:
+        self._skip(len(self._text) - len(self._text.lstrip()))
+
+    def _take(self, end: int) -> Iterator[tuple[int, str]]:
+        """Yield the element before ``end``, unless it is the empty text before the closing bracket."""
+        element = self._text[:end]
+        before = len(element) - len(element.lstrip())
+        if element.strip() or self._text[end] == ",":
+            yield self._line + element.count("\n", 0, before), element.strip()
+
+    def _check_rest(self, start: int) -> None:
+        self._skip(start)
+        while not self._text.strip() and self._fill():
+            pass
+        if self._text.strip():
+            self._skip_space()
+            raise UnreadableFileError(self._line, "something follows the array.")
+
+
+def _element_end(text: str) -> int | None:
+    """Return the index of the comma or bracket that follows the element at the start of a text. None: it has none."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "{" | "[":
+                depth += 1
+            case "}" | "]" if depth:
+                depth -= 1
+            case "," | "]" if not depth:
+                return token.start()
+            case '"':
+                return None
+    return None
+
+
+def _row(line: int, text: str, element: int | None = None) -> Row:
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        return Row(line, None, text, "is nested too deeply", element=element)
+    except ValueError as error:
+        undecodable = UNDECODABLE.search(text)
+        problem = damage([undecodable[0]]) if undecodable else None
+        return Row(line, None, text, problem or f"is not valid JSON: {_cause(error)}", element=element)
+    if isinstance(value, dict):
+        return Row(line, value, text, is_text=False, element=element)
+    if element is not None and isinstance(value, str | int) and not isinstance(value, bool):
+        return Row(line, str(value), text, element=element)
+    return Row(line, None, text, "is not a JSON object", element=element)
+
+
+def _cause(error: ValueError) -> str:
+    return f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+# Not orjson: it takes the last of several equal keys, and turns integers of more than 64 bits into floats.
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)

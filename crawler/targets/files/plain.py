@@ -1,0 +1,94 @@
+"""Reads plain lists: one id, handle, URL or search text per line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from pydantic import BaseModel, ValidationError
+
+from crawler.errors import InvalidRequest
+from crawler.targets.files.columns import candidates, required_params
+from crawler.targets.files.rows import MAX_LINE_BYTES, Row, replaced_value
+from crawler.targets.files.text import TextFile
+from crawler.targets.target import Scraper, TargetParser
+
+_ANY_TEXT = "Any text: 1 + 1?"
+"""A text that is neither an id nor a handle nor a URL."""
+
+
+def read_list(text: TextFile) -> Iterator[Row]:
+    """Yield the lines, without the spaces around them. Empty lines are left out.
+
+    Raises:
+        UnreadableFileError: the file is not text. Raised before the first row.
+    """
+    text.check()
+    for line in text.lines():
+        entry = line.text.strip()
+        if line.is_cut:
+            yield Row(line.number, None, entry, f"is longer than {MAX_LINE_BYTES} bytes")
+        elif problem := _problem(entry):
+            yield Row(line.number, None, entry, problem)
+        elif entry:
+            yield Row(line.number, entry, entry)
+
+
+def _problem(entry: str) -> str | None:
+    if "\t" in entry or "\r" in entry:
+        return "contains a tab or a line end: a table needs a header of column names"
+    if entry.startswith(("{", "[", "<")):
+        return "is JSON or HTML in a plain list: write one id, handle, URL or search text per line"
+    return replaced_value([entry])
+
+
+def params_of(entry: str, parser: TargetParser) -> dict[str, str]:
+    """Return the scraper and the param whose form an entry has: ``{"scraper": ..., "cat_id": "976759"}``.
+
+    A param that accepts any text, such as the words of a search, is used only if there is no other scraper. If several
+    scrapers of one platform accept the entry, the first of them is used.
+
+    Raises:
+        InvalidRequest: the entry has the form of no param, or of params of several platforms. The message continues a
+            sentence that begins with the entry's line.
+    """
+    scrapers = candidates(parser)
+    found: dict[str, dict[str, str]] = {}
+    for scraper in scrapers:
+        for name in _single_params(scraper.params):
+            if scraper.platform in found or (len(scrapers) > 1 and _takes_any_text(scraper.params, name)):
+                continue
+            if _accepts(scraper.params, name, entry):
+                found[scraper.platform] = {"scraper": scraper.name, name: entry}
+    if len(found) > 1:
+        names = ", ".join(each["scraper"] for each in found.values())
+        raise InvalidRequest(f"can be a target of {names}: name the scraper (scraper=)")
+    if not found:
+        forms = [f"{each.name} ({', '.join(_single_params(each.params))})" for each in scrapers]
+        raise InvalidRequest(f"is not an id, handle or URL of {', '.join(forms)}{_hint(scrapers)}")
+    return next(iter(found.values()))
+
+
+def _hint(scrapers: tuple[Scraper, ...]) -> str:
+    free = [s.name for s in scrapers if any(_takes_any_text(s.params, name) for name in _single_params(s.params))]
+    return f"; for words to search for, name the scraper: scraper={free[0]}" if free and len(scrapers) > 1 else ""
+
+
+def _accepts(params: type[BaseModel], name: str, entry: str) -> bool:
+    """Whether an entry is valid as the only param."""
+    try:
+        params.model_validate_strings({name: entry})
+    except ValidationError:
+        return False
+    return True
+
+
+@cache
+def _takes_any_text(params: type[BaseModel], name: str) -> bool:
+    return _accepts(params, name, _ANY_TEXT)
+
+
+@cache
+def _single_params(params: type[BaseModel]) -> list[str]:
+    """Return the params that may be a target's only one."""
+    return [name for needed in required_params(params) if len(needed) == 1 for name in needed]

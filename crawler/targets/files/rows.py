@@ -1,0 +1,82 @@
+"""The rows of targets files, which the modules of all formats yield."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+MAX_LINE_BYTES = 1024 * 1024
+"""Maximum bytes of a line or of an element of an array. A longer one is an invalid target and is not parsed."""
+MAX_SHOWN_CHARACTERS = 1_000
+"""Maximum characters of a malformed row that are written to the failures feed."""
+
+UNDECODABLE = re.compile("[\udc00-\udcff]")
+"""A byte that is not valid in the file's encoding: the byte plus 0xDC00, which no valid text contains."""
+_DAMAGED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ufffd\ud800-\udfff]")
+"""Characters that no param has. They show that a text was damaged, or was decoded with the wrong encoding."""
+
+
+class UnreadableFileError(ValueError):
+    """Raised when a file, or the rest of it, cannot be read as targets. The message names the line."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"line {line}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a file: an object, or an entry of a plain list.
+
+    If the row is malformed, ``cells`` is None, ``raw`` is its text and ``problem`` describes what is wrong with it.
+    """
+
+    line: int
+    """Number of the row's first line, starting with 1. Of a Parquet file: the number of the row."""
+    cells: dict[str, Any] | str | None
+    raw: str = ""
+    problem: str = ""
+    is_text: bool = True
+    """Whether all values are texts, which are converted to the types of the params. Otherwise they have JSON types."""
+    element: int | None = None
+    """Number of the element in a JSON array, starting with 1: several elements may be on the same line."""
+
+
+_REPLACED = re.compile(r"\d(?:[.,]\d+)?E[+-]\d+|#(?:N/A|NAME\?|REF!|VALUE!|DIV/0!|NULL!|NUM!)|#{3,}|\\N")
+"""What spreadsheets write for long numbers (9.77E+05), errors and narrow columns, and databases for null."""
+
+
+def replaced_value(texts: Iterable[str]) -> str | None:
+    """Describe the first text that a spreadsheet or database has written instead of a value, or return None."""
+    found = next(filter(_REPLACED.fullmatch, texts), None)
+    if found is None:
+        return None
+    return f"contains {found}, which a spreadsheet or database writes instead of the value: export it as text"
+
+
+def damage(values: Iterable[Any]) -> str | None:
+    """Describe the first character of the texts among the values that shows that a text is damaged, or return None."""
+    for value in values:
+        found = _DAMAGED.search(value) if isinstance(value, str) else None
+        if found:
+            return _description(found[0])
+    return None
+
+
+def _description(character: str) -> str:
+    if UNDECODABLE.match(character):
+        byte = ord(character) - 0xDC00
+        return (
+            f"contains the byte 0x{byte:02x}, which is not valid in the file's encoding: save the file as UTF-8, or "
+            "name its encoding, such as encoding=cp1252"
+        )
+    if character == "\ufffd":
+        return "contains U+FFFD: the program that wrote the file has replaced a character that it could not convert"
+    return f"contains the character U+{ord(character):04X}, which no param has"
+
+
+def shown(raw: str) -> str:
+    r"""Return the text of a malformed row for the failures feed: shortened, and undecodable bytes as ``\xfc``."""
+    text = UNDECODABLE.sub(lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", raw[:MAX_SHOWN_CHARACTERS])
+    return text.rstrip("\r\n").encode(errors="backslashreplace").decode()

@@ -1,0 +1,176 @@
+"""Decodes files of text: detects their encoding, and reads their lines with a limited length."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, AnyStr, NamedTuple, Self
+
+from crawler.targets.files.rows import MAX_LINE_BYTES, UnreadableFileError
+
+HEAD_BYTES = 64 * 1024
+"""Bytes at the start of a file from which its format and encoding are determined."""
+CHUNK_BYTES = 16 * 1024
+"""Bytes of a JSON array that are read at once."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, because it starts with the mark of UTF-16
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_LINE_END = re.compile("\r\n?|\n")
+_MARK = "crawler.targets.mark"
+"""Name of the error handler that turns undecodable bytes into marks (``rows.UNDECODABLE``), in all encodings."""
+
+
+def _mark(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_MARK, _mark)
+
+
+def check_encoding(name: str) -> str:
+    """Return the canonical name of a text encoding.
+
+    Raises:
+        ValueError: Python has no text encoding with this name.
+    """
+    try:
+        "".encode(name)  # LookupError also for codecs that do not decode to text, such as zlib
+        canonical = codecs.lookup(name).name
+    except (LookupError, UnicodeError):
+        raise ValueError(f"{name!r} is not an encoding: write a name such as cp1252, latin-1 or shift_jis") from None
+    return "utf-8" if canonical == "utf-8-sig" else canonical
+
+
+class Line(NamedTuple):
+    """A line with its line end. ``is_cut``: it was longer than the limit, and the rest was skipped."""
+
+    number: int
+    text: str
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file of text and its encoding. Bytes that are not valid in the encoding become marks (``rows.UNDECODABLE``)."""
+
+    file: IO[bytes]
+    head: bytes
+    """The first bytes of the file, without its byte order mark."""
+    encoding: str
+    bom: bytes
+    encoding_is_given: bool
+
+    @classmethod
+    def of(cls, file: IO[bytes], encoding: str | None) -> Self:
+        """Detect the encoding of a file: that of its byte order mark, else the given encoding, else UTF-8.
+
+        The byte order mark takes precedence, because the files of a glob may have different encodings.
+
+        Raises:
+            UnreadableFileError: the file has another encoding than the given one.
+        """
+        head = file.read(HEAD_BYTES)
+        for bom, name in _BOMS:
+            if head.startswith(bom):
+                return cls(file, head[len(bom) :], name, bom, encoding_is_given=False)
+        text = cls(file, head, encoding or "utf-8", b"", encoding_is_given=encoding is not None)
+        if text.encoding_is_given and text._is_utf8_instead():
+            raise UnreadableFileError(1, f"the file is UTF-8, not {text.encoding.upper()}: leave out encoding=")
+        return text
+
+    @property
+    def start(self) -> str:
+        """The text at the start of the file, or an empty text for a file without content."""
+        return self._decode_head(_MARK).lstrip()
+
+    def _decode_head(self, errors: str, encoding: str | None = None) -> str:
+        decoder = codecs.getincrementaldecoder(encoding or self.encoding)(errors)
+        return decoder.decode(self.head, final=len(self.head) + len(self.bom) < HEAD_BYTES)
+
+    def check(self) -> None:
+        """Check that the start of the file is text in its encoding.
+
+        Raises:
+            UnreadableFileError: it is not. The message suggests what to do.
+        """
+        name = self.encoding.upper()
+        if not self._is_wide and self.head.count(b"\0") * 4 > len(self.head):
+            raise UnreadableFileError(
+                1, f"not {name}, but perhaps UTF-16 without a byte order mark: name its encoding, encoding=utf-16-le."
+            )
+        try:
+            self._decode_head("strict")
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(self.encoding, "ignore")
+            hint = "name another encoding" if self.encoding_is_given else "name its encoding, such as encoding=cp1252"
+            byte = error.object[error.start]
+            raise UnreadableFileError(
+                _line_after(before), f"not valid {name} (byte 0x{byte:02x}). Save the file as UTF-8, or {hint}."
+            ) from None
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether the encoding is UTF-16 or UTF-32, in which line ends contain null bytes."""
+        return b"\0" in "\n".encode(self.encoding)
+
+    def _is_utf8_instead(self) -> bool:
+        """Whether the bytes are UTF-8, and hardly text in the given encoding, such as "MÃ¼sli" for "Müsli"."""
+        if self._is_wide:
+            possible = b"\0" not in self.head
+        else:  # a multi-byte encoding such as GBK may have the same bytes for other characters
+            one_byte_per_character = len(bytes(range(256)).decode(self.encoding, "replace")) == 256
+            possible = one_byte_per_character and not self.head.isascii()
+        try:
+            self._decode_head("strict", "utf-8")
+        except UnicodeDecodeError:
+            return False
+        return possible and self.encoding != "utf-8"
+
+    def lines(self) -> Iterator[Line]:
+        r"""Yield the lines, which end with ``\n``, ``\r\n`` or ``\r``."""
+        self.file.seek(len(self.bom))
+        is_mac = b"\r" in self.head and b"\n" not in self.head  # line ends of old Macintosh programs
+        if not self._is_wide and not is_mac:
+            # Lines of bytes, not a TextIOWrapper, which reads ahead: the progress depends on the file's position.
+            for number, (line, is_cut) in enumerate(_limited(self.file.readline, (b"\n",)), 1):
+                yield Line(number, line.decode(self.encoding, _MARK), is_cut)
+            return
+        text = io.TextIOWrapper(self.file, self.encoding, _MARK, newline="")
+        try:
+            for number, (decoded, is_cut) in enumerate(_limited(text.readline, ("\n", "\r")), 1):
+                yield Line(number, decoded, is_cut)
+        finally:
+            text.detach()  # the caller closes the file
+
+    def chunks(self) -> Iterator[str]:
+        """Yield the text in pieces."""
+        self.file.seek(len(self.bom))
+        decoder = codecs.getincrementaldecoder(self.encoding)(_MARK)
+        while chunk := self.file.read(CHUNK_BYTES):
+            yield decoder.decode(chunk)
+        yield decoder.decode(b"", final=True)
+
+
+def _limited(readline: Callable[[int], AnyStr], ends: tuple[AnyStr, ...]) -> Iterator[tuple[AnyStr, bool]]:
+    """Yield each line, and whether only its beginning was kept because it is longer than the limit."""
+    while line := readline(MAX_LINE_BYTES):
+        is_cut = len(line) == MAX_LINE_BYTES and not line.endswith(ends)
+        if is_cut:
+            while (rest := readline(MAX_LINE_BYTES)) and not rest.endswith(ends):
+                pass
+        yield line, is_cut
+
+
+def _line_after(text: str) -> int:
+    """Return the number of the line that follows or continues a text from the start of a file."""
+    return len(_LINE_END.findall(text)) + 1
