@@ -216,8 +216,12 @@ FEED_EXPORTERS = {
     "jl": "crawler.outputs.exporters.JsonLinesExporter",
     "gz": "crawler.outputs.exporters.JsonLinesExporter",  # Scrapy takes the format of out.jsonl.gz from the last suffix
     "parquet": "crawler.outputs.parquet.ParquetExporter",
-    "csv": "crawler.outputs.exporters.CsvExporter",
+    "csv": "crawler.outputs.csv_exporter.CsvExporter",
 }
+CSV_BOM = False
+"""Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8."""
+CSV_ESCAPE_FORMULAS = True
+"""Whether an apostrophe is put before text in CSV that a spreadsheet would calculate as a formula."""
 
 SQL_SINK: str | None = None
 """Database to which crawls write their data: an SQLite file, or the URL of a PostgreSQL database. None: no database."""

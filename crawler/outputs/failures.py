@@ -10,6 +10,12 @@ from scrapy.utils.misc import load_object
 
 from crawler.targets.target import InvalidTarget, Outcome
 
+FAILURE_KEYS = (
+    *("id", "root", "scraper", "params", "parent", "line"),
+    *("code", "message", "retryable", "details", "upstream"),
+)
+"""The keys of a failure's line. ``root`` occurs only in exhaustive crawls."""
+
 
 class Failure(dict[str, Any]):
     """The line of a failed target. It is written only to feeds whose option ``item_classes`` contains this class."""

@@ -49,7 +49,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
             data=ChannelRecord,
             example={"username": "@harborlights"},
             pages=PAGES,
-            entries=Entries("posts", "content_id"),
+            entries=Entries("posts", "content_id", "published_date"),
         ),
         Scraper(
             name="videosite-profile",
@@ -59,7 +59,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
             data=ChannelRecord,
             example={"username": "@harborlights"},
             pages=PAGES,
-            entries=Entries("posts", "content_id"),
+            entries=Entries("posts", "content_id", "published_date"),
         ),
     )
     args: VideositeArguments

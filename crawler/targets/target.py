@@ -26,11 +26,24 @@ if TYPE_CHECKING:
 class Entries:
     """Where a record contains the entries of a listing, newest first.
 
-    ``path``: dotted path of the list. ``key``: the key of an entry that contains its id.
+    ``path``: dotted path of the list. ``key``: the key of an entry that contains its id. ``time``: the key of an entry
+    that contains its time in Unix seconds, or None.
     """
 
     path: str
     key: str
+    time: str
+
+    def of(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the entries of a page in the order of the page.
+
+        >>> Entries("posts.main", "id", "at").of({"posts": {"main": [{"id": "7", "at": 2}]}})
+        [{'id': '7', 'at': 2}]
+        """
+        rows: Any = data
+        for key in self.path.split("."):
+            rows = rows[key]
+        return list(rows)
 
 
 @dataclass(frozen=True)
@@ -47,7 +60,7 @@ class Scraper:
     pages: tuple[type[PlatformPage], ...] = ()
     """The page object classes that read the responses for this scraper, in the order of the requests."""
     entries: Entries | None = None
-    """The entries that ``-a since=last`` compares. None if the scraper has no listing that is sorted by time."""
+    """The entries that ``-a since=`` compares. None if the scraper has no listing that is sorted by time."""
 
     @property
     def class_name(self) -> str:
@@ -218,6 +231,8 @@ class Outcome:
     """The optional sources that failed."""
     note: dict[str, Any] | None = None
     """Data about this target that the spider gets back if the run is resumed."""
+    new_entries: frozenset[str] | None = None
+    """The ids of the listing's entries that ``-a since=`` selects. None: all entries."""
 
     @property
     def data(self) -> dict[str, Any] | None:

@@ -124,7 +124,7 @@ def test_only_the_newest_ids_are_kept(tmp_path: Path) -> None:
 def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is used in a thread. If the ids cannot be read, all pages are read."""
     path = tmp_path / "seen.sqlite"
-    scraper = replace(scrapers()["retail-search-v4"], entries=Entries("posts.main", "post_id"))
+    scraper = replace(scrapers()["retail-search-v4"], entries=Entries("posts.main", "post_id", "time"))
     target = Target("t", scraper, check_params(scraper, {"query": "x"}))
     data = {"posts": {"main": [{"post_id": "3"}, {"post_id": "2"}]}}
     threads: set[threading.Thread] = set()

@@ -88,7 +88,7 @@ class TimelineSpider(Args[TimelineArguments], PlatformSpider):
             params=TimelineParams,
             data=Timeline,
             example={"user": "someone"},
-            entries=Entries("posts.main", "post_id"),
+            entries=Entries("posts.main", "post_id", "time"),
         ),
     )
     args: TimelineArguments
