@@ -53,6 +53,11 @@ class RecordPath:
     is_list: bool = False
     """Whether the objects are the entries of a list that is not inside another list."""
 
+    @property
+    def position_column(self) -> str:
+        """The name of the column with the position in the list. ``position``, unless the objects have such a key."""
+        return "list_position" if "position" in self.fields.of else "position"
+
     def rows(self, data: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the objects at this path, in the order of the data."""
         found: list[Any] = [data]

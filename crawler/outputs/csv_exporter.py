@@ -138,5 +138,5 @@ def _all_columns(spider: PlatformSpider) -> Struct:
     data = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
     if row_path is None and not spider.batch:
         return data
-    provenance = provenance_columns(spider.scrapers, exploded=row_path is not None, sliced=spider.sliced)
+    provenance = provenance_columns(spider.scrapers, row_path, sliced=spider.sliced)
     return Struct({**provenance.of, **data.of})

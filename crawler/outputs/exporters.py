@@ -36,4 +36,4 @@ def exploded_rows(record: Record, row_path: RecordPath, new: Collection[str] | N
     joined = {"target_id": provenance.pop("id"), **provenance}
     for position, row in enumerate(row_path.rows(record.data)):
         if new is None or key is None or row.get(key) in new:
-            yield {**joined, "position": position, **row}
+            yield {**joined, row_path.position_column: position, **row}

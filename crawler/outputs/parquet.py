@@ -27,7 +27,7 @@ ROWS_PER_BATCH = 1_000
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """Bytes that are buffered in memory before they are written as a row group."""
 
-_PROVENANCE = ("target_id", "root", "scraper", "params", "fetched_at", "warnings", "position")
+_PROVENANCE = ("target_id", "root", "scraper", "params", "fetched_at", "warnings")
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
@@ -67,7 +67,7 @@ def arrow_schema(
         pa.field("warnings", arrow_type(WARNINGS), nullable=False),
     ]
     if row_path is not None:
-        columns.append(pa.field("position", pa.int64(), nullable=False))
+        columns.append(pa.field(row_path.position_column, pa.int64(), nullable=False))
     shown = fields if row_path is None else row_path.fields
     if selection is None:
         return pa.schema([*columns, *(pa.field(name, arrow_type(each)) for name, each in shown.of.items())])

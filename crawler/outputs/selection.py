@@ -17,10 +17,10 @@ WARNINGS = ListOf(Struct(dict.fromkeys(FailedSource._fields, "text")))
 """The column of the optional sources that failed."""
 
 
-def provenance_columns(scrapers: Sequence[Scraper], *, exploded: bool, sliced: bool) -> Struct:
+def provenance_columns(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool) -> Struct:
     """Return the columns that identify the target of a row.
 
-    ``exploded``: whether the rows are entries of a list. ``sliced``: whether a requested target may have several
+    ``row_path``: the list whose entries are the rows. None: the rows are whole records. ``sliced``: whether a requested target may have several
     lines, so that ``root`` must name it.
     """
     return Struct(
@@ -31,7 +31,7 @@ def provenance_columns(scrapers: Sequence[Scraper], *, exploded: bool, sliced: b
             "params": column_type_of_models([scraper.params for scraper in scrapers]),
             "fetched_at": "text",
             "warnings": WARNINGS,
-            **({"position": "integer"} if exploded else {}),
+            **({row_path.position_column: "integer"} if row_path else {}),
         }
     )
 
@@ -92,7 +92,7 @@ class Selection:
         Raises:
             ValueError: no field has one of the names. The message contains the nearest name.
         """
-        provenance = provenance_columns(scrapers, exploded=row_path is not None, sliced=sliced)
+        provenance = provenance_columns(scrapers, row_path, sliced=sliced)
         data = column_type_of_models([scraper.data for scraper in scrapers]) if row_path is None else row_path.fields
         known = Struct({**provenance.of, **data.of})
         paths = dict(_paths(known))

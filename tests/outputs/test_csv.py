@@ -17,11 +17,11 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.errors import TargetNotFound
-from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, rows_named
+from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, record_paths, rows_named
 from crawler.outputs.csv_exporter import FORMULA, CsvExporter, UnusableFileError, escaped
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import Failure, failure_line
-from crawler.outputs.selection import Selection
+from crawler.outputs.selection import Selection, provenance_columns
 from crawler.registry import scrapers, spiders
 from crawler.targets.target import Outcome, Record, Scraper, Target, check_params
 from tests.shop import Shop, open_shop
@@ -275,6 +275,15 @@ def test_all_formats_have_the_chosen_fields(shop: Shop, tmp_path: Path) -> None:
     other = shop.crawl("-a", "cat_id=976759", "-a", "fields=page,heading", "-o", str(tmp_path / "rows.csv"))
     assert other.returncode == 1
     assert "has other columns than this run: use -O, or another file" in other.stderr
+
+
+@pytest.mark.parametrize("platform", sorted(spiders()))
+def test_columns_of_targets_differ_from_keys_of_data(platform: str) -> None:
+    its = spiders()[platform].scrapers
+    fields = column_type_of_models([scraper.data for scraper in its])
+    for row_path in (None, *(each for each in record_paths(fields) if each.is_list)):
+        keys = fields.of if row_path is None else row_path.fields.of
+        assert not provenance_columns(its, row_path, sliced=True).of.keys() & keys.keys()
 
 
 def test_us_22_only_lists_are_offered_to_explode() -> None:

@@ -30,6 +30,8 @@ class Post(Model):
 
     post_id: str
     """Its id."""
+    time: int | None = None
+    """When it was published."""
 
 
 class Posts(Model):
