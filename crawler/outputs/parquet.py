@@ -6,6 +6,7 @@ is closed. For crawls that may be killed, use batches (``FEED_EXPORT_BATCH_ITEM_
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -26,8 +27,6 @@ ROWS_PER_BATCH = 1_000
 """Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """Bytes that are buffered in memory before they are written as a row group."""
-
-_PROVENANCE = ("target_id", "root", "scraper", "params", "fetched_at", "warnings")
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
@@ -77,9 +76,9 @@ def arrow_schema(
     )
 
 
-def _provenance(row: dict[str, Any]) -> dict[str, Any]:
+def _provenance(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return the columns of a row that identify its target, as far as the row has them."""
-    cells = {name: row[name] for name in _PROVENANCE if name in row}
+    cells = {name: row[name] for name in names if name in row}
     if "params" in cells:
         cells["params"] = orjson.dumps(cells["params"]).decode()
     if "fetched_at" in cells:
@@ -106,6 +105,7 @@ class ParquetExporter(BaseItemExporter):
         data = fields if row_path is None else row_path.fields
         self.fields = data if selection is None else selection.fields
         self.schema = arrow_schema(fields, row_path, sliced=sliced, selection=selection)
+        self._provenance_names = [name for name in self.schema.names if name not in data.of]
         self._writer = pq.ParquetWriter(file, self.schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
         self._batches: list[pa.RecordBatch] = []
@@ -133,7 +133,7 @@ class ParquetExporter(BaseItemExporter):
 
     def _row(self, item: Record | dict[str, Any]) -> dict[str, Any]:
         row = table_row(item) if isinstance(item, Record) else item
-        return {**coerce(row, self.fields), **_provenance(row)}
+        return {**coerce(row, self.fields), **_provenance(row, self._provenance_names)}
 
     def _convert(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  # an extra

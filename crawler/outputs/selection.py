@@ -20,8 +20,8 @@ WARNINGS = ListOf(Struct(dict.fromkeys(FailedSource._fields, "text")))
 def provenance_columns(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool) -> Struct:
     """Return the columns that identify the target of a row.
 
-    ``row_path``: the list whose entries are the rows. None: the rows are whole records. ``sliced``: whether a requested target may have several
-    lines, so that ``root`` must name it.
+    ``row_path``: the list whose entries are the rows. None: the rows are whole records. ``sliced``: whether a requested
+    target may have several lines, so that ``root`` must name it.
     """
     return Struct(
         {
