@@ -165,6 +165,7 @@ EXTENSIONS: dict[str, int | None] = {
     "crawler.targets.checkpoint.Resume": 400,
     "crawler.targets.redis_queue.extension.Queue": 400,
     "crawler.monitoring.progress.Progress": 600,
+    "crawler.monitoring.summary.Summary": 600,
     "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
     "crawler.sandbox.extension.SandboxExtension": 100,
 }
@@ -207,9 +208,10 @@ PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
 
 FEED_URI_PARAMS = "crawler.outputs.feeds.uri_params"
 FEED_EXPORT_ENCODING = "utf-8"  # default None: all non-ASCII characters in JSON are escaped
-FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
-"""URI of the feed that has one line for each failed target. None disables it. Without failures, no file is written. The
-feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its ``item_classes``."""
+FAILURES_FEED: str | None = "auto"
+"""URI of the feed that has one line for each failed target. ``auto``: ``failures/%(name)s-%(job)s.jsonl``, but no file
+for a single target whose error is on the terminal or in the log. None disables the feed. Without failures, no file is
+written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its ``item_classes``."""
 FEED_EXPORTERS = {
     "jsonlines": "crawler.outputs.exporters.JsonLinesExporter",
     "jsonl": "crawler.outputs.exporters.JsonLinesExporter",

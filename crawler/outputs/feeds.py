@@ -24,7 +24,15 @@ from scrapy.utils.defer import ensure_awaitable
 
 from crawler.outputs.csv_exporter import UnusableFileError
 from crawler.outputs.exporters import exploded_rows
-from crawler.outputs.failures import FAILURE_KEYS, Failure, WithoutFailures, failure_line, is_for_failures
+from crawler.outputs.failures import (
+    AUTO,
+    AUTO_URI,
+    FAILURE_KEYS,
+    Failure,
+    WithoutFailures,
+    failure_line,
+    is_for_failures,
+)
 from crawler.outputs.feed_files import absolute_path, holds_lines, is_local, path_pattern, repair_last_line
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import TargetTracker, target_completed, target_of
@@ -100,6 +108,8 @@ class Feeds(FeedExporter):
             if cast("PlatformSpider", crawler.spider).on_demand:
                 raise
             # In a crawl without feeds, a target is stored when its pipelines have returned its item.
+        if self.settings["FAILURES_FEED"] == AUTO and _is_single(cast("PlatformSpider", crawler.spider)):
+            self.feeds.pop(AUTO_URI, None)
         for uri, options in self.feeds.items():
             if uri.endswith(".gz"):
                 options.setdefault("postprocessing", [GZIP])
@@ -302,6 +312,11 @@ class Feeds(FeedExporter):
     def _count_failure(self, what: str) -> None:
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(FAILED.format(what))
+
+
+def _is_single(spider: PlatformSpider) -> bool:
+    """Whether the crawl has one target whose error its user sees. Nobody sees the errors of Scrapyd's jobs."""
+    return not spider.batch and not hasattr(spider, "_job")
 
 
 def _items(outcome: Outcome, row_path: RecordPath | None, selection: Selection | None) -> Iterable[Any]:

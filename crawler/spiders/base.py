@@ -400,8 +400,6 @@ class PlatformSpider(Spider):
         """Record an outcome for ``since=last``."""
         if self.since:
             self.since.completed(outcome)
-        if outcome.error and isinstance(self.source, ArgumentSource):
-            logger.error("target_failed", code=outcome.code, message=outcome.error.message)  # else only in the feed
 
     def closed(self, reason: str) -> None:
         """Log the number of all targets, of targets by code, and of targets whose record lacks an optional source."""

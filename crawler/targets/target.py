@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
@@ -20,6 +21,9 @@ from crawler.platforms.model import validation_details
 
 if TYPE_CHECKING:
     from crawler.platforms.page import PlatformPage
+
+MAX_LABEL_CHARACTERS = 200
+"""Maximum characters of a target's params that logs and summaries show."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,11 @@ class Target:
             "params": self.params.model_dump(mode="json", exclude_none=True),
         }
 
+    @property
+    def label(self) -> str:
+        """The params that differ from their defaults, as short text for people: ``cat_id=4044 page=2``."""
+        return _label(self.params.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+
     def dump(self) -> dict[str, Any]:
         """Return the target as JSON data for journals and queues. ``TargetParser.load`` reads it."""
         return {**self.as_dict(), "parent": self.parent, "hop": self.depth, "line": self.line, "batch": self.batch}
@@ -200,6 +209,11 @@ class InvalidTarget:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that identify the target in a feed line."""
         return {"id": self.id, "scraper": self.scraper, "params": self.raw}
+
+    @property
+    def label(self) -> str:
+        """The params, or the malformed line, as short text for people."""
+        return _label(self.raw) if isinstance(self.raw, dict) else str(self.raw)[:MAX_LABEL_CHARACTERS]
 
 
 class FailedSource(NamedTuple):
@@ -360,6 +374,11 @@ class TargetParser:
         return Target(
             saved.id, scraper, params, saved.parent, saved.hop, batch=saved.batch, root=saved.root, **position
         )
+
+
+def _label(params: Mapping[str, Any]) -> str:
+    texts = {name: each if isinstance(each, str) else orjson.dumps(each).decode() for name, each in params.items()}
+    return " ".join(f"{name}={text}" for name, text in texts.items())[:MAX_LABEL_CHARACTERS]
 
 
 def _required(scraper: Scraper) -> set[str]:
