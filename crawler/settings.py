@@ -237,7 +237,7 @@ MONITORS_DIR: str | None = None
 MONITORS_RUNS = 10
 """Number of previous runs that a run is compared with."""
 MONITORS_MAX_FAILED = 0.1
-"""Share of targets that may fail with an upstream or internal error. A higher share is always reported."""
+"""Share of targets that may be invalid, or fail with an upstream or internal error. A higher share is reported."""
 MONITORS_SUITE = "crawler.monitoring.suite.Suite"
 """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
 

@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import re
+import zipfile
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ MAX_LINE_BYTES = 1024 * 1024
 """Maximum bytes of a line. A longer line is an invalid target and is not parsed."""
 MAX_SHOWN_CHARACTERS = 1_000
 """Maximum characters of a malformed line that are written to the failures feed."""
-READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError)
+READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 """Exceptions of the libraries for a file that is missing, is truncated or does not have the format of its suffix."""
 
 

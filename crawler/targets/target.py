@@ -17,13 +17,11 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
+from crawler.logs import one_line
 from crawler.platforms.model import validation_details
 
 if TYPE_CHECKING:
     from crawler.platforms.page import PlatformPage
-
-MAX_LABEL_CHARACTERS = 200
-"""Maximum characters of a target's params that logs and summaries show."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +211,7 @@ class InvalidTarget:
     @property
     def label(self) -> str:
         """The params, or the malformed line, as short text for people."""
-        return _label(self.raw) if isinstance(self.raw, dict) else str(self.raw)[:MAX_LABEL_CHARACTERS]
+        return _label(self.raw) if isinstance(self.raw, dict) else one_line(str(self.raw))
 
 
 class FailedSource(NamedTuple):
@@ -378,7 +376,7 @@ class TargetParser:
 
 def _label(params: Mapping[str, Any]) -> str:
     texts = {name: each if isinstance(each, str) else orjson.dumps(each).decode() for name, each in params.items()}
-    return " ".join(f"{name}={text}" for name, text in texts.items())[:MAX_LABEL_CHARACTERS]
+    return one_line(" ".join(f"{name}={text}" for name, text in texts.items()))
 
 
 def _required(scraper: Scraper) -> set[str]:
