@@ -33,6 +33,12 @@ def configure(*last: Processor) -> None:
     )
 
 
+def one_line(text: str, size: int = 200) -> str:
+    """Return text for logs and terminals: at most ``size`` characters, without line breaks and control characters."""
+    text = text[:size]
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
 def structure_everything(settings: Settings) -> None:
     """Format the log records of all libraries, such as Scrapy and Twisted, as logfmt lines with the request id.
 

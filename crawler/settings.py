@@ -165,6 +165,7 @@ EXTENSIONS: dict[str, int | None] = {
     "crawler.targets.checkpoint.Resume": 400,
     "crawler.targets.redis_queue.extension.Queue": 400,
     "crawler.monitoring.progress.Progress": 600,
+    "crawler.monitoring.summary.Summary": 600,
     "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
     "scrapy.extensions.remote_control.RemoteControl": None,  # it executes any code that is sent to it; slow to import
     "crawler.sandbox.extension.SandboxExtension": 100,
@@ -208,17 +209,22 @@ PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
 
 FEED_URI_PARAMS = "crawler.outputs.feeds.uri_params"
 FEED_EXPORT_ENCODING = "utf-8"  # default None: all non-ASCII characters in JSON are escaped
-FAILURES_FEED: str | None = "failures-%(name)s-%(job)s.jsonl"
-"""URI of the feed that has one line for each failed target. None disables it. Without failures, no file is written. The
-feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its ``item_classes``."""
+FAILURES_FEED: str | None = "auto"
+"""URI of the feed that has one line for each failed target. ``auto``: ``failures/%(name)s-%(job)s.jsonl``, but no file
+for a single target whose error is on the terminal or in the log. None disables the feed. Without failures, no file is
+written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its ``item_classes``."""
 FEED_EXPORTERS = {
     "jsonlines": "crawler.outputs.exporters.JsonLinesExporter",
     "jsonl": "crawler.outputs.exporters.JsonLinesExporter",
     "jl": "crawler.outputs.exporters.JsonLinesExporter",
     "gz": "crawler.outputs.exporters.JsonLinesExporter",  # Scrapy takes the format of out.jsonl.gz from the last suffix
     "parquet": "crawler.outputs.parquet.ParquetExporter",
-    "csv": "crawler.outputs.exporters.CsvExporter",
+    "csv": "crawler.outputs.csv_exporter.CsvExporter",
 }
+CSV_BOM = False
+"""Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8."""
+CSV_ESCAPE_FORMULAS = True
+"""Whether an apostrophe is put before text in CSV that a spreadsheet would calculate as a formula."""
 
 SQL_SINK: str | None = None
 """Database to which crawls write their data: an SQLite file, or the URL of a PostgreSQL database. None: no database."""
@@ -232,7 +238,7 @@ MONITORS_DIR: str | None = None
 MONITORS_RUNS = 10
 """Number of previous runs that a run is compared with."""
 MONITORS_MAX_FAILED = 0.1
-"""Share of targets that may fail with an upstream or internal error. A higher share is always reported."""
+"""Share of targets that may be invalid, or fail with an upstream or internal error. A higher share is reported."""
 MONITORS_SUITE = "crawler.monitoring.suite.Suite"
 """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
 

@@ -71,7 +71,7 @@ class Scrapyd:
         return lines(self.folder / f"items/crawler/{spider}/{job}.jl")
 
     def failures(self, spider: str, job: str) -> list[Any]:
-        return lines(self.folder / f"failures-{spider}-{job}.jsonl")
+        return lines(self.folder / "failures" / f"{spider}-{job}.jsonl")
 
 
 @contextlib.contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import sys
 from typing import Any, get_args, get_origin
 
@@ -12,10 +14,13 @@ from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
+from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from typing_extensions import get_original_bases
 
 from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
+from crawler.monitoring import summary
+from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.platforms.model import validation_details
 from crawler.spiders.base import PlatformSpider
@@ -31,6 +36,17 @@ class Command(CrawlCommand):
     """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 if a setting or the
     targets are wrong.
     """
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """On a terminal, print a summary instead of the log, unless the user has set a log level."""
+        super().process_options(args, opts)
+        assert self.settings is not None
+        chosen = self.settings.getpriority("LOG_LEVEL") == SETTINGS_PRIORITIES["cmdline"]
+        chosen = chosen or "CRAWLER_LOG_LEVEL" in os.environ or not self.settings.getbool("LOG_ENABLED")
+        self.prints_summary = stderr_is_terminal() and not chosen
+        if self.prints_summary and not self.settings["LOG_FILE"]:
+            self.settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
+            logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # the summary has the failed targets
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -56,7 +72,13 @@ class Command(CrawlCommand):
             return
         self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()
-        self.exitcode = RUN_BROKE if self.crawler_process.bootstrap_failed else exit_code(crawler)
+        if self.crawler_process.bootstrap_failed:
+            self.exitcode = RUN_BROKE
+            return
+        self.exitcode = exit_code(crawler)
+        collected = crawler.get_extension(summary.Summary) if self.prints_summary else None
+        if collected is not None:
+            print(*collected.lines(), sep="\n", file=sys.stderr)
 
 
 def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:

@@ -7,7 +7,6 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 
-from limits import parse
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
@@ -15,6 +14,7 @@ from crawler.commands.serve import keys_file
 from crawler.errors import StoreUnavailable
 from crawler.service import usage
 from crawler.service.keys import KeyStore
+from crawler.service.limits import parse_rate
 from crawler.service.store import Store, store_location
 
 
@@ -94,7 +94,10 @@ def printable(client: str) -> str:
 
 def rate(text: str) -> str:
     """Check that a text is a rate limit such as ``60/minute``, and return it."""
-    parse(text)  # argparse turns a ValueError into a message with the option's name
+    try:
+        parse_rate(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     return text
 
 

@@ -124,7 +124,13 @@ class Command(ScrapyCommand):
     @staticmethod
     def _check_settings(settings: Settings) -> None:
         from crawler.service.addresses import Addresses  # noqa: PLC0415  # as above
+        from crawler.service.limits import parse_rate  # noqa: PLC0415  # as above
 
+        if rate := settings["KEY_RATE"]:
+            try:
+                parse_rate(rate)
+            except ValueError as error:
+                raise RefusedError(f"KEY_RATE: {error}.") from None
         unknown = set(settings.getlist("SERVICE_HIDDEN_ROUTES")) - OPTIONAL_ROUTES
         if unknown:
             routes = ", ".join(sorted(OPTIONAL_ROUTES))
@@ -270,6 +276,8 @@ def _use_sandbox(settings: Settings) -> None:
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
+    if not settings["SERVICE_STORE"]:
+        settings.set("SERVICE_STORE", str(data_file("sandbox/service.sqlite3")), priority="cmdline")
     budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
     settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from crawler.errors import RequestError, ScrapeError, TargetError
+from crawler.errors import ScrapeError, TargetError
 from crawler.monitoring.fields import FieldCount
 from crawler.monitoring.run import EXTRACTION_FAILED, Run
 
@@ -55,7 +55,7 @@ class CodeChange:
     before: FieldCount
     now: FieldCount
     limit: float
-    """Share of targets that may fail with an upstream or internal error. A higher share is always reported."""
+    """Share of targets that may be invalid, or fail with an upstream or internal error. A higher share is reported."""
 
     @property
     def risen(self) -> bool:
@@ -200,5 +200,5 @@ def _codes_of(kind: type[ScrapeError]) -> Iterator[str]:
         yield from _codes_of(child)
 
 
-_TARGET_CODES = {code for kind in (RequestError, TargetError) for code in _codes_of(kind)}
-"""Error codes whose number depends on which targets a run has, and not on the state of the platform."""
+_TARGET_CODES = set(_codes_of(TargetError))
+"""Error codes whose number depends on which targets a run has. They are reported only if they become more frequent."""

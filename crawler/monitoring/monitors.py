@@ -33,8 +33,9 @@ class Monitors:
         self.suite = suite
         assert crawler.spider is not None
         self.run = Run(spider=crawler.spider.name)
-        folder = crawler.settings["MONITORS_DIR"] or data_path("monitors", createdir=True)
-        self.history = History(Path(folder), self.run.spider)
+        folder = Path(crawler.settings["MONITORS_DIR"] or data_path("monitors", createdir=True))
+        # The runs of the sandbox must not be compared with real runs.
+        self.history = History(folder / "sandbox" if crawler.settings.getbool("SANDBOX") else folder, self.run.spider)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Monitors:

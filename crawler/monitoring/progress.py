@@ -69,8 +69,7 @@ class Progress:
         self.interval = crawler.settings.getfloat("LOGSTATS_INTERVAL")
         if not self.interval:
             raise NotConfigured
-        # Scrapy Cloud replaces stderr with an object that has no isatty().
-        self.on_terminal = sys.__stderr__ is not None and sys.stderr is sys.__stderr__ and sys.__stderr__.isatty()
+        self.on_terminal = stderr_is_terminal()
         self.in_log = not self.on_terminal or crawler.settings["LOG_FILE"] is not None
         self._bar: Bar | None = None
         self._handlers: list[logging.StreamHandler[TextIO]] = []
@@ -177,6 +176,11 @@ class Progress:
             left="" if left is None else f"{clock(left)} left",
             refresh=True,
         )
+
+
+def stderr_is_terminal() -> bool:
+    """Whether stderr is a terminal. Scrapy Cloud replaces it with an object that has no ``isatty()``."""
+    return sys.__stderr__ is not None and sys.stderr is sys.__stderr__ and sys.__stderr__.isatty()
 
 
 def clock(seconds: float) -> str:

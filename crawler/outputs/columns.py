@@ -50,6 +50,13 @@ class RecordPath:
     fields: Struct
     many: bool
     """Whether a list is on the path, so that there may be several objects."""
+    is_list: bool = False
+    """Whether the objects are the entries of a list that is not inside another list."""
+
+    @property
+    def position_column(self) -> str:
+        """The name of the column with the position in the list. ``position``, unless the objects have such a key."""
+        return "list_position" if "position" in self.fields.of else "position"
 
     def rows(self, data: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the objects at this path, in the order of the data."""
@@ -131,30 +138,43 @@ def _merged_fields(one: Struct, other: Struct) -> Struct:
     return Struct(either, one.entity or other.entity)
 
 
-def record_paths(fields: Struct, path: tuple[str, ...] = (), *, many: bool = False) -> Iterator[RecordPath]:
+def record_paths(fields: Struct) -> Iterator[RecordPath]:
     """Yield the path of each type of object in the data, starting with the empty path of the data itself."""
-    yield RecordPath(path, fields, many)
-    for name, column_type in fields.of.items():
-        inner = column_type
-        while isinstance(inner, ListOf):
-            inner = inner.of
+    yield from _paths_below(RecordPath((), fields, many=False))
+
+
+def _paths_below(parent: RecordPath) -> Iterator[RecordPath]:
+    yield parent
+    for name, column_type in parent.fields.of.items():
+        is_list = isinstance(column_type, ListOf)
+        inner = without_lists(column_type)
         if isinstance(inner, Struct):
-            yield from record_paths(inner, (*path, name), many=many or isinstance(column_type, ListOf))
+            path = (*parent.path, name)
+            yield from _paths_below(RecordPath(path, inner, parent.many or is_list, is_list and not parent.many))
+
+
+def without_lists(column_type: ColumnType) -> Scalar | Struct:
+    """Return the type of the values in a list, or in lists of lists. Other types are returned unchanged."""
+    while isinstance(column_type, ListOf):
+        column_type = column_type.of
+    return column_type
 
 
 def rows_named(fields: Struct, name: str) -> RecordPath:
     """Find the list that ``-a explode=`` names by its entity's name, its whole path or its key.
 
+    Lists inside lists are not offered: their rows would not name the entry that contains them.
+
     Raises:
         ValueError: no list has this name, or several lists have it. The message contains the paths of all lists.
     """
-    lists = [each for each in record_paths(fields) if each.many]
+    lists = [each for each in record_paths(fields) if each.is_list]
     for name_of in (_entity_name, lambda each: ".".join(each.path), lambda each: each.path[-1]):
         found = [each for each in lists if name_of(each) == name]
         if len(found) == 1:
             return found[0]
-    known = ", ".join(".".join(each.path) for each in lists) or "no list of objects"
-    raise ValueError(f"explode={name}: the data has no such list, or several; it has {known}")
+    known = ", ".join(".".join(each.path) for each in lists) or "none"
+    raise ValueError(f"explode={name}: the data has no such list, or several; its lists are: {known}")
 
 
 def _entity_name(record_path: RecordPath) -> str | None:

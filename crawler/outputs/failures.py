@@ -10,6 +10,16 @@ from scrapy.utils.misc import load_object
 
 from crawler.targets.target import InvalidTarget, Outcome
 
+FAILURE_KEYS = (
+    *("id", "root", "scraper", "params", "parent", "line"),
+    *("code", "message", "retryable", "details", "upstream"),
+)
+"""The keys of a failure's line. ``root`` occurs only in exhaustive crawls."""
+
+AUTO = "auto"
+"""Value of ``FAILURES_FEED``: a file in the folder ``failures``, except for single targets."""
+AUTO_URI = "failures/%(name)s-%(job)s.jsonl"
+
 
 class Failure(dict[str, Any]):
     """The line of a failed target. It is written only to feeds whose option ``item_classes`` contains this class."""
@@ -17,6 +27,7 @@ class Failure(dict[str, Any]):
 
 def failures_feed(uri: str) -> dict[str, dict[str, Any]]:
     """Return the entry to add to ``FEEDS`` for the setting ``FAILURES_FEED``."""
+    uri = AUTO_URI if uri == AUTO else uri
     options = {"format": "jsonlines", "store_empty": False, "batch_item_count": 0}
     return {uri: {**options, "item_classes": [f"{__name__}.{Failure.__name__}"]}}
 

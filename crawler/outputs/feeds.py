@@ -22,8 +22,17 @@ from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
+from crawler.outputs.csv_exporter import UnusableFileError
 from crawler.outputs.exporters import exploded_rows
-from crawler.outputs.failures import Failure, WithoutFailures, failure_line, is_for_failures
+from crawler.outputs.failures import (
+    AUTO,
+    AUTO_URI,
+    FAILURE_KEYS,
+    Failure,
+    WithoutFailures,
+    failure_line,
+    is_for_failures,
+)
 from crawler.outputs.feed_files import absolute_path, holds_lines, is_local, path_pattern, repair_last_line
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import TargetTracker, target_completed, target_of
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawler.outputs.columns import RecordPath
+    from crawler.outputs.selection import Selection
     from crawler.spiders.base import PlatformSpider
 
 GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
@@ -98,11 +108,15 @@ class Feeds(FeedExporter):
             if cast("PlatformSpider", crawler.spider).on_demand:
                 raise
             # In a crawl without feeds, a target is stored when its pipelines have returned its item.
+        if self.settings["FAILURES_FEED"] == AUTO and _is_single(cast("PlatformSpider", crawler.spider)):
+            self.feeds.pop(AUTO_URI, None)
         for uri, options in self.feeds.items():
             if uri.endswith(".gz"):
                 options.setdefault("postprocessing", [GZIP])
             if not is_for_failures(options):
                 self.filters[uri] = WithoutFailures(self.filters[uri])
+            elif options["format"] == "csv" and not options["fields"]:
+                options["fields"] = list(FAILURE_KEYS)  # the columns of other CSV feeds are those of the records
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -179,7 +193,7 @@ class Feeds(FeedExporter):
         if self.failed:
             self._write_last_failure(outcome, spider)
             return
-        slots = self._export(_items(outcome, spider.exploded), spider)
+        slots = self._export(_items(outcome, spider.exploded, spider.selection), spider)
         lines = [slot for slot in slots if holds_lines(slot.uri, slot.feed_options)]
         ends = [
             (absolute_path(slot.uri), slot.file.tell())
@@ -231,9 +245,11 @@ class Feeds(FeedExporter):
                 if slot.file is not None and holds_lines(slot.uri, slot.feed_options):
                     slot.file.flush()
         except Exception as error:
-            disk = isinstance(error, OSError)  # such as a full disk: later items would fail, too
-            self._count_failure("write" if disk else "item")
-            if disk or accepted:
+            lasting = isinstance(
+                error, (OSError, UnusableFileError)
+            )  # such as a full disk: later items would fail, too
+            self._count_failure("write" if lasting else "item")
+            if lasting or accepted:
                 self.end_run(f"a feed cannot be written: {error}")
             raise
         return list(accepted)
@@ -298,13 +314,21 @@ class Feeds(FeedExporter):
         self.crawler.stats.inc_value(FAILED.format(what))
 
 
-def _items(outcome: Outcome, row_path: RecordPath | None) -> Iterable[Any]:
+def _is_single(spider: PlatformSpider) -> bool:
+    """Whether the crawl has one target whose error its user sees. Nobody sees the errors of Scrapyd's jobs."""
+    return not spider.batch and not hasattr(spider, "_job")
+
+
+def _items(outcome: Outcome, row_path: RecordPath | None, selection: Selection | None) -> Iterable[Any]:
     """Return the items to write to the feeds for an outcome."""
     if outcome.error is not None:
         return [Failure(failure_line(outcome))]
     if outcome.record is None:
         return []
-    return [outcome.record] if row_path is None else exploded_rows(outcome.record, row_path)
+    if row_path is None:
+        return [outcome.record if selection is None else selection.record(outcome.record)]
+    rows = exploded_rows(outcome.record, row_path, outcome.new_entries)
+    return rows if selection is None else map(selection.row, rows)
 
 
 def _location(slot: FeedSlot) -> str:

@@ -6,6 +6,7 @@ is closed. For crawls that may be killed, use batches (``FEED_EXPORT_BATCH_ITEM_
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -13,7 +14,8 @@ import orjson
 from scrapy.exporters import BaseItemExporter
 
 from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Scalar, Struct, coerce, column_type_of_models
-from crawler.targets.target import FailedSource, Record
+from crawler.outputs.selection import WARNINGS, Selection, table_row
+from crawler.targets.target import Record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,8 +27,6 @@ ROWS_PER_BATCH = 1_000
 """Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """Bytes that are buffered in memory before they are written as a row group."""
-WARNINGS = ListOf(Struct(dict.fromkeys(FailedSource._fields, "text")))
-"""The column of the optional sources that failed."""
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
@@ -47,10 +47,13 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
     return kinds[column_type]
 
 
-def arrow_schema(fields: Struct, row_path: RecordPath | None, *, sliced: bool = False) -> pa.Schema:
+def arrow_schema(
+    fields: Struct, row_path: RecordPath | None, *, sliced: bool = False, selection: Selection | None = None
+) -> pa.Schema:
     """Return the columns of a file: columns to identify the target, then the keys of the data or of the list's rows.
 
-    ``sliced``: whether a requested target may have several lines, so that ``root`` must name it.
+    ``sliced``: whether a requested target may have several lines, so that ``root`` must name it. ``selection``: the
+    columns to keep, and their order.
     """
     import pyarrow as pa  # noqa: PLC0415  # an extra
 
@@ -63,34 +66,46 @@ def arrow_schema(fields: Struct, row_path: RecordPath | None, *, sliced: bool = 
         pa.field("warnings", arrow_type(WARNINGS), nullable=False),
     ]
     if row_path is not None:
-        columns.append(pa.field("position", pa.int64(), nullable=False))
+        columns.append(pa.field(row_path.position_column, pa.int64(), nullable=False))
     shown = fields if row_path is None else row_path.fields
-    return pa.schema([*columns, *(pa.field(name, arrow_type(each)) for name, each in shown.of.items())])
+    if selection is None:
+        return pa.schema([*columns, *(pa.field(name, arrow_type(each)) for name, each in shown.of.items())])
+    provenance = {column.name: column for column in columns}
+    return pa.schema(
+        [provenance.get(name) or pa.field(name, arrow_type(each)) for name, each in selection.fields.of.items()]
+    )
 
 
-def _joined(provenance: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of ``Record.provenance()``, except the target's id."""
-    return {
-        "root": provenance.get("root"),
-        "scraper": provenance["scraper"],
-        "params": orjson.dumps(provenance["params"]).decode(),
-        "fetched_at": datetime.fromisoformat(provenance["fetched_at"]),
-        "warnings": provenance["warnings"],
-    }
+def _provenance(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the columns of a row that identify its target, as far as the row has them."""
+    cells = {name: row[name] for name in names if name in row}
+    if "params" in cells:
+        cells["params"] = orjson.dumps(cells["params"]).decode()
+    if "fetched_at" in cells:
+        cells["fetched_at"] = datetime.fromisoformat(cells["fetched_at"])
+    return cells
 
 
 class ParquetExporter(BaseItemExporter):
     """Writes records as rows of a Parquet file."""
 
     def __init__(
-        self, file: IO[bytes], *, fields: Struct, row_path: RecordPath | None, sliced: bool = False, **kwargs: Any
+        self,
+        file: IO[bytes],
+        *,
+        fields: Struct,
+        row_path: RecordPath | None,
+        sliced: bool = False,
+        selection: Selection | None = None,
+        **kwargs: Any,
     ) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415  # an extra
 
         super().__init__(dont_fail=True, **kwargs)
-        self.fields = fields
-        self.row_path = row_path
-        self.schema = arrow_schema(fields, row_path, sliced=sliced)
+        data = fields if row_path is None else row_path.fields
+        self.fields = data if selection is None else selection.fields
+        self.schema = arrow_schema(fields, row_path, sliced=sliced, selection=selection)
+        self._provenance_names = [name for name in self.schema.names if name not in data.of]
         self._writer = pq.ParquetWriter(file, self.schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
         self._batches: list[pa.RecordBatch] = []
@@ -100,7 +115,8 @@ class ParquetExporter(BaseItemExporter):
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> ParquetExporter:
         spider = cast("PlatformSpider", crawler.spider)
         fields = column_type_of_models([scraper.data for scraper in spider.scrapers])
-        return cls(file, fields=fields, row_path=spider.exploded, sliced=spider.sliced, **kwargs)
+        shape: dict[str, Any] = {"sliced": spider.sliced, "selection": spider.selection}
+        return cls(file, fields=fields, row_path=spider.exploded, **shape, **kwargs)
 
     def export_item(self, item: Record | dict[str, Any]) -> None:
         """Add a record, or a row that ``exporters.exploded_rows`` has made."""
@@ -116,13 +132,8 @@ class ParquetExporter(BaseItemExporter):
         self._writer.close()
 
     def _row(self, item: Record | dict[str, Any]) -> dict[str, Any]:
-        if isinstance(item, Record):
-            provenance = item.provenance()
-            row = {**_joined(provenance), "target_id": provenance["id"]}
-            return {**row, **coerce(item.data, self.fields)}
-        assert self.row_path is not None
-        row = {**_joined(item), "target_id": item["target_id"], "position": item["position"]}
-        return {**row, **coerce(item, self.row_path.fields)}
+        row = table_row(item) if isinstance(item, Record) else item
+        return {**coerce(row, self.fields), **_provenance(row, self._provenance_names)}
 
     def _convert(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  # an extra

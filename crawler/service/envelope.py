@@ -32,6 +32,11 @@ class Call:
     request_id: str = field(default_factory=new_request_id)
     client_id: str = ""
     scraper: str = ""
+    method: str = ""
+    path: str = ""
+    """The path of the URL, without the query string."""
+    target: str = ""
+    """The params that differ from their defaults, as short text. Empty if they are invalid."""
     started: float = field(default_factory=time.monotonic)
     wait: int | None = None
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""

@@ -9,7 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
@@ -41,12 +41,16 @@ class RateLimitStatus:
     """The state of a key's rate limit."""
 
     quota: int
+    """Number of calls that the key may make in the period, in all processes together."""
     window: int
     """Length of the period in seconds."""
     remaining: int
+    """Number of further calls that are certainly allowed. Other processes may allow more."""
     reset: int
     """Seconds until the oldest counted call is older than the period."""
     allowed: bool
+    processes: int = 1
+    """Number of processes that divide the quota among them. 1: all processes share it."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -67,7 +71,9 @@ class RateLimitStatus:
         """
         if not self.allowed:
             raise RateLimited(
-                f"Rate limit exceeded: this key may make {self.quota} calls in {self.window} s.", retry_after=self.reset
+                f"Rate limit exceeded: this key may make {self.quota} calls in {self.window} s"
+                f"{_divided(self.processes)}.",
+                retry_after=self.reset,
             )
 
 
@@ -102,8 +108,9 @@ class KeyLimits:
             if status:
                 return status
         self._forget_after_clock_change()
-        share = type(item)(max(1, item.amount // self.processes), item.multiples)
-        return await _hit(self._local_limiter, share, holder.key_id)
+        share = type(item)(min(item.amount, max(1, item.amount // self.processes)), item.multiples)
+        status = await _hit(self._local_limiter, share, holder.key_id)
+        return replace(status, quota=item.amount, processes=self.processes)
 
     def _forget_after_clock_change(self) -> None:
         """Set all local counts to 0 if the system's clock was set.
@@ -133,7 +140,7 @@ class KeyLimits:
                 raise _concurrency_limited(slots)
         share = max(1, slots // self.processes)
         if self._in_flight[holder.key_id] >= share:
-            raise _concurrency_limited(share)
+            raise _concurrency_limited(slots, self.processes)
         self._in_flight[holder.key_id] += 1
         return lambda: self._in_flight.subtract([holder.key_id])
 
@@ -185,8 +192,26 @@ def _clock_offset() -> float:
     return time.time() - time.monotonic()
 
 
-def _concurrency_limited(slots: int) -> ConcurrencyLimited:
-    return ConcurrencyLimited(f"Concurrency limit reached: this key may have {slots} calls in flight.", retry_after=1)
+def parse_rate(text: str) -> RateLimitItem:
+    """Parse a rate limit such as ``60/minute``.
+
+    Raises:
+        ValueError: the text is not a rate limit, or allows no call.
+    """
+    item = parse(text)
+    if item.amount < 1:
+        raise ValueError(f"{text!r} allows no call: expected at least 1 call per period")
+    return item
+
+
+def _concurrency_limited(slots: int, processes: int = 1) -> ConcurrencyLimited:
+    return ConcurrencyLimited(
+        f"Concurrency limit reached: this key may have {slots} calls in flight{_divided(processes)}.", retry_after=1
+    )
+
+
+def _divided(processes: int) -> str:
+    return f", of which each of {processes} processes allows an equal share" if processes > 1 else ""
 
 
 def _release_nothing() -> None:

@@ -28,6 +28,7 @@ from crawler.errors import (
     ScraperNotFound,
     ServiceError,
 )
+from crawler.logs import one_line
 from crawler.registry import scrapers
 from crawler.service import metrics, openapi, viewer
 from crawler.service.body import CappedRequest, header, read_object
@@ -121,7 +122,8 @@ class Api(Resource):
             )
 
     async def _serve(self, request: Request) -> None:
-        call = Call()
+        method, path = (one_line(each.decode("latin-1")) for each in (request.method, request.path))
+        call = Call(method=method, path=path)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 answer = await self._answer(request, call)
@@ -153,8 +155,11 @@ class Api(Resource):
             return
         logger.info(
             "call",
+            method=call.method,
+            path=call.path,
             client=call.client_id,
             scraper=call.scraper,
+            target=call.target,
             code=answer.code,
             status=answer.status,
             duration_ms=call.duration_ms,
@@ -190,6 +195,7 @@ class Api(Resource):
         wait = self._wait(request, call)
         deadline = asyncio.get_running_loop().time() + wait - call.duration_ms / 1000
         target = Target(call.request_id, scraper, params, deadline=deadline)
+        call.target = target.label
         release = await self.parts.limits.acquire(holder)
         try:
             served = await self.parts.idempotency.once(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from datetime import date
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -35,8 +36,22 @@ class CrawlArguments(BaseModel):
     """Whether to wait for new targets when the queue is empty. Otherwise the worker exits."""
     max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
     """Maximum number of pages to scrape per listing, including the requested page."""
-    since: Literal["last"] | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """``last``: stop reading a listing at the entries that the last run has seen."""
+    fields: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    """The fields to write to the feeds, with commas between them: ``item_id,price.current_price``. The feeds have
+    them in this order."""
+    since: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    """Where to stop reading a listing: ``last`` for the entries that the last run has seen, or a day (UTC) such as
+    2026-11-01. With ``explode``, only newer entries are written."""
+
+    @field_validator("since")
+    @classmethod
+    def _validate_since(cls, since: str | None) -> str | None:
+        if since is not None and since != "last":
+            try:
+                date.fromisoformat(since)
+            except ValueError:
+                raise ValueError(f"{since!r} is not a day: write last, or a day such as 2026-11-01") from None
+        return since
 
     @model_validator(mode="after")
     def _validate_shard(self) -> Self:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import structlog
@@ -32,14 +31,14 @@ from crawler.errors import (
 )
 from crawler.outputs.columns import RecordPath, column_type_of_models, rows_named
 from crawler.outputs.failures import failures_feed
+from crawler.outputs.selection import Selection
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import RUNNER_ARGUMENTS, CrawlArguments
 from crawler.spiders.first import First, P
-from crawler.storage.data_files import data_file
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, as_scrape_error
 from crawler.targets.files import FileSource, Shard
-from crawler.targets.incremental import Seen, SeenFile
+from crawler.targets.incremental import Since, new_since
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
 from crawler.targets.tracker import PARTIAL, TargetTracker, outcomes_by_code, target_completed
@@ -85,7 +84,9 @@ class PlatformSpider(Spider):
         self.origins: dict[str, str] = {}
         self.exploded: RecordPath | None = None
         """The list in the data whose rows become the lines of the feeds (argument ``explode``)."""
-        self.seen: Seen | None = None
+        self.selection: Selection | None = None
+        """The fields to write to the feeds (argument ``fields``). None: all fields."""
+        self.since: Since | None = None
         self.stale_ids: dict[str, str] = {}
         """Ids of the platform's data file that are out of date, with the reason."""
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
@@ -109,9 +110,8 @@ class PlatformSpider(Spider):
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)
         if spider.args.since:
-            file = crawler.settings["SEEN_FILE"] or data_file("seen.sqlite")
-            spider.seen = Seen(SeenFile(Path(file)))
-            crawler.signals.connect(spider.seen.close, signals.spider_closed)
+            spider.since = new_since(spider.args.since, crawler.settings)
+            crawler.signals.connect(spider.since.close, signals.spider_closed)
         return spider
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
@@ -150,6 +150,11 @@ class PlatformSpider(Spider):
         return isinstance(self.source, QueueSource)
 
     @property
+    def batch(self) -> bool:
+        """Whether the lines of the feeds contain the id and params of their targets."""
+        return self.sliced or not isinstance(self.source, ArgumentSource)
+
+    @property
     def sliced(self) -> bool:
         """Whether a requested target is split into slices, so that the feed has many lines for one requested target."""
         return False
@@ -175,14 +180,17 @@ class PlatformSpider(Spider):
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield the first request of each target, when the tracker releases the target."""
-        if self.args.explode:
-            try:
-                self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
-            except ValueError as error:
-                raise CloseSpider(str(error)) from None
+        try:
+            if name := self.args.explode:
+                self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), name)
+            if names := self.args.fields:
+                self.selection = Selection.parse(names, self.scrapers, self.exploded, sliced=self.sliced)
+        except ValueError as error:
+            raise CloseSpider(str(error)) from None
         if self.args.since and not any(scraper.entries for scraper in self.scrapers):
             raise CloseSpider(
-                f"since=last requires a listing that is sorted by newest first; no scraper of {self.name} has one"
+                f"since={self.args.since} requires a listing that is sorted by newest first; "
+                f"no scraper of {self.name} has one"
             )
         try:
             async for target in self.tracker.release(self.source):
@@ -348,8 +356,8 @@ class PlatformSpider(Spider):
         return self._records(target, first)
 
     async def _records(self, target: Target, first: First) -> AsyncIterator[Record]:
-        if self.seen:
-            await self.seen.load(target)
+        if self.since:
+            await self.since.load(target)
         try:
             data = await self.scrape(target, first)
         except ScrapeError as error:
@@ -359,7 +367,7 @@ class PlatformSpider(Spider):
             self.tracker.complete(target)
             return
         record = target.scraper.item_class(data, target, datetime.now(UTC))
-        if self.tracker.hand_over(record):
+        if self.tracker.hand_over(record, self.since.new_entries(target, data) if self.since else None):
             yield record
 
     @classmethod
@@ -381,19 +389,17 @@ class PlatformSpider(Spider):
         return await pages[0].to_item()
 
     def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> None:
-        """Push the next page of a listing as a follow-up target, unless ``max_pages`` or ``since=last`` prevents it.
+        """Push the next page of a listing as a follow-up target, unless ``max_pages`` or ``since`` prevents it.
 
         ``data``: the data of this page. ``changes``: the params of the next page that differ from this page's params.
         """
-        if target.depth + 1 < self.args.max_pages and (self.seen is None or self.seen.unseen_below(target, data)):
+        if target.depth + 1 < self.args.max_pages and (self.since is None or self.since.has_new_below(target, data)):
             self.tracker.push(target.followup(**changes))
 
     def target_completed(self, outcome: Outcome) -> None:
         """Record an outcome for ``since=last``."""
-        if self.seen:
-            self.seen.completed(outcome)
-        if outcome.error and isinstance(self.source, ArgumentSource):
-            logger.error("target_failed", code=outcome.code, message=outcome.error.message)  # else only in the feed
+        if self.since:
+            self.since.completed(outcome)
 
     def closed(self, reason: str) -> None:
         """Log the number of all targets, of targets by code, and of targets whose record lacks an optional source."""

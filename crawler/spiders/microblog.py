@@ -85,7 +85,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             data=Profile,
             example={"username": "quiet_harbor"},
             pages=(EmbedPage, ProfilePage, TimelinePage, UserPage),
-            entries=Entries("data.main", "post_id"),
+            entries=Entries("data.main", "post_id", "upload_timestamp"),
         ),
     )
     args: MicroblogArguments

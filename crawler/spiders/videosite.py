@@ -51,7 +51,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
             data=ChannelRecord,
             example={"username": "@harborlights"},
             pages=PAGES,
-            entries=Entries("posts", "content_id"),
+            entries=Entries("posts", "content_id", "published_date"),
         ),
         Scraper(
             name="videosite-profile",
@@ -61,7 +61,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
             data=ChannelRecord,
             example={"username": "@harborlights"},
             pages=PAGES,
-            entries=Entries("posts", "content_id"),
+            entries=Entries("posts", "content_id", "published_date"),
         ),
     )
     args: VideositeArguments

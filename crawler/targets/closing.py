@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from scrapy import signals
+from structlog.contextvars import unbind_contextvars
 
 from crawler.errors import ShuttingDown
 
@@ -46,6 +47,8 @@ class AnnounceClosing:
         close = engine.close_spider_async
 
         async def close_spider_async(*, reason: str = "cancelled") -> None:
+            # Closing begins in the context of the last target, but its log lines do not belong to this target.
+            unbind_contextvars("request_id")
             self._announce(reason)
             await close(reason=reason)
 

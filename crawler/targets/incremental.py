@@ -1,4 +1,8 @@
-"""``-a since=last``: stores which entries of each listing a run has seen, so that the next run reads only new pages."""
+"""``-a since=``: which entries of a listing are new, so that a run reads only the pages that contain new entries.
+
+``SinceDate`` compares the time of the entries with a day. ``Seen`` (``since=last``) stores which entries of a listing
+each run has seen.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,19 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 import structlog
 
+from crawler.storage.data_files import data_file
 from crawler.storage.sqlite import SqliteFile
-from crawler.targets.target import Entries, InvalidTarget, Outcome, Target
+from crawler.targets.target import InvalidTarget, Outcome, Target
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 logger = structlog.get_logger(__name__)
 
@@ -28,6 +37,58 @@ SCHEMA = (
         " (listing TEXT, id TEXT, run INTEGER, place INTEGER, PRIMARY KEY (listing, id)) WITHOUT ROWID"
     ),
 )
+
+
+class Since(Protocol):
+    """Interface that decides which entries of a listing are new."""
+
+    async def load(self, target: Target) -> None:
+        """Prepare for a page, before it is read."""
+
+    def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
+        """Whether the pages after this page may contain new entries."""
+
+    def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
+        """Return the ids of the page's new entries, or None if the scraper has no entries to compare."""
+
+    def completed(self, outcome: Outcome) -> None:
+        """Handle the outcome of a page."""
+
+    async def close(self) -> None:
+        """Release everything at the end of the run."""
+
+
+class SinceDate:
+    """Selects entries that are from a day (in UTC) or later. An entry without a known time is new."""
+
+    def __init__(self, day: date) -> None:
+        self._start = datetime.combine(day, time(), UTC).timestamp()
+
+    async def load(self, target: Target) -> None:
+        """Do nothing: no page depends on earlier pages."""
+
+    def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
+        """Whether the pages after this page may contain new entries.
+
+        Only the page's last entry with a time is compared: the first entries may be pinned posts, which are older.
+        """
+        entries = target.scraper.entries
+        times = [row[entries.time] for row in entries.of(data)] if entries else []
+        known = [each for each in times if each is not None]
+        return not known or bool(known[-1] >= self._start)
+
+    def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
+        entries = target.scraper.entries
+        if entries is None:
+            return None
+        rows = [(row[entries.key], row[entries.time]) for row in entries.of(data)]
+        return frozenset(id_ for id_, seconds in rows if seconds is None or seconds >= self._start)
+
+    def completed(self, outcome: Outcome) -> None:
+        """Do nothing: no page depends on earlier pages."""
+
+    async def close(self) -> None:
+        """Do nothing: nothing is stored."""
 
 
 class SeenFile:
@@ -75,8 +136,10 @@ class Seen:
     used in a thread, because another run may lock it.
     """
 
-    def __init__(self, file: SeenFile) -> None:
+    def __init__(self, file: SeenFile, prefix: str = "") -> None:
+        """``prefix``: added to the name of each listing, so that the sandbox's listings are not the real ones."""
         self.file = file
+        self.prefix = prefix
         self._listings: dict[str, _Listing] = {}
         """Target id of a listing's page that is in progress, or is the next one -> that listing."""
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="seen")
@@ -89,7 +152,7 @@ class Seen:
         if target.scraper.entries is None or target.parent is not None:
             return
         params = orjson.dumps(target.as_dict()["params"], option=orjson.OPT_SORT_KEYS).decode()
-        key = f"{target.scraper.name} {params}"
+        key = f"{self.prefix}{target.scraper.name} {params}"
         try:
             seen = await asyncio.get_running_loop().run_in_executor(self._thread, self.file.ids, key)
         except (sqlite3.Error, OSError):
@@ -97,14 +160,20 @@ class Seen:
             seen = frozenset()
         self._listings[target.id] = _Listing(key, seen)
 
-    def unseen_below(self, target: Target, data: dict[str, Any]) -> bool:
+    def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
         """Whether the pages after this page may contain entries that no earlier run has seen.
 
         Only the page's last entry is compared: the first entries may be pinned posts, which are seen in every run.
         """
         listing = self._listings.get(target.id)
-        ids = entry_ids(target.scraper.entries, data)
+        ids = entry_ids(target, data)
         return listing is None or not ids or ids[-1] not in listing.seen
+
+    def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
+        if target.scraper.entries is None:
+            return None
+        listing = self._listings.get(target.id)
+        return frozenset(entry_ids(target, data)).difference(listing.seen if listing else ())
 
     def completed(self, outcome: Outcome) -> None:
         """Add the entries of a page to its listing. If it was the last page, store the entries of the listing."""
@@ -113,7 +182,7 @@ class Seen:
         listing = self._listings.pop(outcome.target.id, None)
         if listing is None or outcome.data is None:
             return
-        listing.ids += entry_ids(outcome.target.scraper.entries, outcome.data)
+        listing.ids += entry_ids(outcome.target, outcome.data)
         if outcome.followups:
             self._listings[outcome.followups[0].id] = listing
         else:
@@ -130,15 +199,15 @@ class Seen:
             logger.exception("seen_not_stored", listing=key)
 
 
-def entry_ids(entries: Entries | None, data: dict[str, Any]) -> list[str]:
-    """Return the ids of a page's entries in the order of the page.
+def new_since(since: str, settings: BaseSettings) -> Since:
+    """Return the object that decides which entries are new: ``last``, or a day as YYYY-MM-DD."""
+    if since != "last":
+        return SinceDate(date.fromisoformat(since))
+    file = SeenFile(Path(settings["SEEN_FILE"] or data_file("seen.sqlite")))
+    return Seen(file, "sandbox " if settings.getbool("SANDBOX") else "")
 
-    >>> entry_ids(Entries("posts.main", "post_id"), {"posts": {"main": [{"post_id": "7"}, {"post_id": "6"}]}})
-    ['7', '6']
-    """
-    if entries is None:
-        return []
-    rows: Any = data
-    for key in entries.path.split("."):
-        rows = rows[key]
-    return [row[entries.key] for row in rows]
+
+def entry_ids(target: Target, data: dict[str, Any]) -> list[str]:
+    """Return the ids of a page's entries in the order of the page."""
+    entries = target.scraper.entries
+    return [] if entries is None else [row[entries.key] for row in entries.of(data)]

@@ -14,9 +14,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
+from crawler.logs import one_line
 from crawler.platforms.model import validation_details
 
 if TYPE_CHECKING:
@@ -30,11 +32,24 @@ OWN_KEYS = ("id", "scraper")
 class Entries:
     """Where a record contains the entries of a listing, newest first.
 
-    ``path``: dotted path of the list. ``key``: the key of an entry that contains its id.
+    ``path``: dotted path of the list. ``key``: the key of an entry that contains its id. ``time``: the key of an entry
+    that contains its time in Unix seconds, or None.
     """
 
     path: str
     key: str
+    time: str
+
+    def of(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the entries of a page in the order of the page.
+
+        >>> Entries("posts.main", "id", "at").of({"posts": {"main": [{"id": "7", "at": 2}]}})
+        [{'id': '7', 'at': 2}]
+        """
+        rows: Any = data
+        for key in self.path.split("."):
+            rows = rows[key]
+        return list(rows)
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,7 @@ class Scraper:
     pages: tuple[type[PlatformPage], ...] = ()
     """The page object classes that read the responses for this scraper, in the order of the requests."""
     entries: Entries | None = None
-    """The entries that ``-a since=last`` compares. None if the scraper has no listing that is sorted by time."""
+    """The entries that ``-a since=`` compares. None if the scraper has no listing that is sorted by time."""
 
     @property
     def class_name(self) -> str:
@@ -107,6 +122,11 @@ class Target:
             "scraper": self.scraper.name,
             "params": self.params.model_dump(mode="json", exclude_none=True),
         }
+
+    @property
+    def label(self) -> str:
+        """The params that differ from their defaults, as short text for people: ``cat_id=4044 page=2``."""
+        return _label(self.params.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
     def dump(self) -> dict[str, Any]:
         """Return the target as JSON data for journals and queues. ``TargetParser.load`` reads it."""
@@ -192,6 +212,11 @@ class InvalidTarget:
         """Return the fields that identify the target in a feed line."""
         return {"id": self.id, "scraper": self.scraper, "params": self.raw}
 
+    @property
+    def label(self) -> str:
+        """The params, or the malformed line, as short text for people."""
+        return _label(self.raw) if isinstance(self.raw, dict) else one_line(str(self.raw))
+
 
 class FailedSource(NamedTuple):
     """A warning: an optional source that failed. The record is valid, but lacks the data of this source."""
@@ -222,6 +247,8 @@ class Outcome:
     """The optional sources that failed."""
     note: dict[str, Any] | None = None
     """Data about this target that the spider gets back if the run is resumed."""
+    new_entries: frozenset[str] | None = None
+    """The ids of the listing's entries that ``-a since=`` selects. None: all entries."""
 
     @property
     def data(self) -> dict[str, Any] | None:
@@ -379,6 +406,11 @@ def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
 def _is_text(annotation: Any) -> bool:
     """Whether a field's type is ``str`` or ``str | None``."""
     return annotation is str or str in get_args(annotation)
+
+
+def _label(params: Mapping[str, Any]) -> str:
+    texts = {name: each if isinstance(each, str) else orjson.dumps(each).decode() for name, each in params.items()}
+    return one_line(" ".join(f"{name}={text}" for name, text in texts.items()))
 
 
 def _required(scraper: Scraper) -> set[str]:

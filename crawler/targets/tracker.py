@@ -72,6 +72,7 @@ class _InFlight:
     followups: list[Target] = field(default_factory=list)
     warnings: list[FailedSource] = field(default_factory=list)
     note: dict[str, Any] | None = None
+    new_entries: frozenset[str] | None = None
 
 
 _current: ContextVar[_InFlight] = ContextVar("in_progress")
@@ -237,7 +238,7 @@ class TargetTracker:
             return
         duration = round((time.monotonic() - entry.since) * 1000)
         followups, warnings = tuple(entry.followups), tuple(entry.warnings)
-        self._report(Outcome(target, record, error, duration, followups, warnings, entry.note))
+        self._report(Outcome(target, record, error, duration, followups, warnings, entry.note, entry.new_entries))
         self._release(entry.followups)
 
     def enter(self, target: Target) -> None:
@@ -262,9 +263,10 @@ class TargetTracker:
         if entry is not None:
             entry.note = note
 
-    def hand_over(self, record: Record) -> bool:
+    def hand_over(self, record: Record, new_entries: frozenset[str] | None = None) -> bool:
         """Stop the timer of a target whose record is about to be passed to the pipelines.
 
+        ``new_entries``: the ids of the entries that ``-a since=`` selects.
         Return False if the target already has an outcome, such as a timeout. The record must then be discarded.
         """
         entry = self._in_flight.get(record.target.id)
@@ -272,7 +274,7 @@ class TargetTracker:
             return False
         if entry.timer:
             entry.timer.cancel()
-        entry.fetched_at = record.fetched_at
+        entry.fetched_at, entry.new_entries = record.fetched_at, new_entries
         record.warnings = tuple(entry.warnings)
         return True
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from playwright.async_api import async_playwright
 
+from crawler.browser.chromium import executable
 from crawler.errors import ExtractionFailed
 from crawler.monitoring.compare import compare
 from crawler.monitoring.fields import FieldCount
@@ -15,6 +18,7 @@ from crawler.monitoring.run import History, Run
 from crawler.monitoring.suite import render
 from crawler.registry import scrapers
 from crawler.targets.target import FailedSource, Outcome, Record, Target
+from tests.browsers import require_chromium
 
 CATEGORY = scrapers()["retail-category-v4"]
 
@@ -57,7 +61,8 @@ def test_changed_fields_are_reported(last: list[tuple[int, int]], now: tuple[int
         ([], {"OK": 10}, [], False),
         ([], {"OK": 95, "UPSTREAM_BLOCKED": 5}, [], False),
         ([], {"OK": 50, "UPSTREAM_BLOCKED": 50}, ["UPSTREAM_BLOCKED"], False),
-        ([], {"TARGET_NOT_FOUND": 50, "INVALID_REQUEST": 50}, [], False),
+        ([], {"TARGET_NOT_FOUND": 50, "OK": 50}, [], False),
+        pytest.param([], {"OK": 30, "INVALID_REQUEST": 70}, ["INVALID_REQUEST"], False, id="us_29"),
         ([{"OK": 100}], {"OK": 60, "TARGET_NOT_FOUND": 40}, ["TARGET_NOT_FOUND"], False),
         ([{"OK": 1000}], {"OK": 950, "EXTRACTION_FAILED": 50}, ["EXTRACTION_FAILED"], True),
         ([], {"EXTRACTION_FAILED": 1}, ["EXTRACTION_FAILED"], True),
@@ -115,6 +120,28 @@ def test_reports_escape_markup_in_names() -> None:
     assert set(texts) == {".md", ".html"}
     assert "<script>" not in texts[".html"]
     assert "&lt;b&gt;" in texts[".html"]
+
+
+def test_us_29_the_report_fits_a_phone(tmp_path: Path) -> None:
+    now = run(5, 10, OK=1, UPSTREAM_RATE_LIMITED=3)
+    now.fields["retail-category-v4"] = {
+        "products[].price." + "a_long_name_" * 6: FieldCount(rows=1_000, filled=999),
+    }
+    now.not_understood["props.pageProps.initialData." + "searchResult." * 9] = 3
+    (tmp_path / "report.html").write_text(render(compare(now, [run(10, 10)], max_failed=0.1))[".html"])
+
+    async def width() -> int:
+        async with async_playwright() as playwright:
+            program = executable({}, playwright.chromium.executable_path)
+            browser = await playwright.chromium.launch(executable_path=program, chromium_sandbox=False)
+            page = await browser.new_page(viewport={"width": 390, "height": 844}, is_mobile=True)
+            await page.goto(f"file://{tmp_path}/report.html")
+            found: int = await page.evaluate("document.documentElement.scrollWidth")
+            await browser.close()
+            return found
+
+    require_chromium()
+    assert asyncio.run(width()) == 390
 
 
 def with_failed(number: int, *, of: int = 100) -> Run:

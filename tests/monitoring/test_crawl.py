@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -62,6 +63,17 @@ def test_a_failed_report_does_not_fail_the_crawl(shop: Shop, tmp_path: Path) -> 
     run = shop.crawl("-a", "cat_id=976759", MONITORS=1, MONITORS_DIR=tmp_path / "file")
     assert run.returncode == 0
     assert "monitor_action_failed" in run.stderr
+
+
+def test_us_6_runs_in_the_sandbox_are_not_compared_with_real_runs(tmp_path: Path) -> None:
+    spider = SimpleNamespace(on_demand=False, name="retail")
+
+    def folder(*, sandbox: bool) -> Path:
+        settings = Settings({"MONITORS_DIR": str(tmp_path), "SANDBOX": sandbox})
+        return Monitors(cast("Any", SimpleNamespace(settings=settings, spider=spider)), object).history.folder
+
+    assert folder(sandbox=False) == tmp_path / "retail"
+    assert folder(sandbox=True) == tmp_path / "sandbox" / "retail"
 
 
 def test_a_missing_suite_fails_the_run(shop: Shop) -> None:

@@ -67,7 +67,8 @@ def test_progress_is_logged_at_intervals(tmp_path: Path, settings: dict[str, Any
 
 
 def test_a_terminal_shows_a_bar_and_the_log_above_it(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
-    shown = on_terminal(command("retail", {"targets": targets}, {**settings, "FAILURES_FEED": tmp_path / "f.jsonl"}))
+    own = {**settings, "FAILURES_FEED": tmp_path / "f.jsonl"}
+    shown = on_terminal(command("retail", {"targets": targets}, own, "-L", "INFO"))
     assert "60/60" in shown
     assert "failed: TARGET_NOT_FOUND 10" in shown
     assert re.search(r"\d+/60.* left", shown)
@@ -88,7 +89,7 @@ def test_a_log_file_has_progress_lines_in_addition_to_the_bar(
 
 def test_an_interval_of_zero_disables_both(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
     own = {**settings, "LOGSTATS_INTERVAL": 0, "FAILURES_FEED": tmp_path / "failures.jsonl"}
-    shown = on_terminal(command("retail", {"targets": targets}, own))
+    shown = on_terminal(command("retail", {"targets": targets}, own, "-L", "INFO"))
     assert "event=targets_done" in shown
     assert "\x1b" not in shown
     assert events(shown) == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from argparse import ArgumentTypeError
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +12,8 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from crawler.errors import ConcurrencyLimited
+from crawler.commands.keys import rate
+from crawler.errors import ConcurrencyLimited, RateLimited
 from crawler.service.keys import Holder
 from crawler.service.limits import KeyLimits, Release
 from tests.service.client import SEARCH, call, many
@@ -129,6 +132,58 @@ def test_responses_have_the_state_of_the_rate_limit(tmp_path: Path) -> None:
     assert refused.reason == "Too Many Requests"
     assert refused.headers["retry-after"] == str(refused.body["error"]["retry_after"])
     assert 0 < refused.body["error"]["retry_after"] <= 60
+
+
+def test_us_14_log_lines_of_calls_have_method_path_target_and_client(tmp_path: Path) -> None:
+    with running(tmp_path / "log") as service:
+        call(service.url, SEARCH, {"query": "mustard =\n\x1b[2J", "page": 2})
+        call(service.url, SEARCH, {"query": 7})
+        call(service.url, f"{SEARCH}?api_key=secret", {"query": "x"}, headers={"X-API-Key": "not-a-key-at-all"})
+        for path in ("/v1/usage?from=2026-01-01", "/readyz"):
+            call(service.url, path, method="GET")
+        service.process.terminate()
+        service.process.wait(15)
+        logged = [line for line in service.logged().splitlines() if "event=call" in line]
+    fields = [dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)) for line in logged]
+    shown = [(each["method"], each["path"], each["client"], each["target"], each["code"]) for each in fields]
+    assert shown == [
+        ("POST", SEARCH, "sandbox", r'"page=2 query=mustard =\\n\\x1b[2J"', "OK"),
+        ("POST", SEARCH, "sandbox", "", "INVALID_REQUEST"),
+        ("POST", SEARCH, "", "", "INVALID_API_KEY"),
+        ("GET", "/v1/usage", "sandbox", "", "OK"),
+        ("GET", "/readyz", "", "", "OK"),
+    ]
+    assert "secret" not in "".join(logged)
+    assert "not-a-key" not in "".join(logged)
+
+
+async def test_us_13_clients_are_told_the_limit_that_the_operator_set() -> None:
+    async with limits(KEY_RATE="3/minute", KEY_CONCURRENCY=3, PROCESSES=2) as limit:
+        status = await limit.count(HOLDER)
+        assert status is not None
+        assert status.headers["RateLimit-Policy"] == '"key";q=3;w=60'
+        assert status.headers["X-RateLimit-Limit"] == "3"
+        refused = await limit.count(HOLDER)
+        assert refused is not None
+        share = ", of which each of 2 processes allows an equal share."
+        with pytest.raises(RateLimited) as error:
+            refused.check()
+        assert error.value.message == f"Rate limit exceeded: this key may make 3 calls in 60 s{share}"
+        await limit.acquire(HOLDER)
+        with pytest.raises(ConcurrencyLimited) as full:
+            await limit.acquire(HOLDER)
+        assert full.value.message == f"Concurrency limit reached: this key may have 3 calls in flight{share}"
+
+
+@pytest.mark.parametrize("text", ["0/minute", "0 per hour", "lots"])
+def test_us_13_a_rate_without_calls_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=f"'{text}' allows no call|couldn't parse"):
+        rate(text)
+
+
+async def test_us_13_an_earlier_rate_of_zero_allows_no_call() -> None:
+    async with limits(KEY_RATE="0/minute", PROCESSES=2) as limit:
+        assert await count_allowed(limit, HOLDER, 2) == 0
 
 
 def test_too_many_calls_in_flight_of_a_key_are_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``-a since=last``: pages are followed only down to entries that the last run has seen."""
+"""``-a since=``: pages are followed only down to entries that the last run has seen, or that are older than a day."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from scrapy.settings import Settings
 
+from crawler.commands.crawl import argument_problems
 from crawler.registry import scrapers
-from crawler.targets.incremental import MAX_IDS_PER_LISTING, Seen, SeenFile, entry_ids
+from crawler.spiders.retail import RetailSpider
+from crawler.targets.incremental import MAX_IDS_PER_LISTING, Seen, SeenFile, new_since
 from crawler.targets.target import Entries, Outcome, Record, Target, check_params
 from tests.crawls import ROOT, command, lines
 
@@ -34,6 +37,8 @@ class Site:
     origin: str = ""
     posts: list[int] = field(default_factory=list)
     pinned: list[int] = field(default_factory=list)
+    times: dict[int, int] = field(default_factory=dict)
+    """Post -> Unix seconds. The time of other posts is not known."""
     broken: set[str] = field(default_factory=set)
     """Cursors whose pages fail."""
 
@@ -43,7 +48,7 @@ class Site:
         top = [] if start else self.pinned
         more = start + PAGE < len(self.posts)
         return {
-            "posts": {"main": [{"post_id": str(post)} for post in (*top, *shown)]},
+            "posts": {"main": [{"post_id": str(post), "time": self.times.get(post)} for post in (*top, *shown)]},
             "cursor": str(start + PAGE) if more else "",
         }
 
@@ -72,8 +77,8 @@ def site() -> Iterator[Site]:
     server.server_close()
 
 
-def pages(tmp_path: Path, site: Site, **arguments: Any) -> list[list[int]]:
-    """Run a crawl, and return the posts of each page that it fetched."""
+def crawl(tmp_path: Path, site: Site, **arguments: Any) -> list[Any]:
+    """Run a crawl, and return the lines of its feed."""
     settings = {
         "SPIDER_MODULES": "tests.timeline",
         "PLATFORM_ORIGINS": json.dumps({"timeline": site.origin}),
@@ -86,7 +91,18 @@ def pages(tmp_path: Path, site: Site, **arguments: Any) -> list[list[int]]:
     start = command("timeline", given, settings, "-O", str(out))
     run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode in {0, 4}, run.stderr
-    return [[int(post["post_id"]) for post in page["posts"]["main"]] for page in lines(out)]
+    return lines(out)
+
+
+def pages(tmp_path: Path, site: Site, **arguments: Any) -> list[list[int]]:
+    """Run a crawl, and return the posts of each page that it fetched."""
+    fetched = crawl(tmp_path, site, **arguments)
+    return [[int(post["post_id"]) for post in page["posts"]["main"]] for page in fetched]
+
+
+def rows(tmp_path: Path, site: Site, **arguments: Any) -> list[tuple[int, int]]:
+    """Run a crawl with one line for each post, and return the post and position of each line."""
+    return [(int(row["post_id"]), row["position"]) for row in crawl(tmp_path, site, explode="main", **arguments)]
 
 
 def test_paging_stops_at_entries_that_the_last_run_saw(tmp_path: Path, site: Site) -> None:
@@ -99,6 +115,51 @@ def test_paging_stops_at_entries_that_the_last_run_saw(tmp_path: Path, site: Sit
     assert pages(tmp_path, site) == [[2, 16, 15, 10]], "also if the newest posts of the last run were deleted"
     assert len(pages(tmp_path, site, user="another")) == 4, "each listing has its own ids"
     assert len(pages(tmp_path, site, since="last", max_pages=2, user="a third")) == 2, "max_pages applies"
+
+
+def test_with_explode_only_new_entries_are_written(tmp_path: Path, site: Site) -> None:
+    site.posts, site.pinned = [4, 3, 2, 1], [1]
+    assert rows(tmp_path, site) == [(1, 0), (4, 1), (3, 2), (2, 3), (1, 0)]
+    assert rows(tmp_path, site) == []
+    site.posts = [6, 5, 4, 3, 2, 1]
+    assert rows(tmp_path, site) == [(6, 1), (5, 2)], "the position is the place in the page"
+
+
+def test_a_day_stops_paging_and_selects_entries(tmp_path: Path, site: Site) -> None:
+    noon = 43_200
+    first = round(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
+    site.posts, site.pinned = list(range(9, 0, -1)), [1]
+    site.times = {9: first + noon, 8: first, 7: first - 1, 6: first - noon, 1: first - 9 * noon}
+    assert pages(tmp_path, site, since="2026-11-01") == [[1, 9, 8, 7]], "the last post of the page is older"
+    assert rows(tmp_path, site, since="2026-11-01") == [(9, 1), (8, 2)]
+    assert rows(tmp_path, site, since="2026-10-31") == [(9, 1), (8, 2), (7, 3), (6, 0), (5, 1), (4, 2), (3, 0), (2, 1)]
+    assert not (tmp_path / "seen.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("since", "valid"),
+    [("last", True), ("2026-11-01", True), ("yesterday", False), ("2026-13-01", False), ("01.11.2026", False)],
+)
+def test_since_is_last_or_a_day(since: str, *, valid: bool) -> None:
+    assert bool(argument_problems(RetailSpider, {"since": since})) != valid
+
+
+def test_us_6_the_sandbox_has_its_own_seen_entries(tmp_path: Path) -> None:
+    scraper = scrapers()["microblog-profile"]
+    target = Target("t", scraper, check_params(scraper, scraper.example))
+    data = {"data": {"main": [{"post_id": "2", "upload_timestamp": 1}]}}
+
+    async def new_in(*, sandbox: bool) -> frozenset[str] | None:
+        settings = Settings({"SEEN_FILE": str(tmp_path / "seen.sqlite"), "SANDBOX": sandbox})
+        since = new_since("last", settings)
+        await since.load(target)
+        found = since.new_entries(target, data)
+        since.completed(Outcome(target, Record(data, target, datetime.now(UTC)), None, 0))
+        await since.close()
+        return found
+
+    found = [asyncio.run(new_in(sandbox=sandbox)) for sandbox in (True, True, False, False)]
+    assert found == [{"2"}, frozenset(), {"2"}, frozenset()]
 
 
 def test_an_incompletely_read_listing_is_read_again(tmp_path: Path, site: Site) -> None:
@@ -124,7 +185,7 @@ def test_only_the_newest_ids_are_kept(tmp_path: Path) -> None:
 def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is used in a thread. If the ids cannot be read, all pages are read."""
     path = tmp_path / "seen.sqlite"
-    scraper = replace(scrapers()["retail-search-v4"], entries=Entries("posts.main", "post_id"))
+    scraper = replace(scrapers()["retail-search-v4"], entries=Entries("posts.main", "post_id", "time"))
     target = Target("t", scraper, check_params(scraper, {"query": "x"}))
     data = {"posts": {"main": [{"post_id": "3"}, {"post_id": "2"}]}}
     threads: set[threading.Thread] = set()
@@ -144,7 +205,7 @@ def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path, monkeypatch
             if locked:
                 other.execute("BEGIN EXCLUSIVE")
             await seen.load(target)
-            unseen = seen.unseen_below(target, data)
+            unseen = seen.has_new_below(target, data)
             seen.completed(Outcome(target, Record(data, target, datetime.now(UTC)), None, 0))
             await seen.close()
         return unseen
@@ -158,9 +219,11 @@ def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path, monkeypatch
 def test_declared_entries_exist_in_the_data(name: str) -> None:
     scraper = scrapers()[name]
     sandbox = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
-    ids = entry_ids(scraper.entries, sandbox.expected_record({"scraper": name, **scraper.example}))
-    assert len(ids) > 1
-    assert all(isinstance(each, str) and each for each in ids)
+    assert scraper.entries is not None
+    entries = scraper.entries.of(sandbox.expected_record({"scraper": name, **scraper.example}))
+    assert len(entries) > 1
+    assert all(isinstance(each[scraper.entries.key], str) and each[scraper.entries.key] for each in entries)
+    assert all(isinstance(each[scraper.entries.time], int | None) for each in entries)
 
 
 def test_since_is_refused_for_a_spider_without_sorted_listings(tmp_path: Path) -> None:

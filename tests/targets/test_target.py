@@ -233,6 +233,14 @@ def test_a_broken_file_ends_the_run_after_its_readable_targets(
     assert bool(taken) == (len(content) > 100)
 
 
+@pytest.mark.parametrize("content", [b"no archive", b"PK\x03\x04", b""], ids=["text", "cut", "empty"])
+def test_rb_23_a_url_into_a_file_that_is_not_an_archive_ends_the_run(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t.zip").write_bytes(content)
+    location = f"zip://*::file://{tmp_path}/t.zip"
+    with pytest.raises(TargetsUnavailableError, match="cannot read the targets zip://"):
+        asyncio.run(FileSource(RETAIL, location).open())
+
+
 @pytest.mark.parametrize(
     ("content", "problems"),
     [

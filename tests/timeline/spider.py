@@ -30,6 +30,8 @@ class Post(Model):
 
     post_id: str
     """Its id."""
+    time: int | None = None
+    """When it was published."""
 
 
 class Posts(Model):
@@ -88,7 +90,7 @@ class TimelineSpider(Args[TimelineArguments], PlatformSpider):
             params=TimelineParams,
             data=Timeline,
             example={"user": "someone"},
-            entries=Entries("posts.main", "post_id"),
+            entries=Entries("posts.main", "post_id", "time"),
         ),
     )
     args: TimelineArguments

@@ -1,0 +1,155 @@
+"""What a crawl did: a log line for each failed target, and a short summary for people at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import structlog
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from crawler.monitoring.progress import clock
+from crawler.outputs.failures import is_for_failures
+from crawler.outputs.feeds import FAILED, UNSTORED
+from crawler.targets.target import Outcome
+from crawler.targets.tracker import outcomes_by_code, target_completed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scrapy.crawler import Crawler
+    from scrapy.extensions.feedexport import FeedSlot
+
+    from crawler.spiders.base import PlatformSpider
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass
+class _Files:
+    """The files of one feed. A feed in batches has several."""
+
+    uris: list[str] = field(default_factory=list)
+    lines: int = 0
+    has_failures: bool = False
+
+
+class Summary:
+    """Extension that logs failed targets, and collects what the summary of the run needs.
+
+    ``scrapy crawl`` prints the summary if it runs on a terminal. The endpoint's crawlers have none.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.first: dict[str, Outcome] = {}
+        """Error code -> the first failed outcome with this code."""
+        self.retryable = 0
+        """Number of failed targets for which a retry can help."""
+        self._files: dict[str, _Files] = {}
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Summary:
+        if cast("PlatformSpider", crawler.spider).on_demand:
+            raise NotConfigured
+        summary = cls(crawler)
+        crawler.signals.connect(summary.target_completed, target_completed)
+        crawler.signals.connect(summary.feed_slot_closed, signals.feed_slot_closed)
+        return summary
+
+    @property
+    def _spider(self) -> PlatformSpider:
+        return cast("PlatformSpider", self.crawler.spider)
+
+    def target_completed(self, outcome: Outcome) -> None:
+        """Log a failed target: as an error if it is the only one, or else as information."""
+        if outcome.error is None:
+            return
+        self.first.setdefault(outcome.code, outcome)
+        self.retryable += outcome.error.retryable
+        target = outcome.target
+        log = logger.info if self._spider.batch else logger.error
+        log(
+            "target_failed",
+            id=target.id,
+            line=target.line,
+            scraper=target.as_dict()["scraper"],
+            params=target.label,
+            code=outcome.code,
+            message=outcome.error.message,
+        )
+
+    def feed_slot_closed(self, slot: FeedSlot) -> None:
+        """Remember a file that was written."""
+        files = self._files.setdefault(slot.uri_template, _Files())
+        files.uris.append(slot.uri)
+        files.lines += slot.itemcount
+        files.has_failures = is_for_failures(slot.feed_options)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the summary, when the crawl has ended."""
+        assert self.crawler.stats is not None
+        stats = self.crawler.stats.get_stats()
+        counts = outcomes_by_code(stats)
+        total, seconds = sum(counts.values()), stats.get("elapsed_time_seconds", 0.0)
+        targets = "1 target" if total == 1 else f"{total:,} targets"
+        yield f"{self._spider.name}: {targets}, {counts.get('OK', 0):,} with data, in {clock(seconds)}"
+        for code, count in counts.items():
+            if code != "OK":
+                yield _row("failed", f"{count:,} {code}: {self._example(code)}")
+        for source, count in _failed_sources(stats).items():
+            yield _row("warnings", f"{count:,} without {source}")
+        if stats.get("finish_reason") != "finished":
+            yield _row("stopped", str(stats.get("finish_reason")))
+        yield from self._outputs(stats, has_data="OK" in counts)
+        yield from self._next_steps(stats)
+
+    def _example(self, code: str) -> str:
+        outcome = self.first.get(code)
+        if outcome is None or outcome.error is None:  # a target of an earlier start of the run
+            return "see the failures of the earlier start"
+        if not self._spider.batch:
+            return outcome.error.message
+        target = outcome.target
+        where = target.id if target.line is None else f"line {target.line}"
+        return f"{outcome.error.message} ({where}, {target.label})"
+
+    def _outputs(self, stats: dict[str, Any], *, has_data: bool) -> Iterator[str]:
+        written = False
+        for files in self._files.values():
+            written = written or not files.has_failures
+            more = f" to {files.uris[-1]}" if len(files.uris) > 1 else ""
+            unit = "line" if files.lines == 1 else "lines"
+            yield _row("failures" if files.has_failures else "data", f"{files.uris[0]}{more} ({files.lines:,} {unit})")
+        if sink := self.crawler.settings["SQL_SINK"]:
+            written = True
+            yield _row("data", "SQL tables" if "://" in sink else str(sink))
+        if has_data and not written:
+            yield _row("data", "not written: add -O out.csv, -O out.jsonl or -O out.parquet")
+        if stats.get(UNSTORED) or any(key.startswith(FAILED.format("")) for key in stats):
+            yield _row("incomplete", "lines are missing from the data: see the errors above")
+
+    def _next_steps(self, stats: dict[str, Any]) -> Iterator[str]:
+        failures = [files.uris[-1] for files in self._files.values() if files.has_failures]
+        if self.retryable and failures:
+            yield _row("next", f"scrapy targets retry {failures[0]}")
+        elif self.retryable:
+            yield _row("next", "run the command again: the error may be temporary")
+        if self._spider.args.resume and stats.get("finish_reason") != "finished":
+            yield _row("next", "run the command again: it continues where this run stopped")
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name + ':':<11} {text}"
+
+
+def _failed_sources(stats: dict[str, Any]) -> Counter[str]:
+    """Return ``source (reason)`` of each optional source that failed, with the number of targets."""
+    found: Counter[str] = Counter()
+    for key, count in stats.items():
+        if key.startswith("sources/failed/"):
+            _, _, source, reason = key.split("/", 3)
+            found[f"{source} ({reason})"] += count
+    return found

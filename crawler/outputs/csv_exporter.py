@@ -1,0 +1,142 @@
+"""The feed format ``csv``, as tables that spreadsheets can open."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import orjson
+from itemadapter import ItemAdapter
+from scrapy.exporters import CsvItemExporter
+
+from crawler.outputs.columns import Struct, column_type_of_models
+from crawler.outputs.selection import flat_columns, flat_row, provenance_columns, table_row
+from crawler.targets.target import Record
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from crawler.spiders.base import PlatformSpider
+
+FORMULA = re.compile("'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]")
+"""Matches the start of text that a spreadsheet calculates as a formula. The last four are full-width forms."""
+NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*")
+"""Matches text that is only a number, which is not a formula even with a sign."""
+
+
+class UnusableFileError(Exception):
+    """Raised when the file of a feed cannot contain the lines of this run. The message says what to do."""
+
+
+class CsvExporter(CsvItemExporter):
+    """Writes a table whose columns are the fields of the data model, and further keys of the first item.
+
+    Nested objects are dotted columns. Lists are JSON in one cell. Text that a spreadsheet would calculate as a formula
+    is escaped. Scrapy's own exporter writes only the columns of the first item, and repeats the header when it appends.
+    """
+
+    def __init__(
+        self,
+        file: Any,
+        *,
+        fields: Struct | None = None,
+        has_more_keys: bool = True,
+        escape: bool = True,
+        bom: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """``fields``: the columns, before objects are flattened. ``has_more_keys``: whether items may add columns."""
+        self.fields = fields or Struct({})
+        self.escape = escape
+        named = kwargs.get("fields_to_export")  # the option ``fields`` of the feed
+        self.columns = list(named.values() if isinstance(named, Mapping) else named or flat_columns(self.fields))
+        self._may_grow = has_more_keys and not named
+        header = _existing_header(file, kwargs.get("delimiter", ","))
+        if header is not None:
+            known = header[: len(self.columns)] if self._may_grow else header
+            if known != self.columns:
+                raise UnusableFileError(f"{file.name} has other columns than this run: use -O, or another file")
+            self.columns, self._may_grow = header, False
+        elif bom:
+            kwargs["encoding"] = "utf-8-sig"
+        with_header = bool(kwargs.pop("include_headers_line", True)) and header is None
+        self._needs_header = with_header and bool(self.columns)
+        super().__init__(file, include_headers_line=with_header, **kwargs)
+        self.fields_to_export = named or self.columns
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> CsvExporter:
+        spider = cast("PlatformSpider", crawler.spider)
+        return cls(
+            file,
+            fields=spider.selection.fields if spider.selection else _all_columns(spider),
+            has_more_keys=spider.selection is None,
+            escape=crawler.settings.getbool("CSV_ESCAPE_FORMULAS"),
+            bom=crawler.settings.getbool("CSV_BOM"),
+            **kwargs,
+        )
+
+    def export_item(self, item: Any) -> None:
+        data = item.data if isinstance(item, Record) else ItemAdapter(item).asdict()
+        if self._may_grow:
+            self.columns += [name for name in flat_row(data, self.fields) if name not in self.columns]
+            self._may_grow = False
+        self._needs_header = False
+        super().export_item(flat_row(table_row(item) if isinstance(item, Record) else data, self.fields))
+
+    def finish_exporting(self) -> None:
+        """Write the header of a table without rows, and release the file."""
+        if self._needs_header:
+            self.csv_writer.writerow(self.columns)
+        super().finish_exporting()
+
+    def serialize_field(self, field: Any, name: str, value: Any) -> Any:
+        if isinstance(value, dict | list | bool):
+            return orjson.dumps(value).decode()
+        if self.escape and isinstance(value, str):
+            return escaped(value)
+        return super().serialize_field(field, name, value)
+
+
+def escaped(text: str) -> str:
+    """Put an apostrophe before text that a spreadsheet would calculate as a formula. Numbers are not changed.
+
+    To restore the text, remove one apostrophe from each cell that matches ``FORMULA`` and starts with an apostrophe.
+
+    >>> escaped("=1+1"), escaped("-12.5"), escaped("'=1")
+    ("'=1+1", '-12.5', "''=1")
+    """
+    return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
+
+
+def _existing_header(file: Any, delimiter: str) -> list[str] | None:
+    """Return the header of a local file to which rows are appended, or None if the file has none.
+
+    If the file's last line has no newline, it is added.
+    """
+    if "a" not in str(getattr(file, "mode", "")) or not Path(file.name).is_file():
+        return None
+    path = Path(file.name)
+    if not path.stat().st_size:
+        return None
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:
+        header = next(csv.reader(existing, delimiter=delimiter))
+    with path.open("rb+") as existing_bytes:
+        existing_bytes.seek(-1, os.SEEK_END)
+        if existing_bytes.read(1) not in {b"\n", b"\r"}:
+            existing_bytes.write(b"\r\n")
+    return header
+
+
+def _all_columns(spider: PlatformSpider) -> Struct:
+    """Return the columns of a run without ``-a fields=``."""
+    row_path = spider.exploded
+    data = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
+    if row_path is None and not spider.batch:
+        return data
+    provenance = provenance_columns(spider.scrapers, row_path, sliced=spider.sliced)
+    return Struct({**provenance.of, **data.of})

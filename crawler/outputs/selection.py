@@ -1,0 +1,160 @@
+"""The columns of tables, and ``-a fields=``, which selects some of them.
+
+A column is named by the path of its value, with a dot between the keys: ``price.current_price``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Struct, column_type_of_models, without_lists
+from crawler.targets.target import FailedSource, Record, Scraper
+
+WARNINGS = ListOf(Struct(dict.fromkeys(FailedSource._fields, "text")))
+"""The column of the optional sources that failed."""
+
+
+def provenance_columns(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool) -> Struct:
+    """Return the columns that identify the target of a row.
+
+    ``row_path``: the list whose entries are the rows. None: the rows are whole records. ``sliced``: whether a requested
+    target may have several lines, so that ``root`` must name it.
+    """
+    return Struct(
+        {
+            "target_id": "text",
+            **({"root": "text"} if sliced else {}),
+            "scraper": "text",
+            "params": column_type_of_models([scraper.params for scraper in scrapers]),
+            "fetched_at": "text",
+            "warnings": WARNINGS,
+            **({row_path.position_column: "integer"} if row_path else {}),
+        }
+    )
+
+
+def flat_columns(fields: Struct) -> Iterator[str]:
+    """Yield the name of each column of a table without nested objects.
+
+    >>> list(flat_columns(Struct({"name": "text", "price": Struct({"amount": "number"})})))
+    ['name', 'price.amount']
+    """
+    for name, column_type in fields.of.items():
+        if isinstance(column_type, Struct):
+            yield from (f"{name}.{inner}" for inner in flat_columns(column_type))
+        else:
+            yield name
+
+
+def flat_row(row: dict[str, Any], fields: Struct) -> dict[str, Any]:
+    """Return the values of a table's columns. A column whose object is null or missing is omitted.
+
+    >>> flat_row({"price": {"amount": 2}, "extra": {}}, Struct({"price": Struct({"amount": "number"})}))
+    {'price.amount': 2, 'extra': {}}
+    """
+    values: dict[str, Any] = {}
+    for name, value in row.items():
+        column_type = fields.of.get(name)
+        if isinstance(column_type, Struct) and isinstance(value, dict):
+            values |= {f"{name}.{inner}": each for inner, each in flat_row(value, column_type).items()}
+        elif value is not None or not isinstance(column_type, Struct):
+            values[name] = value
+    return values
+
+
+def table_row(record: Record) -> dict[str, Any]:
+    """Return the row of a record: the columns that identify its target, and the keys of its data."""
+    provenance = record.provenance()
+    return {"target_id": provenance.pop("id"), **provenance, **record.data}
+
+
+Tree = dict[str, Any]
+"""Selected keys. The value of a key is None if it is selected as a whole, or else the tree of its selected keys."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The fields that ``-a fields=`` names, in the order in which they were named."""
+
+    tree: Tree
+    fields: Struct
+    """The selected columns and keys with their types."""
+
+    @classmethod
+    def parse(cls, text: str, scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool) -> Selection:
+        """Parse names with commas between them. A name selects a field of the data, or a column of the target.
+
+        ``row_path``: the list whose entries are the rows. None: the rows are whole records.
+
+        Raises:
+            ValueError: no field has one of the names. The message contains the nearest name.
+        """
+        provenance = provenance_columns(scrapers, row_path, sliced=sliced)
+        data = column_type_of_models([scraper.data for scraper in scrapers]) if row_path is None else row_path.fields
+        known = Struct({**provenance.of, **data.of})
+        paths = dict(_paths(known))
+        tree: Tree = {}
+        for name in (part.strip() for part in text.split(",")):
+            if name not in paths:
+                nearest = get_close_matches(name, paths, n=1)
+                hint = f"did you mean {nearest[0]}?" if nearest else f"the fields are {', '.join(known.of)}"
+                raise ValueError(f"fields={text}: no field is called {name!r}; {hint}")
+            _add(tree, paths[name])
+        return cls(tree, _narrowed(known, tree))
+
+    def row(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the selected keys of a row. Keys that it lacks stay missing."""
+        pruned: dict[str, Any] = _pruned(row, self.tree)
+        return pruned
+
+    def record(self, record: Record) -> Record:
+        """Return a record with only the selected keys. The line of a batch keeps the keys that identify its target."""
+        if record.is_line:
+            chosen: dict[str, Any] = {**record, "data": self.row(record.data)}
+        else:
+            chosen = self.row(table_row(record))
+        return type(record)(chosen, record.target, record.fetched_at, record.warnings, is_line=record.is_line)
+
+
+def _paths(fields: Struct, parent: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the name and the path of each key, including those of objects in lists."""
+    for name, column_type in fields.of.items():
+        path = (*parent, name)
+        yield ".".join(path), path
+        inner = without_lists(column_type)
+        if isinstance(inner, Struct):
+            yield from _paths(inner, path)
+
+
+def _add(tree: Tree, path: tuple[str, ...]) -> None:
+    for key in path[:-1]:
+        if tree.setdefault(key, {}) is None:
+            return  # an object that contains this key is already selected as a whole
+        tree = tree[key]
+    tree[path[-1]] = None
+
+
+def _narrowed(fields: Struct, tree: Tree) -> Struct:
+    return Struct({name: _narrowed_type(fields.of[name], inner) for name, inner in tree.items()})
+
+
+def _narrowed_type(column_type: ColumnType, tree: Tree | None) -> ColumnType:
+    if tree is None:
+        return column_type
+    if isinstance(column_type, ListOf):
+        return ListOf(_narrowed_type(column_type.of, tree))
+    assert isinstance(column_type, Struct)
+    return _narrowed(column_type, tree)
+
+
+def _pruned(value: Any, tree: Tree | None) -> Any:
+    if tree is None:
+        return value
+    if isinstance(value, list):
+        return [_pruned(each, tree) for each in value]
+    if isinstance(value, dict):
+        return {name: _pruned(value[name], inner) for name, inner in tree.items() if name in value}
+    return value  # null

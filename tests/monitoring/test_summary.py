@@ -1,0 +1,190 @@
+"""What a crawl says it did: a summary on a terminal, log lines elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import structlog
+from scrapy.settings import Settings
+
+from crawler.errors import InvalidRequest, ScrapeError, TargetNotFound, UpstreamBlocked
+from crawler.monitoring.summary import Summary
+from crawler.outputs.failures import failures_feed
+from crawler.registry import scrapers
+from crawler.targets.target import InvalidTarget, Outcome, Target, check_params
+from tests.crawls import ROOT, command, lines, sandbox
+from tests.monitoring.test_progress import on_terminal
+
+CATEGORY = scrapers()["retail-category-v4"]
+OK_STATS = {"finish_reason": "finished", "elapsed_time_seconds": 75.4, "targets/OK": 3}
+
+
+@pytest.fixture(scope="module")
+def settings() -> Iterator[dict[str, Any]]:
+    with sandbox("--light") as found:
+        yield {**found, "MONITORS": 0}
+
+
+def failed(error: ScrapeError, line: int | None = None) -> Outcome:
+    target = Target("t", CATEGORY, check_params(CATEGORY, {"cat_id": "4044"}), line=line)
+    return Outcome(target, None, error, 0)
+
+
+def summary(
+    stats: dict[str, Any], *, batch: bool = True, resume: str | None = None, sink: str | None = None
+) -> Summary:
+    """A summary of a crawl with these stats."""
+    spider = SimpleNamespace(name="retail", batch=batch, args=SimpleNamespace(resume=resume))
+    stats_collector = SimpleNamespace(get_stats=lambda: stats)
+    crawler = SimpleNamespace(spider=spider, stats=stats_collector, settings=Settings({"SQL_SINK": sink}))
+    return Summary(cast("Any", crawler))
+
+
+def closed(made: Summary, uri: str, count: int, *, failures: bool = False) -> None:
+    (options,) = failures_feed(uri).values()
+    slot = SimpleNamespace(uri=uri, uri_template=uri.rstrip("0123456789"), itemcount=count)
+    slot.feed_options = options if failures else {}
+    made.feed_slot_closed(cast("Any", slot))
+
+
+def test_all_targets_have_data() -> None:
+    made = summary(OK_STATS)
+    closed(made, "out.csv", 1_200)
+    assert [*made.lines()] == ["retail: 3 targets, 3 with data, in 1:15", "  data:       out.csv (1,200 lines)"]
+
+
+def test_failures_warnings_and_what_to_do_next() -> None:
+    stats = {
+        **OK_STATS,
+        "targets/TARGET_NOT_FOUND": 2,
+        "targets/UPSTREAM_BLOCKED": 1,
+        "targets/partial": 1,
+        "sources/failed/timeline/stale_query_id": 1,
+    }
+    made = summary(stats)
+    made.target_completed(failed(TargetNotFound("The platform has no such page."), line=7))
+    made.target_completed(failed(TargetNotFound("Another message."), line=8))
+    made.target_completed(failed(UpstreamBlocked("Blocked.")))
+    closed(made, "out.jsonl", 3)
+    closed(made, "failures/retail-1.jsonl", 3, failures=True)
+    assert [*made.lines()] == [
+        "retail: 6 targets, 3 with data, in 1:15",
+        "  failed:     2 TARGET_NOT_FOUND: The platform has no such page. (line 7, cat_id=4044)",
+        "  failed:     1 UPSTREAM_BLOCKED: Blocked. (t, cat_id=4044)",
+        "  warnings:   1 without timeline (stale_query_id)",
+        "  data:       out.jsonl (3 lines)",
+        "  failures:   failures/retail-1.jsonl (3 lines)",
+        "  next:       scrapy targets retry failures/retail-1.jsonl",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stats", "options", "line"),
+    [
+        ({}, {}, "  data:       not written: add -O out.csv, -O out.jsonl or -O out.parquet"),
+        ({}, {"sink": "out.db"}, "  data:       out.db"),
+        ({}, {"sink": "postgresql://user:secret@host/db"}, "  data:       SQL tables"),
+        ({"finish_reason": "shutdown"}, {}, "  stopped:    shutdown"),
+        (
+            {"finish_reason": "shutdown"},
+            {"resume": "run"},
+            "  next:       run the command again: it continues where this run stopped",
+        ),
+        ({"feeds/unstored": 2}, {}, "  incomplete: lines are missing from the data: see the errors above"),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_other_ends_of_a_run(stats: dict[str, Any], options: dict[str, Any], line: str) -> None:
+    assert line in [*summary({**OK_STATS, **stats}, **options).lines()]
+
+
+def test_one_target_shows_its_error() -> None:
+    stats = {"finish_reason": "finished", "elapsed_time_seconds": 2, "targets/UPSTREAM_BLOCKED": 1}
+    made = summary(stats, batch=False)
+    made.target_completed(failed(UpstreamBlocked("Blocked.")))
+    assert [*made.lines()] == [
+        "retail: 1 target, 0 with data, in 0:02",
+        "  failed:     1 UPSTREAM_BLOCKED: Blocked.",
+        "  next:       run the command again: the error may be temporary",
+    ]
+
+
+def test_batches_are_one_line() -> None:
+    made = summary(OK_STATS)
+    for number in range(1, 4):
+        closed(made, f"part-{number}", 2)
+    assert [*made.lines()][1:] == ["  data:       part-1 to part-3 (6 lines)"]
+
+
+@pytest.mark.parametrize(("batch", "level"), [(True, "info"), (False, "error")])
+def test_us_24_log_lines_of_failed_targets_name_the_target(*, batch: bool, level: str) -> None:
+    made = summary(OK_STATS, batch=batch)
+    malformed = InvalidTarget("f.csv:3", InvalidRequest("Line 3 is broken."), raw="1;2;" + "x" * 900, line=3)
+    with structlog.testing.capture_logs() as logged:
+        made.target_completed(failed(TargetNotFound("No such page."), line=7))
+        made.target_completed(Outcome(malformed, None, malformed.error, 0))
+    assert logged[0] == {
+        "event": "target_failed",
+        "log_level": level,
+        "id": "t",
+        "line": 7,
+        "scraper": "retail-category-v4",
+        "params": "cat_id=4044",
+        "code": "TARGET_NOT_FOUND",
+        "message": "No such page.",
+    }
+    assert (logged[1]["id"], logged[1]["line"], logged[1]["params"]) == ("f.csv:3", 3, ("1;2;" + "x" * 900)[:200])
+
+
+def test_us_23_a_terminal_shows_a_summary_instead_of_the_log(tmp_path: Path, settings: dict[str, Any]) -> None:
+    targets, out = tmp_path / "targets.csv", tmp_path / "out.csv"
+    targets.write_text("id,cat_id\na,976759\nb,1_2_3\n")
+    own = {**settings, "FAILURES_FEED": tmp_path / "failed.jsonl"}
+    shown = on_terminal(command("retail", {"targets": targets}, own, "-O", str(out))).replace("\r\n", "\n")
+    assert "2/2" in shown, "the bar"
+    *_, said = shown.partition("retail: ")
+    assert re.sub(r"\d+:\d\d", "0:00", said) == (
+        "2 targets, 1 with data, in 0:00\n"
+        "  failed:     1 TARGET_NOT_FOUND: The platform has no such page. (line 3, cat_id=1_2_3)\n"
+        f"  data:       {out} (1 line)\n"
+        f"  failures:   {tmp_path}/failed.jsonl (1 line)\n"
+    )
+    assert "INFO" not in shown
+    assert "event=" not in shown
+    details = on_terminal(command("retail", {"cat_id": "976759"}, own, "-L", "INFO"))
+    assert "event=targets_done" in details
+    assert "with data, in" not in details
+
+
+def test_us_23_us_30_elsewhere_the_log_is_complete(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """The lines of the crawl's end do not have the last target's id, and a single target has no failures file."""
+    start = command("retail", {"cat_id": "1_2_3"}, {**settings, "MONITORS": 1, "MONITORS_DIR": tmp_path / "monitors"})
+    before = {*(ROOT / "failures").glob("*")}
+    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 4, run.stderr
+    found = {event: line for line in run.stderr.splitlines() for event in re.findall(r"event=(\w+)", line)}
+    assert "request_id=" in found["target_failed"]
+    assert re.search(r" params=.*cat_id=1_2_3", found["target_failed"])
+    for event in ("targets_done", "progress", "monitors_done"):
+        assert "request_id=" not in found[event], found[event]
+    assert {*(ROOT / "failures").glob("*")} == before
+    assert "with data, in" not in run.stderr
+
+
+def test_us_30_the_failures_of_a_batch_are_in_a_folder(tmp_path: Path, settings: dict[str, Any]) -> None:
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text(json.dumps({"id": "a", "cat_id": "1_2_3"}) + "\n")
+    before = {*(ROOT / "failures").glob("*")}
+    run = subprocess.run(command("retail", {"targets": targets}, settings), check=False, cwd=ROOT, capture_output=True)
+    assert run.returncode == 4
+    (written,) = {*(ROOT / "failures").glob("*")} - before
+    assert [line["id"] for line in lines(written)] == ["a"]
+    assert re.fullmatch(r"retail-.*\.jsonl", written.name)
+    written.unlink()

@@ -1,0 +1,298 @@
+"""CSV that spreadsheets open: columns, ``-a fields=``, formulas, byte order mark, appended rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow.parquet as pq
+import pytest
+from scrapy.settings import Settings
+
+from crawler.errors import TargetNotFound
+from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, record_paths, rows_named
+from crawler.outputs.csv_exporter import FORMULA, CsvExporter, UnusableFileError, escaped
+from crawler.outputs.exporters import exploded_rows
+from crawler.outputs.failures import Failure, failure_line
+from crawler.outputs.selection import Selection, provenance_columns
+from crawler.registry import scrapers, spiders
+from crawler.targets.target import Outcome, Record, Scraper, Target, check_params
+from tests.shop import Shop, open_shop
+
+csv.field_size_limit(1_000_000)  # a page of a listing in one cell
+
+NAMES = sorted({scraper.name for scraper in scrapers().values()})
+CATEGORY = scrapers()["retail-category-v4"]
+PRODUCTS = rows_named(column_type_of_models([CATEGORY.data]), "products")
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Shop]:
+    with open_shop() as served:
+        yield served
+
+
+def record_of(scraper: Scraper, *, batch: bool = False) -> Record:
+    """The record of a scraper's example in the sandbox."""
+    site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
+    data = site.expected_record({"scraper": scraper.name, **scraper.example})
+    target = Target("t", scraper, check_params(scraper, scraper.example), batch=batch)
+    record = scraper.item_class(data, target, datetime(2026, 11, 1, tzinfo=UTC))
+    return record.as_line() if batch else record
+
+
+class File(io.BytesIO):
+    """A file that keeps its content when the exporter closes it."""
+
+    def close(self) -> None:
+        """Keep the content."""
+
+
+def exporter(  # noqa: PLR0913  # the arguments of a crawl
+    file: Any,
+    scraper: Scraper = CATEGORY,
+    *,
+    batch: bool = False,
+    row_path: RecordPath | None = None,
+    fields: str | None = None,
+    settings: dict[str, Any] | None = None,
+    **options: Any,
+) -> CsvExporter:
+    """An exporter as a crawl of the scraper's spider makes it."""
+    its = spiders()[scraper.platform].scrapers
+    selection = None if fields is None else Selection.parse(fields, its, row_path, sliced=False)
+    spider = SimpleNamespace(scrapers=its, exploded=row_path, batch=batch, sliced=False, selection=selection)
+    known = Settings({"CSV_ESCAPE_FORMULAS": True, "CSV_BOM": False, **(settings or {})})
+    return CsvExporter.from_crawler(cast("Any", SimpleNamespace(spider=spider, settings=known)), file, **options)
+
+
+def table(*items: Any, **options: Any) -> list[list[str]]:
+    """The rows of a table with these items, its header first."""
+    file = File()
+    made = exporter(file, **options)
+    made.start_exporting()
+    for item in items:
+        made.export_item(item)
+    made.finish_exporting()
+    return list(csv.reader(io.StringIO(file.getvalue().decode(), newline="")))
+
+
+def at(row: Any, name: str) -> Any:
+    """The value at a dotted path, None below a null or a missing key."""
+    for key in name.split("."):
+        row = row.get(key) if isinstance(row, dict) else None
+    return row
+
+
+def cell(value: Any) -> str:
+    if isinstance(value, dict | list | bool):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return "" if value is None else escaped(value) if isinstance(value, str) else str(value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("batch", [False, True], ids=["single", "batch"])
+def test_each_value_of_a_record_is_in_the_cell_of_its_path(name: str, *, batch: bool) -> None:
+    record = record_of(scrapers()[name], batch=batch)
+    header, row = table(record, scraper=scrapers()[name], batch=batch)
+    assert len(set(header)) == len(header) == len(row)
+    provenance = record.provenance()
+    whole = {**record.data, **({**provenance, "target_id": provenance["id"]} if batch else {})}
+    assert row == [cell(at(whole, column)) for column in header]
+    assert ("params.sort" in header) == (batch and name.startswith("retail"))
+    fields = column_type_of_models([each.data for each in spiders()[record.target.scraper.platform].scrapers])
+    nested = [key for key, column_type in fields.of.items() if isinstance(column_type, Struct)]
+    assert not set(nested) & set(header), "objects are dotted columns"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("=1+1", "'=1+1"),
+        ('=HYPERLINK("http://invented.example")', '\'=HYPERLINK("http://invented.example")'),
+        ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+        ("-2+3+cmd", "'-2+3+cmd"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1+1", "'\t=1+1"),
+        ("\r=1+1", "'\r=1+1"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("'=1+1", "''=1+1"),
+        ("-12.5", "-12.5"),
+        ("+49", "+49"),
+        ("a=1", "a=1"),
+        ("'tis", "'tis"),
+        ("", ""),
+    ],
+)
+def test_formulas_are_text_and_can_be_restored(text: str, written: str) -> None:
+    data = {**record_of(CATEGORY), "heading": text}
+    record = Record(data, record_of(CATEGORY).target, datetime.now(UTC))
+    header, row = table(record)
+    assert row[header.index("heading")] == written
+    restored = written[1:] if written.startswith("'") and FORMULA.match(written) else written
+    assert restored == text
+    header, row = table(record, settings={"CSV_ESCAPE_FORMULAS": False})
+    assert row[header.index("heading")] == text
+
+
+def test_numbers_below_zero_are_not_changed() -> None:
+    record = Record({"total_results": -5}, record_of(CATEGORY).target, datetime.now(UTC))
+    assert table(record, fields="total_results") == [["total_results"], ["-5"]]
+
+
+def test_a_byte_order_mark_on_request() -> None:
+    file = File()
+    made = exporter(file, settings={"CSV_BOM": True}, fields="heading")
+    made.export_item(record_of(CATEGORY))
+    made.finish_exporting()
+    assert file.getvalue().startswith(b"\xef\xbb\xbfheading\r\n")
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_table_without_rows_has_a_header(*, batch: bool) -> None:
+    (header,) = table(batch=batch)
+    assert header == table(record_of(CATEGORY, batch=batch), batch=batch)[0]
+
+
+def test_keys_that_a_pipeline_adds_are_columns_at_the_end() -> None:
+    record = Record({**record_of(CATEGORY), "shop": {"id": 1}}, record_of(CATEGORY).target, datetime.now(UTC))
+    header, row = table(record)
+    assert (header[-1], row[-1]) == ("shop", '{"id":1}')
+
+
+def test_failures_have_their_own_columns() -> None:
+    outcome = Outcome(record_of(CATEGORY).target, None, TargetNotFound("=not found"), 0)
+    header, row = table(Failure(failure_line(outcome)), fields_to_export=["id", "code", "message"])
+    assert (header, row) == (["id", "code", "message"], ["t", "TARGET_NOT_FOUND", "'=not found"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("heading,page\r\nold,1\r\n", "heading,page\r\nold,1\r\nnew,2\r\n"),
+        ("heading,page\nold,1", "heading,page\nold,1\r\nnew,2\r\n"),
+        ("\ufeffheading,page\r\nold,1\r\n", "\ufeffheading,page\r\nold,1\r\nnew,2\r\n"),
+        ("", "heading,page\r\nnew,2\r\n"),
+    ],
+    ids=["lines", "no last newline", "byte order mark", "empty"],
+)
+@pytest.mark.parametrize("bom", [False, True])
+def test_rows_are_appended_below_the_existing_header(tmp_path: Path, before: str, after: str, *, bom: bool) -> None:
+    path = tmp_path / "out.csv"
+    path.write_bytes(before.encode())
+    with path.open("ab") as file:
+        made = exporter(file, fields="heading,page", settings={"CSV_BOM": bom})
+        made.export_item(Record({"heading": "new", "page": 2}, record_of(CATEGORY).target, datetime.now(UTC)))
+        made.finish_exporting()
+    assert path.read_bytes() == (b"\xef\xbb\xbf" if bom and not before else b"") + after.encode()
+
+
+def test_rows_with_other_columns_are_not_appended(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    path.write_text("page,heading\r\n")
+    with path.open("ab") as file, pytest.raises(UnusableFileError, match="has other columns than this run"):
+        exporter(file, fields="heading,page")
+
+
+@pytest.mark.parametrize(
+    ("fields", "row_path", "columns"),
+    [
+        ("price.current_price,item_id", PRODUCTS, ["price.current_price", "item_id"]),
+        ("price", PRODUCTS, [f"price.{key}" for key in PRODUCTS.fields.of["price"].of]),  # type: ignore[union-attr]
+        (
+            "price.currency,item_id,price",
+            PRODUCTS,
+            [*(f"price.{k}" for k in PRODUCTS.fields.of["price"].of), "item_id"],
+        ),  # type: ignore[union-attr]
+        ("params.cat_id, position", PRODUCTS, ["params.cat_id", "position"]),
+        ("products.item_id,page", None, ["products", "page"]),
+        ("target_id,page", None, ["target_id", "page"]),
+    ],
+)
+def test_chosen_fields_are_the_columns(fields: str, row_path: RecordPath | None, columns: list[str]) -> None:
+    record = record_of(CATEGORY)
+    made = Selection.parse(fields, spiders()["retail"].scrapers, row_path, sliced=False)
+    items = [made.record(record)] if row_path is None else [made.row(row) for row in exploded_rows(record, row_path)]
+    header, *rows = table(*items, fields=fields, row_path=row_path)
+    assert header == columns
+    assert len(rows) == len(items)
+    assert all(any(row) for row in rows)
+
+
+def test_chosen_fields_of_a_json_line_are_in_its_data() -> None:
+    record = record_of(CATEGORY, batch=True)
+    made = Selection.parse("products.price.currency,page", spiders()["retail"].scrapers, None, sliced=False)
+    line = made.record(record)
+    assert [*line] == [*record]
+    assert line["data"]["page"] == record.data["page"]
+    assert [*line["data"]] == ["products", "page"]
+    assert line["data"]["products"][0] == {"price": {"currency": "USD"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "row_path", "message"),
+    [
+        ("itemid", PRODUCTS, "fields=itemid: no field is called 'itemid'; did you mean item_id?"),
+        ("item_id,price.curent_price", PRODUCTS, "did you mean price.current_price?"),
+        ("item_id,", PRODUCTS, "no field is called ''; the fields are target_id, scraper,"),
+        ("position", None, "no field is called 'position'"),
+    ],
+)
+def test_an_unknown_field_is_refused_with_the_nearest(fields: str, row_path: RecordPath | None, message: str) -> None:
+    with pytest.raises(ValueError, match="fields=") as error:
+        Selection.parse(fields, spiders()["retail"].scrapers, row_path, sliced=False)
+    assert message in str(error.value)
+
+
+def test_all_formats_have_the_chosen_fields(shop: Shop, tmp_path: Path) -> None:
+    chosen = ("-a", "explode=products", "-a", "fields=item_id,price.current_price,params.cat_id")
+    outputs = [part for name in ("rows.csv", "rows.jsonl", "rows.parquet") for part in ("-O", str(tmp_path / name))]
+    run = shop.crawl("-a", "cat_id=976759", "-a", "max_pages=2", *chosen, *outputs)
+    assert run.returncode == 0, run.stderr
+    pages = [shop.site.expected_record({"cat_id": "976759", "page": page}) for page in (1, 2)]
+    products = [(each["item_id"], each["price"]["current_price"]) for page in pages for each in page["products"]]
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [*rows[0]] == ["item_id", "price.current_price", "params.cat_id"]
+    assert [tuple(row.values()) for row in rows] == [(item, cell(price), "976759") for item, price in products]
+    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert lines == [
+        {"item_id": item, "price": {"current_price": price}, "params": {"cat_id": "976759"}} for item, price in products
+    ]
+    parquet = pq.read_table(tmp_path / "rows.parquet").to_pylist()
+    assert [(row["item_id"], row["price"]) for row in parquet] == [(i, {"current_price": p}) for i, p in products]
+    assert [*parquet[0]] == ["item_id", "price", "params"]
+    refused = shop.crawl("-a", "cat_id=976759", "-a", "fields=itemid", "-o", str(tmp_path / "rows.csv"))
+    assert refused.returncode != 0
+    assert "no field is called 'itemid'" in refused.stderr
+    other = shop.crawl("-a", "cat_id=976759", "-a", "fields=page,heading", "-o", str(tmp_path / "rows.csv"))
+    assert other.returncode == 1
+    assert "has other columns than this run: use -O, or another file" in other.stderr
+
+
+@pytest.mark.parametrize("platform", sorted(spiders()))
+def test_columns_of_targets_differ_from_keys_of_data(platform: str) -> None:
+    its = spiders()[platform].scrapers
+    fields = column_type_of_models([scraper.data for scraper in its])
+    for row_path in (None, *(each for each in record_paths(fields) if each.is_list)):
+        keys = fields.of if row_path is None else row_path.fields.of
+        assert not provenance_columns(its, row_path, sliced=True).of.keys() & keys.keys()
+
+
+def test_us_22_only_lists_are_offered_to_explode() -> None:
+    fields = column_type_of_models([scraper.data for scraper in spiders()["retail"].scrapers])
+    with pytest.raises(ValueError, match=r"its lists are: breadcrumbs, products$"):
+        rows_named(fields, "product")
+    for path in ("products.price", "price"):
+        with pytest.raises(ValueError, match="no such list"):
+            rows_named(fields, path)
+    videos = column_type_of_models([scraper.data for scraper in spiders()["videosite"].scrapers])
+    with pytest.raises(ValueError, match=r"its lists are: posts$"):
+        rows_named(videos, "posts.media_links")
