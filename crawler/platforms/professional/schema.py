@@ -46,7 +46,6 @@ _EXPECTED = (
     f"expected a member's profile: https://www.{DOMAIN}/in/<name> (not a company, school, post or directory page)"
 )
 _EXPECTED_NAME = f"expected a member's name as in https://www.{DOMAIN}/in/<name>, or the URL of the member's profile"
-_SCHEME = re.compile(r"https?://", re.IGNORECASE)
 
 
 def slug_of_url(url: str) -> str:
@@ -60,7 +59,7 @@ def slug_of_url(url: str) -> str:
     Raises:
         ValueError: the URL has another host, or is not the URL of a profile.
     """
-    host, path = split_link(url if _SCHEME.match(url) else f"https://{url}", _EXPECTED)
+    host, path = split_link(url, _EXPECTED)
     profile = PROFILE_PATH.fullmatch(path)
     slug = _decoded(profile["slug"]) if profile else None
     if not HOST.fullmatch(host) or slug is None:

@@ -29,6 +29,8 @@ def category_of_url(url: str) -> str:
 
     >>> category_of_url("https://www.walmart.com/browse/food/condiments/976759_976783?povid=x")
     '976759_976783'
+    >>> category_of_url("walmart.com/cp/food/976759")
+    '976759'
 
     Raises:
         ValueError: the URL has another host, or is not the URL of a category page.
@@ -63,12 +65,19 @@ class _ListingParams(Params):
 class CategoryParams(_ListingParams):
     """Which category to scrape, given either by its id or by the URL of its page."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["cat_id"]}, {"required": ["url"]}]})
+    # "Exactly one of cat_id and url". With "oneOf", client generators would make two types without keys of this model.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"required": ["cat_id"]},
+            "then": {"not": {"required": ["url"]}},
+            "else": {"required": ["url"]},
+        }
+    )
 
     cat_id: str | None = Field(default=None, pattern=CATEGORY_ID)
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
-    url: str | None = Field(default=None, max_length=2_000, json_schema_extra={"format": "uri"})
-    """URL of a category page. Only the id at its end is used."""
+    url: str | None = Field(default=None, max_length=2_000)
+    """URL of a category page, also without ``https://``. Only the id at its end is used."""
 
     @field_validator("url")
     @classmethod

@@ -20,12 +20,21 @@ TABS = {"video": "videos", "short": "shorts", "live": "streams"}
 CURSOR_KIND = "videosite-profile-1"
 
 ContentType = Literal["video", "short", "live"]
-_SWITCH = {"true": True, "false": False, "1": True, "0": False}
+
+_SWITCH = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
+SWITCH_SCHEMA = {
+    "anyOf": [
+        {"type": "boolean"},
+        {"type": "integer", "minimum": 0, "maximum": 1},
+        {"type": "string", "pattern": r"^([Tt]rue|[Ff]alse|[01])$"},
+    ]
+}
+"""The JSON schema of the values that ``switch`` converts."""
 
 
 def switch(value: Any) -> Any:
     """Convert the specification's "boolean-type switch" to a boolean: true, false, 1 or 0, also as text."""
-    return _SWITCH.get(str(value).lower(), value) if isinstance(value, bool | int | str) else value
+    return _SWITCH.get(str(value), value) if isinstance(value, bool | int | str) else value
 
 
 class Continuation(Model):
@@ -84,9 +93,7 @@ class ChannelParams(Params):
 class ProfileParams(ChannelParams):
     """Which channel to scrape, which page of its items, and whether to add more details of the channel."""
 
-    include_about: Annotated[
-        bool, BeforeValidator(switch), WithJsonSchema({"enum": [True, False, 1, 0, "true", "false", "1", "0"]})
-    ] = False
+    include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""
 
 
