@@ -285,6 +285,10 @@ class CircuitOpen(UpstreamError):
     http_status = 503
 
 
+DEADLINE = "deadline"
+"""Reason of an ``UpstreamTimeout``: a request was sent to the platform, but the deadline of the target passed."""
+
+
 class UpstreamTimeout(UpstreamError):
     """Raised when the platform does not respond in time, or the target's deadline passes."""
 
