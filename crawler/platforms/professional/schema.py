@@ -140,7 +140,8 @@ class DataAvailability(Model):
     education_found: int
     """Number of rows in ``education``, including masked rows."""
     fields_withheld_by_linkedin: list[str]
-    """Names of the fields that the platform withheld from this page, entirely or in part."""
+    """Names of the fields that the platform withheld from this page, entirely or in part. Never empty: the platform
+    shows two of them to members only."""
     note: str
     """An English sentence that says which variant of the page the platform served."""
     positions_found: int
@@ -165,7 +166,7 @@ class Profile(Model):
     activity: list[Activity]
     """Recent activity, in page order. The page has one of two layouts, which contain different data."""
     activity_count: int
-    """Number of rows in ``activity``. The platform does not show a total."""
+    """Number of rows in ``activity``, which are those that the page shows. The platform does not show a total."""
     articles: list[Article]
     """Articles, in page order."""
     awards: list[Award]
@@ -189,7 +190,7 @@ class Profile(Model):
     services: list[str]
     """Always empty: the public page does not show services."""
     skills: list[str]
-    """Skills. Empty in a masked profile, which lacks this section."""
+    """Skills. Empty if the member lists none, and in a masked profile, which lacks this section."""
     volunteer_experience: list[VolunteerExperience]
     """Unpaid work."""
     background_cover_image_url: str

@@ -110,7 +110,7 @@ class ContentItem(content.ContentItem):
     """A video, a short or a live stream of the channel."""
 
     author_id: str | None
-    """Id of the channel."""
+    """Id of the channel; null if unknown."""
     author_name: str
     """Name of the channel."""
     author_username: str
@@ -126,7 +126,7 @@ class ContentItem(content.ContentItem):
     content_link: str = Field(min_length=1)
     """URL of the item's page. Never empty."""
     content_type: ContentType
-    """Kind of item, taken from its tab or link, never from its duration. A finished live stream is ``live``."""
+    """Kind of item, taken from its tab or link, never from its duration. A finished live stream is ``live``, too."""
     hashtags: list[str]
     """Hashtags in title and description, without "#", in order. Only the title's if no source has the description."""
     images: list[str]
@@ -146,8 +146,9 @@ class ContentItem(content.ContentItem):
     another source has it."""
     view_count: int | None
     """Number of views: exact if a source has it, else rounded down to two or three digits as in the list, so a number
-    without zeros at its end is exact. Null if hidden, and for live and announced items ("8 watching" is not a number of
-    views). For a short, it is always the list's number."""
+    without zeros at its end is exact. One list has both kinds, so that differences between two records mislead. Null if
+    hidden, and for live and announced items ("8 watching" is not a number of views). For a short, it is always the
+    list's number."""
 
 
 class Profile(content.ContentProfile):
