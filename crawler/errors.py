@@ -86,8 +86,8 @@ class ScrapeError(PageObjectAction):
         self.upstream_status = upstream_status
         self.reason = reason
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the object ``error`` of the envelope."""
+    def as_dict(self, service_url: str = "") -> dict[str, Any]:
+        """Return the object ``error`` of the envelope. ``service_url``: the setting ``SERVICE_URL``, "" if not set."""
         upstream = None
         if self.upstream_status is not None or self.reason:
             upstream = {"status": self.upstream_status, "reason": self.reason}
@@ -98,7 +98,7 @@ class ScrapeError(PageObjectAction):
             "details": self.details,
             "retry_after": self.retry_after,
             "upstream": upstream,
-            "doc_url": f"/docs#{self.code}",
+            "doc_url": f"{service_url}/docs#{self.code}",
         }
 
 
@@ -283,6 +283,10 @@ class CircuitOpen(UpstreamError):
 
     code = "CIRCUIT_OPEN"
     http_status = 503
+
+
+DEADLINE = "deadline"
+"""Reason of an ``UpstreamTimeout``: a request was sent to the platform, but the deadline of the target passed."""
 
 
 class UpstreamTimeout(UpstreamError):

@@ -269,7 +269,11 @@ SERVICE_ADDRESS_FAILED_KEYS = 30
 SERVICE_TRUSTED_PROXIES: list[str] = []
 """Addresses or networks of proxies whose ``X-Forwarded-For`` header is used to find the client's address."""
 SERVICE_HIDDEN_ROUTES: list[str] = []
-"""Routes that the port of the service does not serve: ``/docs``, ``/metrics``, ``/openapi.json``."""
+"""Routes that the port of the service does not serve: ``/docs``, ``/llms.txt``, ``/metrics``,
+``/openapi.json``."""
+SERVICE_URL: str | None = None
+"""URL under which clients reach the service, such as ``https://data.example.com``. Links in errors, in
+``/openapi.json`` and in ``/llms.txt`` begin with it. None: links are paths."""
 SERVICE_INTERNAL_ADDRESS: str | None = None
 """A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
 SERVICE_STORE: str | None = None

@@ -342,7 +342,20 @@ class Capture:
         return {self.key: self.row([file.read_bytes() for file in self.files])}
 
     def row(self, bodies: list[bytes]) -> Row:
-        """Run ``scrapy extract`` and return its row. It runs in this process: a new one takes a second to start."""
+        """Run ``scrapy extract`` and return its row."""
+        status, out, errors = self.extract(bodies)
+        if status not in {0, 2}:
+            return failed_row(f"EXIT {status}", digest(errors), None, ())
+        printed = json.loads(out)
+        if not status:
+            return data_row(printed)
+        return failed_row(printed["code"], digest(printed["message"]), printed["upstream"], printed["details"])
+
+    def extract(self, bodies: list[bytes]) -> tuple[object, bytes, str]:
+        """Run ``scrapy extract`` and return its exit code, its output and its errors.
+
+        It runs in this process, because a new process takes a second to start.
+        """
         out, errors = io.BytesIO(), io.StringIO()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(ROOT):
             files = [Path(folder) / str(number) for number, _ in enumerate(bodies)]
@@ -356,12 +369,7 @@ class Capture:
                 except SystemExit as end:
                     status = end.code
             text.flush()
-        if status not in {0, 2}:
-            return failed_row(f"EXIT {status}", digest(errors.getvalue()), None, ())
-        printed = json.loads(out.getvalue())
-        if not status:
-            return data_row(printed)
-        return failed_row(printed["code"], digest(printed["message"]), printed["upstream"], printed["details"])
+        return status, out.getvalue(), errors.getvalue()
 
 
 def captures(folder: Path, only: Selection) -> list[Capture]:

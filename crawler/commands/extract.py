@@ -20,7 +20,7 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms import platforms
-from crawler.platforms.page import PlatformPage
+from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.targets.target import Scraper, check_params
 
@@ -133,8 +133,11 @@ def _page(scraper: Scraper, body: bytes, params: dict[str, Any], url: str) -> Pl
         if page.recognise(response.text):
             return page(response=response, page_params=PageParams(params))
     kinds = ", ".join(page.source for page in scraper.pages)
-    raise ExtractionFailed(
-        f"A file is not a response that {scraper.name} recognises ({kinds}).", reason="unknown_response"
+    raise mismatch_error(
+        f"A file is not a response that {scraper.name} recognises ({kinds}).",
+        ["file"],
+        kinds,
+        reason="unknown_response",
     )
 
 

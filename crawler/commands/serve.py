@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.defer import deferred_from_coro
@@ -46,7 +47,7 @@ def keys_file(settings: Settings) -> Path:
     return Path(settings["KEYS_FILE"] or data_file("keys.sqlite"))
 
 
-OPTIONAL_ROUTES = frozenset({"/docs", "/metrics", "/openapi.json"})
+OPTIONAL_ROUTES = frozenset({"/docs", "/llms.txt", "/metrics", "/openapi.json"})
 """Routes that the setting ``SERVICE_HIDDEN_ROUTES`` may contain."""
 
 
@@ -135,6 +136,9 @@ class Command(ScrapyCommand):
         if unknown:
             routes = ", ".join(sorted(OPTIONAL_ROUTES))
             raise RefusedError(f"SERVICE_HIDDEN_ROUTES may contain {routes}, not {', '.join(sorted(unknown))}.")
+        url = urlsplit(settings["SERVICE_URL"] or "http://localhost")
+        if url.scheme not in {"http", "https"} or not url.netloc or url.query or url.fragment:
+            raise RefusedError(f"SERVICE_URL: expected a URL such as https://data.example.com, not {url.geturl()!r}.")
         try:
             check_platform_ids(settings)
         except ValueError as error:

@@ -44,6 +44,9 @@ class DataField:
     """The docstring of the field; "" if it has none."""
     may_be_empty: bool
     """Whether the type of the field allows null, an empty text or an empty list."""
+    may_be_null: bool
+    may_be_absent: bool
+    """Whether the data may lack the key."""
     is_list: bool
     models: tuple[type[BaseModel], ...]
     """The models of the objects that the field contains."""
@@ -76,6 +79,8 @@ def fields_of(*models: type[BaseModel]) -> tuple[DataField, ...]:
             found[each.key] = replace(
                 known,
                 may_be_empty=known.may_be_empty or each.may_be_empty,
+                may_be_null=known.may_be_null or each.may_be_null,
+                may_be_absent=known.may_be_absent or each.may_be_absent,
                 is_list=known.is_list or each.is_list,
                 models=tuple(dict.fromkeys((*known.models, *each.models))),
             )
@@ -89,6 +94,8 @@ def _field(name: str, info: FieldInfo) -> DataField:
         key=info.serialization_alias or info.alias or name,
         description=info.description or "",
         may_be_empty=not is_bounded and any(kind in {NoneType, str, list} for kind in kinds),
+        may_be_null=not {None, NoneType}.isdisjoint(kinds),
+        may_be_absent=not info.is_required(),
         is_list=list in kinds,
         models=tuple(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)),
     )

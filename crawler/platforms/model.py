@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,6 +11,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from crawler.errors import Detail
+
+PLATFORM_MODULE = re.compile(r"crawler\.platforms\.(?P<platform>\w+)\.")
 
 VALUE_ERROR_PREFIX = "Value error, "
 """The prefix that pydantic adds to the message of a ``ValueError`` that a validator raises."""
@@ -33,6 +36,15 @@ class Entity:
     row is not rewritten."""
 
 
+def schema_name(model: type) -> str:
+    """Return the name of a model in JSON schemas. It begins with the model's platform, so that no two names are equal.
+
+    ``crawler.platforms.retail.schema.Product`` is ``RetailProduct``; a model that platforms share keeps its name.
+    """
+    module = PLATFORM_MODULE.match(model.__module__)
+    return f"{module['platform'].capitalize()}{model.__name__}" if module else model.__name__
+
+
 class Model(BaseModel):
     """Base class of all data models. A model accepts exactly the contract's keys, and converts no value.
 
@@ -47,10 +59,22 @@ class Model(BaseModel):
         populate_by_name=True,
         serialize_by_alias=True,
         use_attribute_docstrings=True,
+        model_title_generator=schema_name,
     )
 
     entity: ClassVar[Entity | None] = None
     """How to identify the model's records. None if no fields identify a record."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the JSON schema without defaults: a default only marks a key as optional. An absent key has no value.
+
+        Generated clients would otherwise insert the defaults: a price of 0 for a product without this price.
+        """
+        described = handler.resolve_ref_schema(handler(schema))
+        for field in described.get("properties", {}).values():
+            field.pop("default", None)
+        return described
 
 
 class Params(BaseModel):
@@ -59,7 +83,13 @@ class Params(BaseModel):
     A caller must omit unused keys: ``targets.check_params`` refuses null.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        model_title_generator=schema_name,
+    )
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -14,7 +14,7 @@ from functools import partial
 
 import orjson
 
-from crawler.errors import UpstreamTimeout
+from crawler.errors import DEADLINE, UpstreamTimeout
 from crawler.service.envelope import Served
 from crawler.targets.target import Target
 
@@ -51,7 +51,7 @@ class _SharedFetch:
             async with asyncio.timeout_at(deadline):
                 served = await asyncio.shield(self._task)
         except TimeoutError:
-            raise UpstreamTimeout("The deadline passed before the platform responded.") from None
+            raise UpstreamTimeout("The deadline passed before the platform responded.", reason=DEADLINE) from None
         finally:
             self._waiting -= 1
             if not self._waiting:

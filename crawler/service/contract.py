@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import Field
 
 from crawler.errors import ErrorType, documented
-from crawler.platforms.model import Model
+from crawler.platforms.model import Model, schema_name
 
 DataT = TypeVar("DataT")
 
@@ -79,7 +79,7 @@ class Error(Model):
     upstream: Upstream | None
     """How the platform responded; null if no request was sent to it."""
     doc_url: str
-    """The URL of the documentation of the code."""
+    """The URL of the documentation of the code; a path if the service's own URL is not configured."""
 
 
 class Answer(Model):
@@ -95,6 +95,11 @@ class Answer(Model):
 
 class Success(Answer, Generic[DataT]):
     """The response body of a successful call: the target's data and its envelope."""
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name of the model for one type of data: ``RetailListingSuccess``."""
+        return f"{schema_name(params[0])}{cls.__name__}"
 
     success: Literal[True]
     """Whether there is data."""

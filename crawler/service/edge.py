@@ -163,7 +163,7 @@ class Channel(HTTPChannel):
         self.paused = True  # bytes after the refused request are not parsed
         self._stop_arrival_timer()
         transport = cast("Any", self.transport)
-        transport.write(raw_error_bytes(error))
+        transport.write(raw_error_bytes(error, self.site.service_url))
         transport.unregisterProducer()  # the producer would resume reading
         transport.pauseProducing()
         transport.loseWriteConnection()
@@ -183,12 +183,13 @@ class Channel(HTTPChannel):
 class _RefusedConnection(Protocol):
     """A connection that exceeds the maximum number of connections: it gets ``OVERLOADED`` and is closed."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, service_url: str) -> None:
         self.message = message
+        self.service_url = service_url
 
     def connectionMade(self) -> None:
         transport = cast("Any", self.transport)
-        transport.write(raw_error_bytes(Overloaded(self.message, retry_after=5)))
+        transport.write(raw_error_bytes(Overloaded(self.message, retry_after=5), self.service_url))
         transport.loseConnection()
 
 
@@ -198,11 +199,12 @@ class EdgeSite(Site):
     protocol = Channel  # type: ignore[assignment]  # replaces Twisted's default, which negotiates HTTP/2 over TLS
     noisy = False
 
-    def __init__(self, resource: Resource, max_connections: int, addresses: Addresses) -> None:
+    def __init__(self, resource: Resource, max_connections: int, addresses: Addresses, service_url: str = "") -> None:
         # The endpoint accepts no forms, and parsing them takes memory.
         super().__init__(resource, requestFactory=CappedRequest, timeout=IDLE_SECONDS, parsePOSTFormSubmission=False)
         self.max_connections = max_connections
         self.addresses = addresses
+        self.service_url = service_url
         self.connections = 0
 
     def log(self, request: Any) -> None:
@@ -223,7 +225,7 @@ class EdgeSite(Site):
     def buildProtocol(self, addr: IAddress | None) -> Any:  # noqa: N802  # Twisted's
         peer = getattr(addr, "host", None)
         if self.connections >= self.max_connections:
-            return _RefusedConnection("Too many connections are open.")
+            return _RefusedConnection("Too many connections are open.", self.service_url)
         if peer is not None and not self.addresses.may_connect(peer):
-            return _RefusedConnection("Too many connections from this address are open.")
+            return _RefusedConnection("Too many connections from this address are open.", self.service_url)
         return super().buildProtocol(addr)

@@ -11,14 +11,14 @@ import structlog
 
 from crawler.downloads.shared import SharedState
 from crawler.errors import StoreUnavailable
-from crawler.service import idempotency, metrics, openapi, usage, viewer
+from crawler.service import catalogue, idempotency, llms, metrics, openapi, usage, viewer
 from crawler.service.addresses import Addresses
 from crawler.service.cache import Cache
 from crawler.service.edge import EdgeSite
 from crawler.service.idempotency import Idempotency
 from crawler.service.limits import KeyLimits
 from crawler.service.open_crawlers import OpenCrawlers
-from crawler.service.resources import MAX_WAIT_SECONDS, Api, Parts, catalogue
+from crawler.service.resources import MAX_WAIT_SECONDS, Api, Parts
 from crawler.service.store import Store, store_location
 from crawler.service.usage import Usage
 
@@ -61,20 +61,21 @@ class Endpoint:
         )
         self.limits = KeyLimits(self.settings)
         addresses = Addresses.from_settings(self.settings)
-        parts = Parts(self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage)
+        url = (self.settings["SERVICE_URL"] or "").rstrip("/")
+        parts = Parts(self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage, url)
         self.api = Api(parts, hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"))
         self.internal_api = Api(parts)
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
-        self.site = EdgeSite(self.api, connections, addresses)
-        self.internal_site = EdgeSite(self.internal_api, INTERNAL_CONNECTIONS, Addresses())
+        self.site = EdgeSite(self.api, connections, addresses, url)
+        self.internal_site = EdgeSite(self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url)
         """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
         self._stores = metrics.StoreMetrics(keys, self.store, self.usage)
         self._upkeep: asyncio.Task[None] | None = None
 
     def open(self) -> None:
         """Start the crawlers and the periodic tasks."""
-        prepare_documents()
+        prepare_documents(self.api.parts.service_url)
         self.crawlers.open()
         self._upkeep = asyncio.ensure_future(self._run_upkeep())
 
@@ -107,10 +108,11 @@ class Endpoint:
             await asyncio.sleep(usage.FLUSH_SECONDS)
 
 
-def prepare_documents() -> None:
+def prepare_documents(service_url: str) -> None:
     """Build and compress the documents that are the same for all callers, before the first call waits for it."""
-    catalogue()
-    for document in (viewer.page(), openapi.as_json(), *viewer.bundled_files().values()):
+    catalogue.as_json()
+    documents = (viewer.page(), openapi.as_json(service_url), llms.as_text(service_url))
+    for document in (*documents, *viewer.bundled_files().values()):
         assert document.digest
         assert document.gzipped
 

@@ -37,6 +37,8 @@ class Call:
     """The path of the URL, without the query string."""
     target: str = ""
     """The params that differ from their defaults, as short text. Empty if they are invalid."""
+    service_url: str = ""
+    """The setting ``SERVICE_URL``, with which links begin. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
     wait: int | None = None
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
@@ -120,15 +122,15 @@ def failure(call: Call, error: ScrapeError) -> Answer:
         headers["WWW-Authenticate"] = 'ApiKey realm="scrapers", header="X-API-Key"'
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = error.allowed
-    return Answer(error.http_status, headers, _body(call, status, None, error.as_dict()), error.code)
+    return Answer(error.http_status, headers, _body(call, status, None, error.as_dict(call.service_url)), error.code)
 
 
-def raw_error_bytes(error: ScrapeError) -> bytes:
+def raw_error_bytes(error: ScrapeError, service_url: str) -> bytes:
     """Return the complete HTTP response of an error as bytes, for a connection that is closed after it.
 
     It is used where Twisted has no complete request that could be responded to.
     """
-    answer = failure(Call(), error)
+    answer = failure(Call(service_url=service_url), error)
     headers = answer.headers | {"Content-Length": str(len(answer.body)), "Connection": "close"}
     head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())

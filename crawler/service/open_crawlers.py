@@ -10,7 +10,7 @@ import structlog
 from scrapy.crawler import AsyncCrawlerRunner
 
 from crawler.downloads.shared import SharedState, platform_state
-from crawler.errors import Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
+from crawler.errors import DEADLINE, Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
 from crawler.service.envelope import Served
 from crawler.targets.sources import QueueSource
@@ -119,7 +119,7 @@ class OpenCrawler:
                 raise Overloaded(
                     "The call was still in the queue at its deadline.", retry_after=RETRY_AFTER_SECONDS
                 ) from None
-            raise UpstreamTimeout("The deadline passed before the platform responded.") from None
+            raise UpstreamTimeout("The deadline passed before the platform responded.", reason=DEADLINE) from None
         finally:
             # This also runs if the client has disconnected: its target is then not started.
             del self._calls[target.id]

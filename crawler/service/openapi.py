@@ -5,14 +5,12 @@ This module names no scrapers: the document describes each scraper in the regist
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import cache
 from http import HTTPStatus
-from typing import Any
 
 import orjson
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
 
 from crawler.errors import (
     AuthError,
@@ -25,18 +23,21 @@ from crawler.errors import (
     StoreUnavailable,
     documented,
 )
-from crawler.registry import scrapers
+from crawler.registry import scrapers, spider
 from crawler.service.contract import Catalogue, Failure, Health, Readiness, Success, UsageReport
 from crawler.service.envelope import Call, failure
+from crawler.service.headers import COMMON_HEADERS, FAILURE_HEADERS, HEADERS, PARAMETERS, SUCCESS_HEADERS
+from crawler.service.schemas import Json, Refs, component_schemas, markdown
 from crawler.service.static import StaticContent
 from crawler.targets.target import Scraper
 
 VERSION = "0.2.0"
 """The project's version, as in ``pyproject.toml``. Scrapers have their own versions, in their names."""
 
-SCHEMAS = "#/components/schemas/"
 JSON = "application/json"
 
+TITLE = "Social and retail data"
+SUMMARY = "Public social and retail pages as structured records."
 DESCRIPTION = """\
 Each scraper takes one target (a URL, a handle, a category, a search) and returns one structured record or one typed
 error. Both have the same envelope.
@@ -48,97 +49,41 @@ error. Both have the same envelope.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """
 
-Json = dict[str, Any]
-Refs = Mapping[Any, Json]
-"""Model class -> the reference to the model's schema."""
-
-PARAMETERS: Json = {
-    "IdempotencyKey": {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "description": "A text that is unique to this call. A second call with the same key and params returns the"
-        " first call's record and is not billed. A call with the same key and other params is refused. Failures are not"
-        " stored.",
-        "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "maxLength": 255},
-    },
-    "Prefer": {
-        "name": "Prefer",
-        "in": "header",
-        "description": "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240).",
-        "schema": {"type": "string"},
-        "example": "wait=30",
-    },
-    "CacheControl": {
-        "name": "Cache-Control",
-        "in": "header",
-        "description": "`no-cache`: fetch the record again, even if it is cached. `no-store`: also do not cache it.",
-        "schema": {"type": "string"},
-    },
-}
-
-TEXT = {"type": "string"}
-
-HEADERS: Json = {
-    "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},
-    "Preference-Applied": {"description": "The timeout of the call, if `Prefer` set it.", "schema": TEXT},
-    "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
-    "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},
-    "RateLimit-Policy": {"description": "The key's rate limit, in the format of the IETF's draft.", "schema": TEXT},
-    "RateLimit": {"description": "The remaining calls, and the seconds until the next reset.", "schema": TEXT},
-    "X-Cache": {
-        "description": "`HIT`: the record was cached. Only responses of cached scrapers have this header.",
-        "schema": {"enum": ["HIT", "MISS"]},
-    },
-    "Age": {"description": "Seconds since the cached record was fetched.", "schema": TEXT},
-    "X-Partial": {
-        "description": "The optional sources that failed, if any: an RFC 9651 list of their names, each with the"
-        " parameters `reason` and `code`. The record is valid, but lacks their data.",
-        "schema": TEXT,
-        "example": "timeline; reason=stale_query_id; code=EXTRACTION_FAILED",
-    },
-    "Idempotent-Replayed": {
-        "description": "`true`: the record was stored by an earlier call with this `Idempotency-Key`.",
-        "schema": {"const": "true"},
-    },
-}
-COMMON_HEADERS = ("X-Request-Id",)
-CALL_HEADERS = (*COMMON_HEADERS, "Preference-Applied", "RateLimit-Policy", "RateLimit")
-SUCCESS_HEADERS = (*CALL_HEADERS, "X-Cache", "Age", "X-Partial", "Idempotent-Replayed")
-FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")
-
 NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed}
 """Errors for wrong routes or methods, which calls of a documented scraper cannot cause."""
 
 
 @cache
-def as_json() -> StaticContent:
+def as_json(service_url: str) -> StaticContent:
     """Return the OpenAPI document as encoded JSON."""
-    return StaticContent(JSON, orjson.dumps(document(), option=orjson.OPT_INDENT_2))
+    return StaticContent(JSON, orjson.dumps(document(service_url), option=orjson.OPT_INDENT_2))
 
 
-def document() -> Json:
-    """Build the OpenAPI document."""
+def document(service_url: str = "") -> Json:
+    """Build the OpenAPI document. ``service_url``: the setting ``SERVICE_URL``, "" if it is not set."""
     distinct = {scraper.name: scraper for scraper in scrapers().values()}
     models: list[type[BaseModel]] = [Failure, Catalogue, UsageReport, Health, Readiness]
     for scraper in distinct.values():
         models += [scraper.params, Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
-    # In validation mode, a field with a default is optional in the schema, as in the specification.
-    refs, defined = models_json_schema([(model, "validation") for model in models], ref_template=SCHEMAS + "{model}")
-    ref = {model: schema for (model, _), schema in refs.items()}
+    ref, schemas = component_schemas(models)
     paths = {f"/v1/scrapers/{name}": {"post": _operation(name, scraper, ref)} for name, scraper in scrapers().items()}
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "Social and retail data",
-            "summary": "Public social and retail pages as structured records.",
+            "title": TITLE,
+            "summary": SUMMARY,
             "description": DESCRIPTION,
             "version": VERSION,
+            "contact": {"name": "The operator of this service"},
             "license": {"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": service_url or "/"}],
         "security": [{"ApiKeyAuth": []}],
         "tags": [
-            *({"name": platform} for platform in sorted({scraper.platform for scraper in distinct.values()})),
+            *(
+                {"name": platform, "description": spider(platform).metadata["description"]}
+                for platform in sorted({scraper.platform for scraper in distinct.values()})
+            ),
             {"name": "service", "description": "The service itself."},
         ],
         "paths": paths | _service_paths(ref),
@@ -149,7 +94,7 @@ def document() -> Json:
             "responses": {
                 _failure_name(status): _failures(status, kinds, ref) for status, kinds in _by_status().items()
             },
-            "schemas": defined["$defs"],
+            "schemas": schemas,
         },
     }
 
@@ -161,7 +106,7 @@ def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
         "operationId": name,
         "tags": [scraper.platform],
         "summary": scraper.summary,
-        "description": alias + (scraper.params.__doc__ or ""),
+        "description": alias + markdown(scraper.params.__doc__ or ""),
         "parameters": [{"$ref": f"#/components/parameters/{each}"} for each in PARAMETERS],
         "requestBody": {
             "required": True,
@@ -169,7 +114,7 @@ def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
         },
         "responses": {
             "200": _response("The scrape is complete.", succeeded, SUCCESS_HEADERS),
-            **{str(status): {"$ref": f"#/components/responses/{_failure_name(status)}"} for status in _by_status()},
+            **_failure_references(_by_status()),
         },
     }
 
@@ -179,50 +124,71 @@ USAGE_ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnava
 
 
 def _service_paths(ref: Refs) -> Json:
-    def get(name: str, summary: str, model: type[BaseModel], **overrides: Any) -> Json:
-        return {
-            "get": {
-                "operationId": name,
-                "tags": ["service"],
-                "summary": summary,
-                "security": [],
-                "responses": {"200": _response("Success.", ref[model], COMMON_HEADERS)},
-                **overrides,
-            }
-        }
-
+    catalogue = _get(
+        "catalogue",
+        "All scrapers, with their params and an example.",
+        "For programs that choose a scraper at run time. An alias is listed with its scraper, and has no own entry.",
+        ref[Catalogue],
+    )
+    usage = _get(
+        "usage",
+        "The calls of the key's client, by day and scraper.",
+        "Days are in UTC. Calls with all keys of the client are counted. A call is counted at most a second after its"
+        " response.",
+        ref[UsageReport],
+    )
     day = {"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
-    usage = get("usage", "The calls of the key's client, by day and scraper.", UsageReport)
-    usage["get"] |= {
+    usage |= {
         "security": [{"ApiKeyAuth": []}],
         "parameters": [
-            {
-                "name": "from",
-                "in": "query",
-                "description": "The first day; by default 30 days before the last one.",
-                "schema": day,
-            },
-            {"name": "to", "in": "query", "description": "The last day; by default today.", "schema": day},
+            _query("from", "The first day; by default 30 days before the last one.", day),
+            _query("to", "The last day; by default today.", day),
         ],
-        "responses": {
-            "200": _response("Success.", ref[UsageReport], COMMON_HEADERS),
-            **{
-                str(status): {"$ref": f"#/components/responses/{_failure_name(status)}"}
-                for status in sorted({error.http_status for error in USAGE_ERRORS})
-            },
-        },
     }
-    readyz = get("readyz", "Whether the service accepts calls.", Readiness)
-    readyz["get"]["responses"]["503"] = _response(
+    usage["responses"] |= _failure_references(error.http_status for error in USAGE_ERRORS)
+    healthz = _get(
+        "healthz",
+        "Whether the process is running.",
+        "For liveness checks: a process that does not respond must be restarted.",
+        ref[Health],
+    )
+    readyz = _get(
+        "readyz",
+        "Whether the service accepts calls.",
+        "For load balancers: send calls only to processes that respond with 200.",
+        ref[Readiness],
+    )
+    readyz["responses"]["503"] = _response(
         "The service accepts no calls: it is shutting down, or all its crawlers fail to start.",
         ref[Readiness],
         COMMON_HEADERS,
     )
+    operations = {"/v1/scrapers": catalogue, "/v1/usage": usage, "/healthz": healthz, "/readyz": readyz}
+    return {path: {"get": operation} for path, operation in operations.items()}
+
+
+def _get(name: str, summary: str, description: str, answer: Json) -> Json:
+    """Return an operation without parameters that needs no API key. Status 400: the request is not valid HTTP."""
     return {
-        "/v1/scrapers": get("catalogue", "All scrapers, with their params and an example.", Catalogue),
-        "/v1/usage": usage,
-        "/healthz": get("healthz", "Whether the process is running.", Health),
-        "/readyz": readyz,
+        "operationId": name,
+        "tags": ["service"],
+        "summary": summary,
+        "description": description,
+        "security": [],
+        "responses": {
+            "200": _response("Success.", answer, COMMON_HEADERS),
+            **_failure_references([InvalidRequest.http_status]),
+        },
+    }
+
+
+def _query(name: str, description: str, schema: Json) -> Json:
+    return {"name": name, "in": "query", "description": description, "schema": schema}
+
+
+def _failure_references(statuses: Iterable[int]) -> Json:
+    return {
+        str(status): {"$ref": f"#/components/responses/{_failure_name(status)}"} for status in sorted(set(statuses))
     }
 
 
@@ -250,10 +216,9 @@ def _failure_name(status: int) -> str:
 
 def _failures(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
     """Return the OpenAPI response for one HTTP status, whose body is the envelope with one of these errors."""
-    codes = [kind.code for kind in kinds]
-    one_of = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
+    codes = ", ".join(f"`{kind.code}`" for kind in kinds)
     headers = (*FAILURE_HEADERS, "WWW-Authenticate") if status == AuthError.http_status else FAILURE_HEADERS
-    response = _response(", ".join(f"`{code}`" for code in codes), {"allOf": [ref[Failure], one_of]}, headers)
+    response = _response(codes, ref[Failure], headers)
     response["content"][JSON]["examples"] = {
         kind.code: {"summary": describe_error(kind), "value": _example(kind)} for kind in kinds
     }
@@ -269,6 +234,6 @@ def _example(kind: type[ScrapeError]) -> Json:
 
 
 def describe_error(kind: type[ScrapeError]) -> str:
-    """Describe when an error occurs: the docstring of its class without the word "Raised"."""
-    text = " ".join((kind.__doc__ or "").split()).removeprefix("Raised ")
+    """Describe in Markdown when an error occurs: the docstring of its class without the word "Raised"."""
+    text = markdown(" ".join((kind.__doc__ or "").split()).removeprefix("Raised "))
     return text[:1].upper() + text[1:]

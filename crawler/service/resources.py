@@ -7,12 +7,10 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
 from http import HTTPStatus
 from io import BytesIO
 from typing import TYPE_CHECKING, cast
 
-import orjson
 import structlog
 from twisted.protocols.basic import FileSender
 from twisted.web.resource import Resource
@@ -30,7 +28,7 @@ from crawler.errors import (
 )
 from crawler.logs import one_line
 from crawler.registry import scrapers
-from crawler.service import metrics, openapi, viewer
+from crawler.service import catalogue, llms, metrics, openapi, viewer
 from crawler.service.body import CappedRequest, header, read_object
 from crawler.service.envelope import Answer, Call, failure, json_response, raw_response, success
 from crawler.targets.target import Scraper, Target, check_params
@@ -54,6 +52,8 @@ DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
 
 DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
+UNKNOWN_ROUTE = "Unknown route or scraper. GET /v1/scrapers lists all scrapers."
+
 MAX_WHOLE_BYTES = 65_536
 """Larger responses are sent in pieces, as the client reads them."""
 
@@ -75,6 +75,8 @@ class Parts:
     cache: Cache
     idempotency: Idempotency
     usage: Usage
+    service_url: str = ""
+    """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
 
 
 class Api(Resource):
@@ -90,8 +92,10 @@ class Api(Resource):
         self._unread: set[Deferred[None]] = set()
         """Fires when a large response has been sent, for each large response."""
         routes: dict[str, Callable[[Request, Call], Answer]] = {
-            "/v1/scrapers": lambda _, call: json_response(200, catalogue(), call),
-            "/openapi.json": lambda request, call: openapi.as_json().answer(request, call),
+            "/": self._root,
+            "/v1/scrapers": lambda _, call: json_response(200, catalogue.as_json(), call),
+            "/openapi.json": lambda request, call: openapi.as_json(parts.service_url).answer(request, call),
+            "/llms.txt": lambda request, call: llms.as_text(parts.service_url).answer(request, call),
             "/docs": lambda request, call: viewer.page().answer(request, call),
             "/metrics": lambda _, call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
             "/healthz": lambda _, call: json_response(200, {"status": "ok"}, call),
@@ -123,7 +127,7 @@ class Api(Resource):
 
     async def _serve(self, request: Request) -> None:
         method, path = (one_line(each.decode("latin-1")) for each in (request.method, request.path))
-        call = Call(method=method, path=path)
+        call = Call(method=method, path=path, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 answer = await self._answer(request, call)
@@ -180,7 +184,7 @@ class Api(Resource):
             return viewer.bundled_file(name).answer(request, call)
         scraper = scrapers().get(name) if prefix == "/v1/scrapers" else None
         if scraper is None:
-            raise ScraperNotFound("Unknown route or scraper. GET /v1/scrapers lists all scrapers.")
+            raise ScraperNotFound(UNKNOWN_ROUTE)
         call.scraper = scraper.name
         _require_method(request, "POST")
         return await self._scrape(request, call, scraper)
@@ -249,6 +253,12 @@ class Api(Resource):
         sending = FileSender().beginFileTransfer(BytesIO(answer.body), request)
         sending.addCallbacks(lambda _: request.finish(), lambda _: None)  # it fails if the client disconnects
 
+    def _root(self, _: Request, call: Call) -> Answer:
+        """Redirect a person who opens the service's address in a browser to the documentation."""
+        if "/docs" not in self._public_routes:
+            raise ScraperNotFound(UNKNOWN_ROUTE)
+        return raw_response(call, "text/plain; charset=utf-8", b"", {"Location": "docs"}, status=HTTPStatus.FOUND)
+
     def _ready(self, call: Call) -> Answer:
         state = self.parts.crawlers.state
         return json_response(200 if state["status"] == "ready" else 503, state, call)
@@ -266,24 +276,6 @@ class Api(Resource):
             return DEFAULT_WAIT_SECONDS
         call.wait = min(max(int(preference.group(1)), 1), MAX_WAIT_SECONDS)
         return call.wait
-
-
-@cache
-def catalogue() -> bytes:
-    """Return the catalogue as encoded JSON: one entry for each scraper, with its names, params and an example."""
-    distinct = {scraper.name: scraper for scraper in scrapers().values()}
-    entries = [
-        {
-            "name": scraper.name,
-            "aliases": list(scraper.aliases),
-            "platform": scraper.platform,
-            "summary": scraper.summary,
-            "params_schema": scraper.params.model_json_schema(),
-            "example": scraper.example,
-        }
-        for scraper in distinct.values()
-    ]
-    return orjson.dumps({"scrapers": entries})
 
 
 def _require_method(request: Request, method: str) -> None:

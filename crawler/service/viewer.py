@@ -5,6 +5,7 @@ The page uses an unmodified copy of Swagger UI 5.35.0 (Apache-2.0). Its licences
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -58,10 +59,15 @@ def page() -> StaticContent:
     """Return the page ``/docs``: Swagger UI and a table of all errors."""
     rows = "\n".join(
         f'<tr id="{error.code}"><td><code>{error.code}</code></td><td>{error.http_status}</td><td>{error.type}</td>'
-        f"<td>{'yes' if error.retryable else 'no'}</td><td>{escape(describe_error(error))}</td></tr>"
+        f"<td>{'yes' if error.retryable else 'no'}</td><td>{_html(describe_error(error))}</td></tr>"
         for error in documented()
     )
     return StaticContent("text/html; charset=utf-8", PAGE.replace("{rows}", rows).encode(), headers=HEADERS)
+
+
+def _html(text: str) -> str:
+    """Convert a sentence in Markdown to HTML: code spans are its only markup."""
+    return re.sub("`(.+?)`", r"<code>\1</code>", escape(text))
 
 
 @cache

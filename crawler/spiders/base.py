@@ -63,6 +63,8 @@ class PlatformSpider(Spider):
 
     scrapers: ClassVar[tuple[Scraper, ...]]
     """The spider's scrapers. If params fit several of them, the first of these takes the target."""
+    metadata: ClassVar[dict[str, str]]
+    """``title`` and ``description`` of the platform."""
     args: CrawlArguments
     closing: Closing
     needs_browser: ClassVar[bool] = False

@@ -14,13 +14,12 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 
 from crawler.errors import (
     CircuitOpen,
-    ExtractionFailed,
     ScrapeError,
     UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.platforms.page import PlatformPage
+from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url
 from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
 from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
@@ -79,7 +78,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         by_class = {type(page): page for page in pages}
         posts = [cast("PostPage", by_class[form]) for form in FORMS if form in by_class]
         if not posts:
-            raise ExtractionFailed("None of the files contains a post.", reason="no_post")
+            raise missing_error("None of the files contains a post.", ["xdt_shortcode_media"], reason="no_post")
         post, page = await posts[0].to_item(), posts[0]
         embed = by_class.get(EmbedPage)
         if embed is not None and embed is not page and not page.has_exact_duration:

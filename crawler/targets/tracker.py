@@ -22,6 +22,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawler.errors import (
+    DEADLINE,
     InvalidRequest,
     ScrapeError,
     ServiceError,
@@ -73,6 +74,8 @@ class _InFlight:
     warnings: list[FailedSource] = field(default_factory=list)
     note: dict[str, Any] | None = None
     new_entries: frozenset[str] | None = None
+    is_asked: bool = False
+    """Whether a request to the platform was sent."""
 
 
 _current: ContextVar[_InFlight] = ContextVar("in_progress")
@@ -135,6 +138,7 @@ class TargetTracker:
         connect(tracker.item_error, signals.item_error)
         connect(tracker.spider_error, signals.spider_error)
         connect(tracker.request_dropped, signals.request_dropped)
+        connect(tracker.request_reached_downloader, signals.request_reached_downloader)
         connect(tracker.crawler_closing, crawler_closing)
         connect(tracker.spider_closed, signals.spider_closed)
         return tracker
@@ -315,7 +319,11 @@ class TargetTracker:
             stats.inc_value(f"sources/failed/{warning.source}/{warning.reason}")
 
     def _expire(self, target: Target) -> None:
-        self.complete(target, error=UpstreamTimeout("The deadline passed before the platform responded."))
+        entry = self._in_flight.get(target.id)
+        reason = DEADLINE if entry is not None and entry.is_asked else ""
+        self.complete(
+            target, error=UpstreamTimeout("The deadline passed before the platform responded.", reason=reason)
+        )
 
     # Spider middleware
 
@@ -365,6 +373,13 @@ class TargetTracker:
         target = request.meta.get("target")
         if target is not None:
             self.complete(target, error=ServiceError("The request could not be scheduled."))
+
+    def request_reached_downloader(self, request: Request) -> None:
+        """Note that a request to the platform is sent for a target. Before, it may have waited for a download slot."""
+        target = request.meta.get("target")
+        entry = None if target is None else self._in_flight.get(target.id)
+        if entry is not None:
+            entry.is_asked = True
 
     def crawler_closing(self) -> None:
         """Make ``release()`` end, because the crawler starts to close."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import gc
 import weakref
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any, ClassVar
 
@@ -92,3 +94,17 @@ def test_a_page_is_freed_without_the_garbage_collector() -> None:
         assert freed() is None
     finally:
         gc.enable()
+
+
+def test_co_10_every_extraction_failure_names_its_paths() -> None:
+    """``docs/errors.md`` promises the paths. ``blocks.py`` and ``api.py`` also have tables of errors."""
+    package = Path(crawler.platforms.__path__[0]).parent
+    created = [
+        (path, node)
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ExtractionFailed"
+    ]
+    assert created
+    without = [f"{path}:{node.lineno}" for path, node in created if "details" not in {k.arg for k in node.keywords}]
+    assert not without

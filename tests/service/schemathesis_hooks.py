@@ -7,6 +7,15 @@ from typing import Any
 import schemathesis
 from schemathesis import Case, CheckContext, GenerationMode, Response
 
+from crawler.errors import documented
+
+CODES = {
+    error.http_status: {kind.code for kind in documented() if kind.http_status == error.http_status}
+    - {"SCRAPER_NOT_FOUND"}
+    for error in documented()
+}
+"""HTTP status -> the codes that calls of a documented route can have."""
+
 BEYOND_SCHEMA = "value_error"
 """The error type of validation rules that JSON Schema cannot express."""
 
@@ -22,6 +31,14 @@ def schema_valid_calls_fail_only_rules_beyond_the_schema(
     error = response.json()["error"]
     assert error["code"] == "INVALID_REQUEST", error
     assert {detail["type"] for detail in error["details"]} == {BEYOND_SCHEMA}, error
+    return None
+
+
+@schemathesis.check
+def the_code_of_an_error_belongs_to_its_status(_ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:
+    """One schema describes the errors of all statuses. The examples of a status list its codes."""
+    if response.status_code >= 400 and case.path.startswith("/v1/") and response.status_code != 405:
+        assert response.json()["error"]["code"] in CODES[response.status_code]
     return None
 
 

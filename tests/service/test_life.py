@@ -128,11 +128,11 @@ def get(url: str, path: str) -> int:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_rb_24_routes_can_be_moved_to_a_second_port(tmp_path: Path, workers: int) -> None:
-    hidden = "SERVICE_HIDDEN_ROUTES=/docs,/metrics,/openapi.json"
+    hidden = "SERVICE_HIDDEN_ROUTES=/docs,/llms.txt,/metrics,/openapi.json"
     with running(tmp_path / "log", hidden, "SERVICE_INTERNAL_ADDRESS=127.0.0.1:0", workers=workers) as service:
         assert service.process.stdout
         internal = service.process.stdout.readline().split()[2]
-        for path in ("/docs", "/metrics", "/openapi.json", "/docs/start.js"):
+        for path in ("/docs", "/llms.txt", "/metrics", "/openapi.json", "/docs/start.js", "/"):
             assert call(service.url, path, method="GET").code == "SCRAPER_NOT_FOUND"
             assert get(internal, path) == 200
         for url in (service.url, internal):
@@ -144,7 +144,11 @@ def test_rb_24_routes_can_be_moved_to_a_second_port(tmp_path: Path, workers: int
     ("arguments", "message"),
     [
         ([], "scrapy keys create"),
-        (["--sandbox", "-s", "SERVICE_HIDDEN_ROUTES=/healthz"], "may contain /docs, /metrics, /openapi.json"),
+        (
+            ["--sandbox", "-s", "SERVICE_HIDDEN_ROUTES=/healthz"],
+            "may contain /docs, /llms.txt, /metrics, /openapi.json",
+        ),
+        (["--sandbox", "-s", "SERVICE_URL=data.example.com"], "SERVICE_URL: expected a URL such as"),
         (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=x"], "expected host:port"),
         (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=0.0.0.0:1"], "loopback"),
         (["--sandbox", "-s", "SERVICE_TRUSTED_PROXIES=proxy.example"], "Expected addresses or networks"),

@@ -16,6 +16,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from crawler.errors import MethodNotAllowed, ScraperNotFound, documented
+from crawler.platforms.model import schema_name
 from crawler.registry import scrapers
 from crawler.service.openapi import describe_error, document
 from tests.service.client import call
@@ -81,6 +82,33 @@ def test_every_field_is_described() -> None:
 def is_described(part: dict[str, Any]) -> bool:
     """Whether a field, or the model of its value, has a description."""
     return "description" in part or "description" in resolved(part)
+
+
+def test_co_1_only_params_have_defaults() -> None:
+    params = {schema_name(scraper.params) for scraper in scrapers().values()}
+    with_defaults = {
+        name
+        for name, schema in DOCUMENT["components"]["schemas"].items()
+        if any("default" in field for field in schema.get("properties", {}).values())
+    }
+    assert with_defaults
+    assert with_defaults <= params
+    price = DOCUMENT["components"]["schemas"]["RetailPrice"]
+    assert "max_price" not in price["required"]
+
+
+def test_co_4_the_names_of_schemas_are_unique_and_own() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    assert {name: schema["title"] for name, schema in schemas.items()} == {name: name for name in schemas}
+    assert all(re.fullmatch(r"[A-Z][A-Za-z0-9]+", name) for name in schemas)
+    assert {"VideositeProfile", "PhotoappPost", "RetailProduct", "RetailListingSuccess", "Failure"} <= schemas.keys()
+
+
+def test_co_5_operations_and_tags_are_described() -> None:
+    operations = [operation for path in DOCUMENT["paths"].values() for operation in path.values()]
+    for each in [*operations, *DOCUMENT["tags"]]:
+        assert each["description"], each
+    assert {tag for operation in operations for tag in operation["tags"]} == {tag["name"] for tag in DOCUMENT["tags"]}
 
 
 def test_every_error_is_described_in_a_sentence() -> None:

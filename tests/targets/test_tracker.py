@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, DropItem, IgnoreRequest
 from scrapy.http import Response
@@ -164,6 +164,23 @@ def test_a_target_times_out_at_its_deadline() -> None:
 
     (outcome,) = asyncio.run(scenario())
     assert isinstance(outcome.error, UpstreamTimeout)
+
+
+@pytest.mark.parametrize(("is_sent", "upstream"), [(True, {"status": None, "reason": "deadline"}), (False, None)])
+def test_co_11_a_timeout_states_whether_a_request_was_sent(is_sent: bool, upstream: object) -> None:  # noqa: FBT001  # a table
+    async def scenario() -> list[Outcome]:
+        tracker = make_tracker()
+        source = Source([make_target("late")])
+        async for target in tracker.release(source):
+            if is_sent:
+                request = request_of(target)
+                tracker.crawler.signals.send_catch_log(signals.request_reached_downloader, request=request, spider=None)
+            tracker._expire(target)
+        return source.outcomes
+
+    (outcome,) = asyncio.run(scenario())
+    assert outcome.error
+    assert outcome.error.as_dict()["upstream"] == upstream
 
 
 def test_a_late_record_does_not_reach_the_feeds() -> None:

@@ -12,6 +12,7 @@ import attrs
 from web_poet import field
 
 from crawler.errors import (
+    Detail,
     ExtractionFailed,
     ScrapeError,
     TargetNotFound,
@@ -148,8 +149,11 @@ class ApiPage(MicroblogPage):
         return text(dig(self.payload, "message"))[:200] if self._is_object else ""
 
     def _stale_error(self) -> ExtractionFailed:
-        return ExtractionFailed(
-            "Query not found: its id is out of date.", upstream_status=self.response.status, reason=STALE_QUERY
+        return missing_error(
+            "Query not found: its id is out of date.",
+            ["data"],
+            reason=STALE_QUERY,
+            upstream_status=self.response.status,
         )
 
     @cached_property
@@ -173,8 +177,12 @@ class ApiPage(MicroblogPage):
             flags = [["features", name] for name in dict.fromkeys(_FLAG.findall(text(error.get("message"))))]
             return missing_error(message, *flags, reason=MISSING_FLAGS, upstream_status=status)
         if code in _ERRORS:
+            detail: Detail = {"loc": ["errors", 0], "msg": message, "type": "query_error"}
             return _ERRORS[code](
-                f"The platform returned error {code}: {message}", upstream_status=status, reason=_REASONS[code]
+                f"The platform returned error {code}: {message}",
+                details=[detail] if _ERRORS[code] is ExtractionFailed else None,
+                upstream_status=status,
+                reason=_REASONS[code],
             )
         if status in {401, 403}:
             return UpstreamBlocked(

@@ -167,7 +167,7 @@ class Post(Model):
     save_count: int | None
     """Number of bookmarks; null if no source exposes it (the embed does not). Also null on a repost."""
     share_count: int | None
-    """Number of reposts, not counting quotes. On a repost, it is the reposted post's number."""
+    """Number of reposts, not counting quotes; null if no source exposes it. On a repost, it is the reposted post's."""
     view_count: int | None
     """Number of views; null if no source exposes it: the embed and old posts do not."""
     creator_handle: str = Field(min_length=1)
@@ -192,7 +192,8 @@ class Post(Model):
     profile_picture_url: str
     """URL of the author's picture."""
     quoted_post: InnerPost | None
-    """The quoted post; null if the post quotes none, or the quoted post is deleted or hidden."""
+    """The quoted post; null if the post quotes none. Also null, although ``is_quote`` is true, if the quoted post is
+    deleted or hidden."""
     reposted_post: InnerPost | None
     """The reposted post; null if this is not a repost, or the reposted post is deleted or hidden."""
     thumbnail_url: str | None

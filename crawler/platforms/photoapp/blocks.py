@@ -179,8 +179,12 @@ def _raise_for_words(message: str, about: str, status: int | None) -> None:
     folded = message.casefold()
     for words, error, reason in _MESSAGES:
         if any(word in folded for word in words):
+            detail: Detail = {"loc": ["message"], "msg": message[:200], "type": "query_error"}
             raise error(
-                f"The platform refused the request: {(about or message)[:300]}", upstream_status=status, reason=reason
+                f"The platform refused the request: {(about or message)[:300]}",
+                details=[detail] if error is ExtractionFailed else None,
+                upstream_status=status,
+                reason=reason,
             )
 
 

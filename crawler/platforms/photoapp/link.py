@@ -75,7 +75,7 @@ def link_of_url(url: str) -> Link:
     Raises:
         ValueError: the URL has another host, or is neither a post's URL nor a share link.
     """
-    host, path = split_link(url if "://" in url else f"https://{url}", ACCEPTED)
+    host, path = split_link(url, ACCEPTED)
     link = link_of_path(path)
     if host not in HOSTS or link is None:
         raise ValueError(ACCEPTED)

@@ -168,7 +168,7 @@ class Music(Model):
     song_name: str
     """Title of the sound."""
     uses_original_audio: bool | None
-    """True if the sound was recorded with a reel, false if it is licensed music."""
+    """True if the sound was recorded with a reel, false if it is licensed music, null if the page does not state it."""
     should_mute_audio: bool | None
     """Whether the platform mutes the sound; null if the page does not state it."""
     should_mute_audio_reason: str
@@ -273,7 +273,10 @@ class Owner(Model):
 
 
 class Post(Model):
-    """A post: a photo, a video or reel, or a carousel of photos and videos."""
+    """A post: a photo, a video or reel, or a carousel of photos and videos.
+
+    URLs of pictures and videos are signed and expire. The slides of a carousel are not part of the record.
+    """
 
     typename: str = Field(alias="__typename")
     """XDTGraphImage, XDTGraphVideo or XDTGraphSidecar (a carousel)."""
@@ -319,13 +322,16 @@ class Post(Model):
     thumbnail_src: str
     """URL of a smaller picture, or ""."""
     video_duration: float | None
-    """Duration in seconds, with the platform's precision. Null for photos and carousels, or if no page states it."""
+    """Duration in seconds: exact or a whole number, as the page states it. Null for photos and carousels, or if no page
+    states it."""
     video_play_count: int | None
-    """Number of plays; null for photos and carousels, if it is hidden, or if no page states it. Never 0."""
+    """Number of plays; null for photos and carousels, if it is hidden, or if no page states it, as for most reels.
+    Never 0."""
     video_url: str | None
     """URL of the video. It is signed and expires. Null for photos and carousels."""
     video_view_count: int | None
-    """Number of views; null for photos and carousels, if it is hidden, or if the page does not state it. Never 0."""
+    """Number of views; null for photos and carousels, if it is hidden, or if the page does not state it, as for most
+    reels. Never 0."""
 
 
 class PostShell(Model):

@@ -46,7 +46,6 @@ _EXPECTED = (
     f"expected a member's profile: https://www.{DOMAIN}/in/<name> (not a company, school, post or directory page)"
 )
 _EXPECTED_NAME = f"expected a member's name as in https://www.{DOMAIN}/in/<name>, or the URL of the member's profile"
-_SCHEME = re.compile(r"https?://", re.IGNORECASE)
 
 
 def slug_of_url(url: str) -> str:
@@ -60,7 +59,7 @@ def slug_of_url(url: str) -> str:
     Raises:
         ValueError: the URL has another host, or is not the URL of a profile.
     """
-    host, path = split_link(url if _SCHEME.match(url) else f"https://{url}", _EXPECTED)
+    host, path = split_link(url, _EXPECTED)
     profile = PROFILE_PATH.fullmatch(path)
     slug = _decoded(profile["slug"]) if profile else None
     if not HOST.fullmatch(host) or slug is None:
@@ -141,7 +140,8 @@ class DataAvailability(Model):
     education_found: int
     """Number of rows in ``education``, including masked rows."""
     fields_withheld_by_linkedin: list[str]
-    """Names of the fields that the platform withheld from this page, entirely or in part."""
+    """Names of the fields that the platform withheld from this page, entirely or in part. Never empty: the platform
+    shows two of them to members only."""
     note: str
     """An English sentence that says which variant of the page the platform served."""
     positions_found: int
@@ -166,7 +166,7 @@ class Profile(Model):
     activity: list[Activity]
     """Recent activity, in page order. The page has one of two layouts, which contain different data."""
     activity_count: int
-    """Number of rows in ``activity``. The platform does not show a total."""
+    """Number of rows in ``activity``, which are those that the page shows. The platform does not show a total."""
     articles: list[Article]
     """Articles, in page order."""
     awards: list[Award]
@@ -190,7 +190,7 @@ class Profile(Model):
     services: list[str]
     """Always empty: the public page does not show services."""
     skills: list[str]
-    """Skills. Empty in a masked profile, which lacks this section."""
+    """Skills. Empty if the member lists none, and in a masked profile, which lacks this section."""
     volunteer_experience: list[VolunteerExperience]
     """Unpaid work."""
     background_cover_image_url: str

@@ -6,6 +6,7 @@ import re
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic.config import JsonDict
 
 from crawler.platforms.links import split_link
 from crawler.platforms.model import Entity, Model, Params
@@ -29,6 +30,8 @@ def category_of_url(url: str) -> str:
 
     >>> category_of_url("https://www.walmart.com/browse/food/condiments/976759_976783?povid=x")
     '976759_976783'
+    >>> category_of_url("walmart.com/cp/food/976759")
+    '976759'
 
     Raises:
         ValueError: the URL has another host, or is not the URL of a category page.
@@ -60,15 +63,23 @@ class _ListingParams(Params):
         return self
 
 
+def _having(key: str) -> JsonDict:
+    """Return the JSON schema of objects with a key. Linters require that a schema with ``required`` defines the key."""
+    return {"properties": {key: {}}, "required": [key]}
+
+
 class CategoryParams(_ListingParams):
     """Which category to scrape, given either by its id or by the URL of its page."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["cat_id"]}, {"required": ["url"]}]})
+    # "Exactly one of cat_id and url". With "oneOf", client generators would make two types without keys of this model.
+    model_config = ConfigDict(
+        json_schema_extra={"if": _having("cat_id"), "then": {"not": _having("url")}, "else": _having("url")}
+    )
 
     cat_id: str | None = Field(default=None, pattern=CATEGORY_ID)
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
-    url: str | None = Field(default=None, max_length=2_000, json_schema_extra={"format": "uri"})
-    """URL of a category page. Only the id at its end is used."""
+    url: str | None = Field(default=None, max_length=2_000)
+    """URL of a category page, also without ``https://``. Only the id at its end is used."""
 
     @field_validator("url")
     @classmethod
@@ -211,11 +222,12 @@ class Listing(Model):
     category_name: str
     """The category's name; "" if absent, and for search results."""
     has_more: bool
-    """Whether the next page may contain products."""
+    """Whether the next page may contain products. It may be true on the last page that has any, because the platform
+    serves fewer pages than ``max_page``. The page after it is then empty."""
     heading: str
     """The page's heading."""
     max_page: int | None
-    """Number of pages that the platform states. It serves fewer pages (specification, section 8)."""
+    """Number of pages that the platform states, null if absent. Unreliable: the platform serves fewer pages."""
     page: int = Field(ge=1)
     """Number of this page."""
     products: list[Product]
@@ -227,7 +239,7 @@ class Listing(Model):
     title: str
     """The page's title."""
     total_results: int | None
-    """Number of products that the platform reports, null if absent."""
+    """Number of products that the platform reports, null if absent. Unreliable: fewer products are served."""
     url: str
     """The listing's own URL, with the category id but without category names."""
 

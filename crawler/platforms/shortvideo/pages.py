@@ -333,5 +333,5 @@ class SearchPage(PlatformPage):
             raise UpstreamBlocked("The platform returned its waiting room.", reason="waiting_room")
         is_other_page = (path and "/search" not in path) or any(mark in body for mark in OTHER_PAGE_MARKS)
         if STATE_MARK not in body or is_other_page:
-            raise ExtractionFailed("The page is not the platform's search page.", reason="no_search_page")
+            raise missing_error("The page is not the platform's search page.", [STATE_MARK], reason="no_search_page")
         raise UpstreamTimeout("The page received no results in time.", reason="no_answer")

@@ -213,7 +213,7 @@ class PhotoPost(Model):
     """Language code, "un" if the platform could not detect it; null if not exposed."""
     image_post_info: ImagePost
     is_ad: bool | None
-    """Whether the post is an advertisement."""
+    """Whether the post is an advertisement; null if the response does not have it."""
     is_eligible_for_commission: bool | None
     """Null in web responses."""
     is_nff_or_nr: bool | None
@@ -243,7 +243,8 @@ class PhotoSearch(Model):
     cursor: str = Field(pattern=r"^[0-9]+$")
     """The ``cursor`` param for the next page: the number of rows in all records up to this one."""
     has_more: bool
-    """Whether more rows follow. If they require an account, the next page fails with TARGET_RESTRICTED."""
+    """Whether more rows follow. Also true if they require an account: the next page then fails with TARGET_RESTRICTED
+    (status 422)."""
     keywords: str
     """The search text as it was sent, without the platform's corrections."""
     search_item_list: list[PhotoPost]

@@ -20,6 +20,7 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.platforms.ids import platform_ids
+from crawler.platforms.page import mismatch_error
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
@@ -139,7 +140,9 @@ class ChannelReader:
                 return page
             address = f"channel/{page['moved_to']}"
             page = await self._item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
-        raise ExtractionFailed(f"The channel redirected {MAX_REDIRECTS} times.", reason="moved_in_circles")
+        expected = "a channel that does not redirect"
+        message = f"The channel redirected {MAX_REDIRECTS} times."
+        raise mismatch_error(message, ["onResponseReceivedActions"], expected, reason="moved_in_circles")
 
     async def _by_api_calls(self, failed: ScrapeError) -> Item:
         """Return the channel's page from the API calls that the page makes.

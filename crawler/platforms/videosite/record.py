@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crawler import cursors
-from crawler.errors import ExtractionFailed
+from crawler.platforms.page import mismatch_error
 from crawler.platforms.videosite.schema import CURSOR_KIND, TABS, Continuation
 
 Item = dict[str, Any]
@@ -139,7 +139,7 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
     ids = {profile["profile_id"], *(part["channel"] for part in parts.values() if part.get("channel"))} - {""}
     if len(ids) > 1:
         message = f"The files belong to different channels: {', '.join(sorted(ids))}."
-        raise ExtractionFailed(message, reason="wrong_echo")
+        raise mismatch_error(message, ["profile", "profile_id"], min(ids))
     if params.get("include_about") and not profile["external_links"]:
         profile["external_links"] = parts.get("channel", {}).get("links", [])
     if "about" in parts:

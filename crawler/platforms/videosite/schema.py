@@ -20,12 +20,21 @@ TABS = {"video": "videos", "short": "shorts", "live": "streams"}
 CURSOR_KIND = "videosite-profile-1"
 
 ContentType = Literal["video", "short", "live"]
-_SWITCH = {"true": True, "false": False, "1": True, "0": False}
+
+_SWITCH = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
+SWITCH_SCHEMA = {
+    "anyOf": [
+        {"type": "boolean"},
+        {"type": "integer", "minimum": 0, "maximum": 1},
+        {"type": "string", "pattern": r"^([Tt]rue|[Ff]alse|[01])$"},
+    ]
+}
+"""The JSON schema of the values that ``switch`` converts."""
 
 
 def switch(value: Any) -> Any:
     """Convert the specification's "boolean-type switch" to a boolean: true, false, 1 or 0, also as text."""
-    return _SWITCH.get(str(value).lower(), value) if isinstance(value, bool | int | str) else value
+    return _SWITCH.get(str(value), value) if isinstance(value, bool | int | str) else value
 
 
 class Continuation(Model):
@@ -84,9 +93,7 @@ class ChannelParams(Params):
 class ProfileParams(ChannelParams):
     """Which channel to scrape, which page of its items, and whether to add more details of the channel."""
 
-    include_about: Annotated[
-        bool, BeforeValidator(switch), WithJsonSchema({"enum": [True, False, 1, 0, "true", "false", "1", "0"]})
-    ] = False
+    include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""
 
 
@@ -103,7 +110,7 @@ class ContentItem(content.ContentItem):
     """A video, a short or a live stream of the channel."""
 
     author_id: str | None
-    """Id of the channel."""
+    """Id of the channel; null if unknown."""
     author_name: str
     """Name of the channel."""
     author_username: str
@@ -119,7 +126,7 @@ class ContentItem(content.ContentItem):
     content_link: str = Field(min_length=1)
     """URL of the item's page. Never empty."""
     content_type: ContentType
-    """Kind of item, taken from its tab or link, never from its duration. A finished live stream is ``live``."""
+    """Kind of item, taken from its tab or link, never from its duration. A finished live stream is ``live``, too."""
     hashtags: list[str]
     """Hashtags in title and description, without "#", in order. Only the title's if no source has the description."""
     images: list[str]
@@ -139,8 +146,9 @@ class ContentItem(content.ContentItem):
     another source has it."""
     view_count: int | None
     """Number of views: exact if a source has it, else rounded down to two or three digits as in the list, so a number
-    without zeros at its end is exact. Null if hidden, and for live and announced items ("8 watching" is not a number of
-    views). For a short, it is always the list's number."""
+    without zeros at its end is exact. One list has both kinds, so that differences between two records mislead. Null if
+    hidden, and for live and announced items ("8 watching" is not a number of views). For a short, it is always the
+    list's number."""
 
 
 class Profile(content.ContentProfile):

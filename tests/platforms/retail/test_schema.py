@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openapi_schema_validator import OAS31Validator
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import ExtractionFailed
@@ -36,6 +37,7 @@ GOOD_URLS = {
     f"{WWW}/cp/eggs/1001469": "1001469",
     f"{WWW}/cp/1001469": "1001469",
     "http://walmart.com/browse/976759": "976759",
+    "walmart.com/browse/976759": "976759",
     "HTTPS://WWW.WALMART.COM/browse/976759": "976759",
 }
 
@@ -177,7 +179,9 @@ def test_params_with_all_keys() -> None:
 
 def test_the_json_schema_states_the_constraints() -> None:
     schema = CategoryParams.model_json_schema()
-    assert schema["oneOf"] == [{"required": ["cat_id"]}, {"required": ["url"]}]
+    one_of = {"cat_id": "976759", "url": f"{WWW}/browse/976759"}
+    accepted = [{key: one_of[key] for key in keys} for keys in ([], ["cat_id"], ["url"], ["cat_id", "url"])]
+    assert [OAS31Validator(schema).is_valid(params) for params in accepted] == [False, True, True, False]
     assert schema["additionalProperties"] is False
     assert schema["properties"]["cat_id"]["pattern"] == retail.CATEGORY_ID
     assert (schema["properties"]["page"]["minimum"], schema["properties"]["min_price"]["minimum"]) == (1, 0)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openapi_schema_validator import OAS31Validator
 
 from crawler import cursors
 from crawler.errors import InvalidRequest
@@ -87,7 +88,10 @@ def test_malformed_usernames_are_refused(username: str) -> None:
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [(True, True), (False, False), (1, True), (0, False), ("true", True), ("false", False), ("1", True), ("0", False)],
+    [
+        *[(True, True), (False, False), (1, True), (0, False), ("true", True), ("false", False), ("1", True)],
+        *[("0", False), ("True", True), ("False", False)],
+    ],
 )
 def test_switch_values(given: Any, expected: bool) -> None:  # noqa: FBT001
     for text in (False, True):
@@ -96,6 +100,20 @@ def test_switch_values(given: Any, expected: bool) -> None:  # noqa: FBT001
         params = check_params(SCRAPER, {"username": "a", "include_about": given}, text=text)
         assert isinstance(params, ProfileParams)
         assert params.include_about is expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [True, False, 1, 0, 2, -1, "true", "True", "TRUE", "tRUE", "false", "False", "FALSE", "1", "0", "2", "", "yes", []],
+)
+def test_co_9_the_json_schema_accepts_the_same_switch_values(value: object) -> None:
+    schema = ProfileParams.model_json_schema()["properties"]["include_about"]
+    try:
+        check_params(SCRAPER, {"username": "a", "include_about": value})
+    except InvalidRequest:
+        assert not OAS31Validator(schema).is_valid(value)
+    else:
+        assert OAS31Validator(schema).is_valid(value)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""The headers of requests and responses, as OpenAPI parameters and headers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PARAMETERS: dict[str, Any] = {
+    "IdempotencyKey": {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "A text that is unique to this call. A second call with the same key and params returns the"
+        " first call's record and is not billed. A call with the same key and other params is refused. Failures are not"
+        " stored.",
+        "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "maxLength": 255},
+    },
+    "Prefer": {
+        "name": "Prefer",
+        "in": "header",
+        "description": "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240).",
+        "schema": {"type": "string"},
+        "example": "wait=30",
+    },
+    "CacheControl": {
+        "name": "Cache-Control",
+        "in": "header",
+        "description": "`no-cache`: fetch the record again, even if it is cached. `no-store`: also do not cache it.",
+        "schema": {"type": "string"},
+    },
+}
+
+TEXT = {"type": "string"}
+NUMBER = {"type": "integer"}
+
+HEADERS: dict[str, Any] = {
+    "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},
+    "Preference-Applied": {"description": "The timeout of the call, if `Prefer` set it.", "schema": TEXT},
+    "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
+    "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},
+    "RateLimit-Policy": {"description": "The key's rate limit, in the format of the IETF's draft.", "schema": TEXT},
+    "RateLimit": {"description": "The remaining calls, and the seconds until the next reset.", "schema": TEXT},
+    "X-RateLimit-Limit": {"description": "The calls that the key may make in a period.", "schema": NUMBER},
+    "X-RateLimit-Remaining": {"description": "The remaining calls.", "schema": NUMBER},
+    "X-RateLimit-Reset": {"description": "Seconds until the oldest call no longer counts.", "schema": NUMBER},
+    "X-Cache": {
+        "description": "`HIT`: the record was cached. Only responses of cached scrapers have this header.",
+        "schema": {"type": "string", "enum": ["HIT", "MISS"]},
+    },
+    "Age": {"description": "Seconds since the cached record was fetched.", "schema": TEXT},
+    "X-Partial": {
+        "description": "The optional sources that failed, if any: an RFC 9651 list of their names, each with the"
+        " parameters `reason` and `code`. The record is valid, but lacks their data.",
+        "schema": TEXT,
+        "example": "timeline; reason=stale_query_id; code=EXTRACTION_FAILED",
+    },
+    "Idempotent-Replayed": {
+        "description": "`true`: the record was stored by an earlier call with this `Idempotency-Key`.",
+        "schema": {"type": "string", "const": "true"},
+    },
+}
+COMMON_HEADERS = ("X-Request-Id",)
+RATE_LIMIT_HEADERS = (
+    *("RateLimit-Policy", "RateLimit"),
+    *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
+)
+CALL_HEADERS = (*COMMON_HEADERS, "Preference-Applied", *RATE_LIMIT_HEADERS)
+SUCCESS_HEADERS = (*CALL_HEADERS, "X-Cache", "Age", "X-Partial", "Idempotent-Replayed")
+FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")

@@ -1,0 +1,86 @@
+"""``/llms.txt``: the service in one Markdown page, for language models (https://llmstxt.org).
+
+It is generated from the catalogue and the errors, as the OpenAPI document is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import orjson
+
+from crawler.errors import documented
+from crawler.service import catalogue
+from crawler.service.openapi import DESCRIPTION, SUMMARY, TITLE, describe_error
+from crawler.service.static import StaticContent
+
+PAGE = """\
+# {title}
+
+> {summary}
+
+{description}
+## How to call a scraper
+
+Send `POST {url}/v1/scrapers/<name>` with the params as a JSON object, `Content-Type: application/json`, and the API key
+in `X-API-Key`. The response is a JSON object: `success`, `data` (the record, or null), `error` (null, or an object with
+`code`, `message`, `details` and `retry_after`), `status`, `meta` and `request_id`.
+
+- [OpenAPI document]({url}/openapi.json): the types of all params, records and errors
+- [Catalogue]({url}/v1/scrapers): the params of each scraper as JSON Schema
+- [Documentation]({url}/docs): an interactive page, for people
+
+## Scrapers
+
+{scrapers}
+## Errors
+
+If `status.retryable` is true, the same call may succeed later: wait for `retry_after` seconds first.
+
+{errors}
+"""
+
+
+@cache
+def as_text(service_url: str) -> StaticContent:
+    """Return the page."""
+    text = PAGE.format(
+        title=TITLE,
+        summary=SUMMARY,
+        description=DESCRIPTION,
+        url=service_url,
+        scrapers="\n".join(_scraper(entry) for entry in catalogue.entries()),
+        errors="\n".join(f"- `{kind.code}` ({kind.http_status}): {describe_error(kind)}" for kind in documented()),
+    )
+    return StaticContent("text/plain; charset=utf-8", text.encode())
+
+
+def _scraper(entry: dict[str, Any]) -> str:
+    """Return the section of a scraper in the catalogue: what it returns, its params, and an example."""
+    schema = entry["params_schema"]
+    required = schema.get("required", ())
+    params = [_param(name, param, name in required) for name, param in schema["properties"].items()]
+    aliases = f" Alias: {', '.join(f'`{alias}`' for alias in entry['aliases'])}." if entry["aliases"] else ""
+    example = orjson.dumps(entry["example"]).decode()
+    return "\n".join(
+        [
+            f"### {entry['name']}",
+            "",
+            f"{entry['summary']}{aliases}",
+            "",
+            f"Params: {schema['description']}",
+            "",
+            *params,
+            "",
+            f"Example: `{example}`",
+            "",
+        ]
+    )
+
+
+def _param(name: str, schema: dict[str, Any], required: bool) -> str:  # noqa: FBT001  # a part of the line
+    choices = f" One of {', '.join(f'`{choice}`' for choice in schema['enum'])}." if "enum" in schema else ""
+    default = f" Default: `{schema['default']}`." if "default" in schema else ""
+    description = " ".join(schema["description"].split())
+    return f"- `{name}` ({'required' if required else 'optional'}): {description}{choices}{default}"

@@ -1,0 +1,190 @@
+"""``docs/nulls.md``: the fields that may be null or absent, when, and how often.
+
+``python -m scripts.nulls measure`` counts in the sandbox's records, and in the records of saved responses if their
+folder exists; it writes ``scripts/nulls.json``. ``python -m scripts.nulls write`` writes the page from the counts and
+from the descriptions of the models' fields. ``tests/test_nulls.py`` checks both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from crawler.monitoring.fields import fields_of, values_of
+from crawler.registry import find_scraper, scrapers
+from crawler.service.schemas import markdown
+from scripts.golden import CAPTURES, ROOT, Crawl, Selection, captures, environment, lines_of, listed, sandbox
+
+COUNTS = Path(__file__).with_suffix(".json")
+PAGE = ROOT / "docs" / "nulls.md"
+SEED = 1
+SANDBOX, SAVED = "sandbox", "saved"
+SOURCES = (SANDBOX, SAVED)
+
+INTRODUCTION = f"""\
+# Null values
+
+Which fields may be null, when, and how often. A field that is not listed here is never null. An unknown text is `""`
+and an unknown list is `[]`, unless the table says otherwise. A value is never 0 instead of unknown, and never a guess.
+Keys of the kind *absent* are optional: the data lacks the key.
+
+This page is generated: the column *when* from the descriptions of the models' fields, which are also in
+`/openapi.json`; the shares from counts in `scripts/nulls.json`. `python -m scripts.nulls write` writes the page, and
+`python -m scripts.nulls measure` counts again. `tests/test_nulls.py` checks that page and counts are up to date.
+
+The shares are percentages of the objects that have the field: of all posts, for a field of a post.
+
+- *sandbox*: a crawl of the sandbox with seed {SEED}, over all targets in `scripts/golden_targets.jsonl` that need no
+  special settings and are not named after a fault. The sandbox imitates what was observed, but it is not a measurement
+  of the real platforms.
+- *saved*: records that `scrapy extract` reads from single saved responses of the real platforms. These responses are
+  not part of the repository. They were saved because they differ, not at random: the shares show that a value may be
+  null, and only roughly how often. Parts of a record that come from further requests are missing in them.
+- "–": no such object was found.
+"""
+
+
+class Nullable(NamedTuple):
+    """A field that may be null or absent: its path, its kind, and the sentences that say when."""
+
+    path: str
+    kind: str
+    when: str
+
+
+def nullable(model: type[BaseModel], path: str = "") -> Iterator[Nullable]:
+    """Yield the fields of a data model and of its nested models that may be null or absent."""
+    for field in fields_of(model):
+        place = f"{path}{field.key}"
+        if field.may_be_null or field.may_be_absent:
+            kind = "null" if field.may_be_null else "absent"
+            when = sentences(field.description, kind) or sentences(model.__doc__ or "", kind)
+            yield Nullable(place, kind, when)
+        for nested in field.models:
+            yield from nullable(nested, f"{place}[]." if field.is_list else f"{place}.")
+
+
+def sentences(description: str, word: str) -> str:
+    """Return the sentences of a description that contain a word, in Markdown.
+
+    >>> sentences("Number of posts. Null if the page has no ``count``.", "null")
+    'Null if the page has no `count`.'
+    """
+    found = re.split(r"(?<=\.)\s+(?=[A-Z`])", " ".join(description.split()))
+    return markdown(" ".join(each for each in found if re.search(rf"\b{word}\b", each, re.IGNORECASE)))
+
+
+# Counting
+
+Counts = dict[str, dict[str, list[int]]]
+"""Scraper -> path -> number of objects that should have the field, and in how many it is null or absent."""
+
+
+def count(records: Iterable[tuple[str, dict[str, Any]]]) -> Counts:
+    """Count the fields that may be null or absent. ``records``: names of scrapers, and records."""
+    counts: Counts = defaultdict(dict)
+    for name, data in records:
+        model = find_scraper(name).data
+        paths = {each.path for each in nullable(model)}
+        for value in values_of(data, model):
+            if value.path in paths:
+                found = counts[name].setdefault(value.path, [0, 0])
+                found[0] += 1
+                found[1] += value.value is None
+    return {name: dict(sorted(fields.items())) for name, fields in sorted(counts.items())}
+
+
+def records_of_sandbox() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Crawl the sandbox, and yield the records."""
+    lines: dict[str, list[str]] = defaultdict(list)
+    for number, target in enumerate(listed()):
+        is_plain = "plain" in target.get("variants", ["plain"]) and SEED in target.get("seeds", [SEED])
+        if is_plain and not target.keys() & {"captures", "fault", "line"}:
+            line = {"id": str(number), "scraper": target["scraper"], **target["params"]}
+            lines[find_scraper(target["scraper"]).platform].append(json.dumps(line))
+    with sandbox(SEED) as origins, tempfile.TemporaryDirectory() as name:
+        for platform, targets in lines.items():
+            folder = Path(name, platform)
+            folder.mkdir()
+            (folder / "targets.jsonl").write_text("\n".join(targets))
+            command = Crawl("plain", SEED, platform, targets).command(origins, folder)
+            subprocess.run(command, check=False, cwd=ROOT, env=environment())  # some targets do not exist: exit code 4
+            for line in lines_of(folder / "out.jsonl"):
+                yield line["scraper"], line["data"]
+
+
+def records_of_captures() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Extract the saved responses, and yield the records. A response without a record is left out."""
+    for capture in captures(CAPTURES, Selection()):
+        if len(capture.files) == 1 and not capture.params and not capture.files[0].name.startswith("BUNDLE"):
+            status, out, _ = capture.extract([capture.files[0].read_bytes()])
+            if status == 0:
+                yield capture.scraper, json.loads(out)
+
+
+def measure() -> dict[str, Counts]:
+    """Count in the sandbox's records and in those of the captures. Without captures, their last counts are kept."""
+    saved = count(records_of_captures()) if CAPTURES.is_dir() else read()[SAVED]
+    return {SANDBOX: count(records_of_sandbox()), SAVED: saved}
+
+
+def read() -> dict[str, Counts]:
+    """Return the last counts."""
+    counts: dict[str, Counts] = json.loads(COUNTS.read_text())
+    return counts
+
+
+# The page
+
+
+def page(counts: dict[str, Counts]) -> str:
+    """Return the page in Markdown."""
+    distinct = sorted({scraper.name for scraper in scrapers().values()})
+    return "\n".join([INTRODUCTION, *(section(name, counts) for name in distinct)])
+
+
+def section(name: str, counts: dict[str, Counts]) -> str:
+    """Return the table of a scraper."""
+    rows = []
+    for each in nullable(find_scraper(name).data):
+        shares = (share(counts[source].get(name, {}).get(each.path)) for source in SOURCES)
+        rows.append(f"| `{each.path}` | {each.kind} | {each.when} | {' | '.join(shares)} |")
+    head = ["| field | kind | when | sandbox % | saved % |", "|---|---|---|---|---|"]
+    return "\n".join([f"## {name}", "", *head, *rows, ""])
+
+
+def share(counted: list[int] | None) -> str:
+    """Return the share of objects in which a field is null or absent, as a percentage.
+
+    >>> share([200, 1]), share([3, 2]), share([3, 0]), share(None)
+    ('< 1', '67', '0', '–')
+    """
+    if counted is None:
+        return "–"
+    total, missing = counted
+    return "< 1" if 0 < missing < total / 100 else str(round(100 * missing / total))
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("action", choices=("measure", "write"))
+    if parser.parse_args().action == "measure":
+        COUNTS.write_text(json.dumps(measure(), indent=1) + "\n")
+    else:
+        PAGE.write_text(page(read()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

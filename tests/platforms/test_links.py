@@ -1,0 +1,27 @@
+"""The URLs that params accept."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.registry import find_scraper
+from crawler.targets.target import check_params
+
+URLS = {
+    "photoapp-post-v4": "www.instagram.com/p/DdG4RIxIPyf/?next=https://x",
+    "professional-profile": "www.linkedin.com/in/jane-doe?trk=https://x",
+    "retail-category-v4": "www.walmart.com/browse/food/976759?povid=https://x",
+}
+
+
+@pytest.mark.parametrize("scheme", ["", "https://", "http://", "HTTPS://"])
+@pytest.mark.parametrize("scraper", URLS)
+def test_co_13_the_scheme_is_optional_in_every_url(scraper: str, scheme: str) -> None:
+    check_params(find_scraper(scraper), {"url": f"{scheme}{URLS[scraper]}"})
+
+
+@pytest.mark.parametrize("prefix", ["//", "ftp://", "https:", "https:/", "https://https://", "://"])
+@pytest.mark.parametrize("scraper", URLS)
+def test_co_13_other_prefixes_are_refused(scraper: str, prefix: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        find_scraper(scraper).params.model_validate({"url": f"{prefix}{URLS[scraper]}"})

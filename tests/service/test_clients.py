@@ -1,0 +1,154 @@
+"""The client that openapi-python-client generates: complete, typed, and equal to the responses of the service."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from crawler.errors import ScrapeError, documented
+from crawler.platforms.model import schema_name
+from crawler.registry import find_scraper, scrapers
+from crawler.service.openapi import NOT_FROM_SCRAPERS, document
+from tests.browsers import require_chromium
+from tests.service.client import call
+from tests.service.conftest import Service, running
+
+PACKAGE = "sandbox_client"
+NAMES = sorted({scraper.name for scraper in scrapers().values()})
+DOCUMENT = document()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    require_chromium()
+    with running(tmp_path_factory.mktemp("service") / "log", "DOWNLOAD_TIMEOUT=60") as started:
+        yield started
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The generated package. Each warning of the generator fails the tests."""
+    folder = tmp_path_factory.mktemp("client")
+    (folder / "openapi.json").write_text(json.dumps(DOCUMENT))
+    command = ["generate", "--path", "openapi.json", "--output-path", PACKAGE, "--meta", "none", "--fail-on-warning"]
+    run = subprocess.run(
+        [sys.executable, "-m", "openapi_python_client", *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "warning" not in (run.stdout + run.stderr).lower(), run.stdout + run.stderr
+    sys.path.insert(0, str(folder))
+    try:
+        yield import_module(PACKAGE)
+    finally:
+        sys.path.remove(str(folder))
+
+
+def endpoint(name: str) -> ModuleType:
+    """Return the generated module of a scraper, by its name or alias."""
+    return import_module(f"{PACKAGE}.api.{find_scraper(name).platform}.{name.replace('-', '_')}")
+
+
+def model(name: str) -> Any:
+    return getattr(import_module(f"{PACKAGE}.models"), name)
+
+
+def connect(service: Service, key: str = "sandbox") -> Any:
+    """Return a client for the service, as in ``docs/clients.md``. It is used in a ``with`` statement."""
+    return import_module(PACKAGE).AuthenticatedClient(
+        base_url=service.url, token=key, auth_header_name="X-API-Key", prefix="", timeout=60
+    )
+
+
+def call_with_client(service: Service, name: str, params: dict[str, Any], key: str = "sandbox") -> Any:
+    """Call a scraper with the client. The result has the response's ``content``, and the object ``parsed``."""
+    function = endpoint(name).sync_detailed
+    body = get_type_hints(function)["body"].from_dict(params)
+    with connect(service, key) as opened:
+        return function(client=opened, body=body)
+
+
+@pytest.mark.parametrize("name", sorted(scrapers()))
+def test_co_4_us_5_every_endpoint_of_the_client_has_its_own_types(name: str) -> None:
+    scraper = find_scraper(name)
+    types = get_type_hints(endpoint(name).sync)
+    assert types["body"] is model(schema_name(scraper.params))
+    assert set(get_args(types["return"])) == {
+        model(f"{schema_name(scraper.data)}Success"),
+        model("Failure"),
+        type(None),
+    }
+    assert model(f"{schema_name(scraper.data)}Success").__annotations__["data"] == schema_name(scraper.data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_co_4_the_objects_of_the_client_equal_the_responses(service: Service, name: str) -> None:
+    scraper = find_scraper(name)
+    response = call_with_client(service, name, scraper.example)
+    assert isinstance(response.parsed, model(f"{schema_name(scraper.data)}Success")), response.content
+    assert response.parsed.to_dict() == json.loads(response.content)
+    assert response.parsed.success is True
+    assert isinstance(response.parsed.data, model(schema_name(scraper.data)))
+
+
+def test_co_1_absent_keys_are_absent_in_the_client(service: Service) -> None:
+    response = call_with_client(service, "retail-category-v4", {"cat_id": "976759"})
+    wire = json.loads(response.content)["data"]["products"]
+    unset = import_module(f"{PACKAGE}.types").Unset
+    for product, sent in zip(response.parsed.data.products, wire, strict=True):
+        assert isinstance(product.price.max_price, unset) is ("max_price" not in sent["price"])
+        assert isinstance(product.flag, unset) is ("flag" not in sent)
+        assert isinstance(product.badges, unset) is ("badges" not in sent)
+    assert 0 < sum("max_price" not in sent["price"] for sent in wire) < len(wire)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "key", "code"),
+    [
+        ("retail-category-v4", {"cat_id": "food"}, "sandbox", "INVALID_REQUEST"),
+        ("retail-category-v4", {}, "wrong", "INVALID_API_KEY"),
+        ("retail-search-v4", {"query": "gone"}, "sandbox", "TARGET_NOT_FOUND"),
+        ("retail-search-v4", {"query": "rate-limited"}, "sandbox", "UPSTREAM_RATE_LIMITED"),
+    ],
+)
+def test_co_4_the_errors_of_the_client_are_typed(
+    service: Service, name: str, params: dict[str, Any], key: str, code: str
+) -> None:
+    response = call_with_client(service, name, params, key)
+    assert isinstance(response.parsed, model("Failure"))
+    assert response.parsed.error.code is model("ErrorCode")[code]
+    assert response.parsed.error.type_ in model("ErrorType")
+    assert response.parsed.to_dict() == json.loads(response.content)
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in documented() if kind not in NOT_FROM_SCRAPERS], ids=lambda kind: kind.code
+)
+def test_co_4_every_error_is_an_object_of_the_client(kind: type[ScrapeError]) -> None:
+    examples = {
+        code: example["value"]
+        for response in DOCUMENT["components"]["responses"].values()
+        for code, example in response["content"]["application/json"]["examples"].items()
+    }
+    failure = model("Failure").from_dict(examples[kind.code])
+    assert failure.error.code is model("ErrorCode")[kind.code]
+    assert failure.to_dict() == examples[kind.code]
+
+
+@pytest.mark.parametrize("name", ["catalogue", "usage", "healthz", "readyz"])
+def test_the_objects_of_the_other_routes_equal_the_responses(service: Service, name: str) -> None:
+    with connect(service) as opened:
+        response = import_module(f"{PACKAGE}.api.service.{name}").sync_detailed(client=opened)
+    assert response.parsed.to_dict() == json.loads(response.content)
+    path = {"catalogue": "/v1/scrapers", "usage": "/v1/usage"}.get(name, f"/{name}")
+    assert call(service.url, path, method="GET").body.keys() == response.parsed.to_dict().keys()
