@@ -15,6 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = {
     "cursors": 0,
     "errors": 0,
+    "event_loop": 0,
     "logs": 0,
     "reading": 1,
     "storage": 1,

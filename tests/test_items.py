@@ -7,11 +7,13 @@ import csv
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import pyarrow.parquet as pq
 import pytest
 from itemadapter import ItemAdapter
 
@@ -21,6 +23,7 @@ from crawler.targets.target import Record, Target
 from tests.crawls import crawl
 from tests.service.client import SEARCH, call
 from tests.service.conftest import running
+from tests.shop import open_shop
 
 PIPELINE = "ITEM_PIPELINES=" + json.dumps(
     {
@@ -106,6 +109,30 @@ def test_co_2_csv_with_one_row_per_product(tmp_path: Path) -> None:
     model = scrapers()["retail-category-v4"].data.model_fields["products"].annotation
     assert model is not None
     assert set(model.__args__[0].model_fields) <= set(rows[0])
+
+
+NAMES = ('=HYPERLINK("http://x","y")', "+1+1", "-1", "@SUM(1)", "\t=1", 'a,"b"; c', "first\nsecond", "a\u2028b")
+"""Product names that a spreadsheet would take for formulas, or a reader of CSV for several cells or rows."""
+
+
+def test_names_that_are_formulas_are_written_unchanged(tmp_path: Path) -> None:
+    """A spreadsheet program must import the columns as text: a changed value would be invented data."""
+    files = {name: {"format": name, "overwrite": True} for name in ("csv", "parquet")}
+    feeds = {str(tmp_path / f"out.{name}"): options for name, options in files.items()}
+    with open_shop() as shop:
+        shop.site = copy.copy(shop.site)
+        products = enumerate(shop.site.products)
+        shop.site.products = [replace(each, name=NAMES[number % len(NAMES)]) for number, each in products]
+        run = shop.crawl("-a", "cat_id=976759", "-a", "explode=products", FEEDS=json.dumps(feeds))
+    assert run.returncode == 0, run.stderr
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    table = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    expected = {product.item_id: product.name for product in shop.site.products}
+    assert len({row["name"] for row in rows}) > 3
+    for row in (*rows, *table):
+        assert row["name"] == expected[row["item_id"]]
+    assert len(rows) == len(table)
 
 
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))

@@ -9,6 +9,8 @@ import orjson
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.reactor import install_reactor
 
+from crawler.event_loop import LOOP
+
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorCore
 
@@ -35,7 +37,7 @@ class Command(ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", "uvloop.Loop")
+        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
         from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default reactor
 
         from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # as above

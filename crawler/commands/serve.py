@@ -23,6 +23,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
+from crawler.event_loop import LOOP
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
@@ -192,7 +193,7 @@ class Command(ScrapyCommand):
 
         The workers share the listener of the internal port: how its few connections are distributed does not matter.
         """
-        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", "uvloop.Loop")
+        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
         from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
 
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise

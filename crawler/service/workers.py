@@ -16,6 +16,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
@@ -176,7 +177,10 @@ def receive_connections(channel: socket.socket, reactor: Any, site: Site) -> Non
     channel.settimeout(0)
 
     def receive() -> None:
-        message, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+        try:
+            message, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+        except ConnectionResetError:  # the supervisor was killed before it read READY
+            message, descriptors = b"", []
         if not message:
             loop.remove_reader(channel)
             reactor.stop()
@@ -186,4 +190,5 @@ def receive_connections(channel: socket.socket, reactor: Any, site: Site) -> Non
 
     site.doStart()
     loop.add_reader(channel, receive)
-    channel.send(READY)
+    with suppress(BrokenPipeError):  # the supervisor has exited: receive() stops the reactor
+        channel.send(READY)

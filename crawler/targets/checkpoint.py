@@ -142,7 +142,9 @@ class Resume:
 
     def _begin(self) -> None:
         assert self.journal is not None
-        self.feeds.append_to(self.journal.feeds)  # even with -O: the files contain lines of earlier starts
+        self.feeds.append_to(
+            [str(each.path) for each in self.journal.feeds]
+        )  # even with -O: the files contain lines of earlier starts
         self.feeds.before_open.append(self._open_feed)
         self.writing = True
         if self.journal.counts:

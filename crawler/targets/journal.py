@@ -121,9 +121,9 @@ class Journal:
         return row is not None and row < len(self._rows) and bool(self._rows[row])
 
     @property
-    def feeds(self) -> list[str]:
-        """The paths of the local feeds that earlier starts have written."""
-        return list(self._feeds)
+    def feeds(self) -> list[JournalFeed]:
+        """The local feeds that earlier starts have written, and which part of each is valid."""
+        return list(self._feeds.values())
 
     def open(self, is_lines: IsLines) -> None:
         """Lock the folder, and read which targets are stored. This does not change the journal or the feeds.

@@ -6,6 +6,7 @@ import asyncio
 import re
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from crawler.service.edge import ARRIVAL_SECONDS, IDLE_SECONDS, EdgeSite
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import Service, running
+from tests.service.metrics_of import becomes, value
 
 REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
 
@@ -50,6 +52,23 @@ def listening(pid: int) -> set[str]:
 
 def test_nothing_listens_beyond_loopback(service: Service) -> None:
     assert listening(service.process.pid) == {"0100007F"}
+
+
+def test_calls_of_clients_that_reset_their_connections_are_counted(service: Service) -> None:
+    """The reset may arrive together with the request: the service must notice it all the same."""
+    labels = {"scraper": SEARCH.rpartition("/")[2], "code": "CLIENT_GONE"}
+    before = value(service.url, "crawler_calls_total", **labels)
+    body = b'{"query": "slow"}'
+    head = "".join(f"{name}: {text}\r\n" for name, text in {**HEADERS, "Content-Length": len(body)}.items())
+    request = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode() + body
+    parts = urlsplit(service.url)
+    for _ in range(10):
+        with socket.create_connection((parts.hostname, parts.port)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() resets
+            connection.sendall(request)
+    assert becomes(service.url, before + 10, "crawler_calls_total", **labels)
+    assert becomes(service.url, 1, "crawler_connections"), "only the request for the metrics"
+    assert "Traceback" not in service.logged()
 
 
 def test_unsafe_features_are_off() -> None:

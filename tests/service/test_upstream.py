@@ -7,10 +7,16 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
+from crawler import settings as project_settings
 from crawler.service.keys import KeyStore
 from tests.hanging_platform import HangingPlatform, hanging_platform
+from tests.service import names
 from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import running
+from tests.service.metrics_of import value
+from tests.shop import open_shop
 
 BUDGET = 4
 CLIENTS = 200
@@ -36,6 +42,34 @@ def test_a_deadline_closes_the_upstream_connection(tmp_path: Path) -> None:
         assert reply.code == "UPSTREAM_TIMEOUT"
         assert len(platform.asked) == 1
         platform.wait_until(lambda seen: seen.open_connections == 0)
+
+
+def test_a_name_that_cannot_be_resolved_is_an_error_of_the_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = tmp_path / "fails"
+    fails.touch()
+    monkeypatch.setenv(names.FAILS, str(fails))
+    headers = {**HEADERS, "X-API-Key": KeyStore(tmp_path / "keys.sqlite3").create("acme"), "Prefer": "wait=20"}
+    with open_shop() as shop:
+        origin = {"retail": shop.origin.replace("127.0.0.1", "shop.test")}
+        own = (
+            f"KEYS_FILE={tmp_path / 'keys.sqlite3'}",
+            f"PLATFORM_ORIGINS={json.dumps(origin)}",
+            f"EXTENSIONS={json.dumps({**project_settings.EXTENSIONS, 'names.Names': 0})}",
+        )
+        with running(tmp_path / "log", *own, sandbox=False) as service:
+            failed = call(service.url, SEARCH, {"query": "mustard"}, headers=headers)
+            fails.unlink()
+            found = call(service.url, SEARCH, {"query": "mustard"}, headers=headers)
+            retried = value(service.url, "crawler_retries_total", platform="retail")
+            log = service.logged()
+    assert (failed.code, failed.status) == ("UPSTREAM_ERROR", 502)
+    assert failed.body["status"]["retryable"]
+    assert "CannotResolveHostError" in failed.body["error"]["message"]
+    assert found.code == "OK"
+    assert retried == 2
+    assert "Traceback" not in log
 
 
 def test_disconnected_clients_cause_no_connections_beyond_the_budget(tmp_path: Path) -> None:

@@ -8,15 +8,20 @@ import json
 import os
 import re
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
+from twisted.web.resource import Resource
+from twisted.web.server import Site
 
+from crawler.service.workers import receive_connections
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import Service, running
 
@@ -171,3 +176,15 @@ def test_sigterm_under_load_loses_no_call(pair: Service) -> None:
     assert pair.process.returncode == 0
     # No call that a worker accepted was cut off at shutdown.
     assert "CLIENT_GONE" not in pair.logged()
+
+
+@pytest.mark.parametrize("exits", ["before", "after"])
+async def test_a_worker_stops_if_the_supervisor_exits_while_it_starts(exits: str) -> None:
+    supervisor, channel = socket.socketpair()
+    stopped = asyncio.Event()
+    if exits == "before":
+        supervisor.close()
+    with supervisor, channel:
+        receive_connections(channel, SimpleNamespace(stop=stopped.set), Site(Resource()))
+        supervisor.close()  # without reading that the worker is ready: the kernel resets the channel
+        await asyncio.wait_for(stopped.wait(), 30)

@@ -206,7 +206,7 @@ def attacked(folder: Path, seconds: float, *, has_keys: bool) -> Iterator[Attack
         stack.enter_context(faults.small_disk(files))  # where mounting is not allowed, it is a plain folder
         if has_keys:
             key = KeyStore(keys).create("attacked")
-            platforms = stack.enter_context(sandbox())
+            platforms = stack.enter_context(sandbox("--light"))
             settings += [f"KEYS_FILE={keys}", *(f"{name}={value}" for name, value in platforms.items())]
         service = stack.enter_context(running(folder / "log", *settings, sandbox=not has_keys))
         victim = Victim(service.url, service.process.pid, key)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from crawler.service.keys import KeyStore
+from tests.crawls import sandbox
 from tests.service.conftest import Service, running
 from tests.service.metrics_of import value
 from tests.shop import open_shop
@@ -123,8 +124,19 @@ def test_rb_8_rb_9_a_store_has_a_fault(tmp_path: Path, store: str, fault: str) -
 
 
 def test_every_call_is_accounted_for_while_workers_are_killed(tmp_path: Path) -> None:
-    with running(tmp_path / "log", workers=2) as service:
-        victim = Victim(service.url, service.process.pid)
+    keys = tmp_path / "keys.sqlite"
+    key = KeyStore(keys).create("acme")
+    with (
+        sandbox("--light") as platforms,
+        running(
+            tmp_path / "log",
+            f"KEYS_FILE={keys}",
+            *(f"{name}={value}" for name, value in (platforms | {"BREAKER_THRESHOLD": 0}).items()),
+            sandbox=False,
+            workers=2,
+        ) as service,
+    ):
+        victim = Victim(service.url, service.process.pid, key)
         load, kills = attacks.killed_workers(victim, minutes=WORKER_MINUTES)
         time.sleep(3)
         usage = attacks.usage_of(victim)
@@ -132,7 +144,7 @@ def test_every_call_is_accounted_for_while_workers_are_killed(tmp_path: Path) ->
         log = service.logged()
     answered = Counter(code for code, _ in load.usage)
     without_answer = load.sent - answered.total()
-    assert answered["OK"]
+    assert load.ordinary.count("OK") >= 0.9 * len(load.ordinary), Counter(load.ordinary)
     assert set(answered) <= attacks.KNOWN_CODES
     assert answered["INTERNAL_ERROR"] == 0
     assert "Traceback" not in log

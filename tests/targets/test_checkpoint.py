@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import fsspec
 import pytest
 
+from crawler.commands import fsck
 from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.targets.journal import CannotResumeError, Journal
 from tests.crawls import ROOT, command, lines, sandbox
@@ -97,6 +99,9 @@ def test_killed_runs_lose_no_target_and_write_none_twice(
     assert last.returncode == 4, last.stderr
     assert Counter(line_name(line) for line in lines(out)) == data
     assert Counter(line["id"] for line in lines(failed)) == failures
+    check = fsck.Command()
+    check.run([str(tmp_path / "state")], Namespace())
+    assert check.exitcode == 0, "the journal and the feeds agree"
     for line in lines(out)[:: max(1, count // 100)]:
         assert line["data"] == SITE.expected_record({"scraper": line["scraper"], **line["params"]})
     assert f"total={data.total() + failures.total()}" in last.stderr, "the closing line counts all starts"

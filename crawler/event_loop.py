@@ -1,0 +1,44 @@
+"""The event loop of all processes (the setting ``ASYNCIO_EVENT_LOOP``): uvloop's, without lost data and disconnections.
+
+When a peer resets a connection, libuv stops watching the socket, and uvloop calls its reader only once more
+(https://github.com/MagicStack/uvloop/issues/552). If data arrived before the reset, this call reads a part of the data.
+Twisted would never read the rest, and would never notice the reset: the connection would stay open for good, and the
+next write would raise ``RuntimeError``. asyncio's own loop calls a reader until it is removed; it serves about a fifth
+fewer calls.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable
+from typing import Any
+
+import uvloop
+
+LOOP = "crawler.event_loop.Loop"
+"""The path of the class, for Scrapy."""
+
+
+class Loop(uvloop.Loop):
+    """uvloop's event loop, except that the reader of a reset connection is called until it is removed.
+
+    Writers need no such care: the one call that uvloop makes gets the error of the connection when it writes.
+    """
+
+    def add_reader(self, fd: int, callback: Callable[..., object], *args: Any) -> None:
+        """See asyncio's ``add_reader``. A file object in place of its descriptor is also allowed."""
+        super().add_reader(fd, self._read, fd, callback, args)
+
+    def _read(self, fd: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        if _has_error(fd):
+            # uvloop is about to close this watcher of the descriptor. A new watcher is called again for the same error.
+            self.remove_reader(fd)
+            self.add_reader(fd, callback, *args)
+        callback(*args)
+
+
+def _has_error(fd: int) -> bool:
+    """Whether a socket has an error, which the next read or write that has no data left raises."""
+    poll = select.poll()
+    poll.register(fd, 0)  # errors are reported in any case
+    return any(event & select.POLLERR for _, event in poll.poll(0))

@@ -1,0 +1,43 @@
+"""A name server that can fail. The services under test import it by ``PYTHONPATH``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from twisted.internet import reactor
+from twisted.internet.address import IPv4Address
+from twisted.internet.interfaces import IHostnameResolver
+from zope.interface import implementer
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+FAILS = "NAMES_FAIL"
+"""Environment variable with a path. While this file exists, no name can be resolved."""
+
+
+@implementer(IHostnameResolver)
+class Names:
+    """An extension that resolves all names to 127.0.0.1, or none."""
+
+    @classmethod
+    def from_crawler(cls, _crawler: Crawler) -> Names:
+        names = cls()
+        cast("Any", reactor).installNameResolver(names)
+        return names
+
+    def resolveHostName(  # noqa: N802  # Twisted's
+        self,
+        resolutionReceiver: Any,  # noqa: N803  # as above
+        _name: str,
+        portNumber: int = 0,  # noqa: N803  # as above
+        *_arguments: Any,
+        **_options: Any,
+    ) -> Any:
+        resolutionReceiver.resolutionBegan(self)
+        if not Path(os.environ[FAILS]).exists():
+            resolutionReceiver.addressResolved(IPv4Address("TCP", "127.0.0.1", portNumber))
+        resolutionReceiver.resolutionComplete()
+        return self
