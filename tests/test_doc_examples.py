@@ -169,6 +169,20 @@ def test_commands_run_as_written(page: str, shell: Shell) -> None:
                 shell.query(block, duckdb.connect() if mark == "duckdb" else sqlite3.connect(shell.folder / "out.db"))
 
 
+def test_us_21_the_sql_examples_show_prices_first() -> None:
+    """Nulls, which SQLite sorts first, are not what the examples are about."""
+    examples = [block for block in blocks("docs/outputs.md") if block.language == "sql"]
+    ordered = [
+        line for block in examples for line in block.text.splitlines() if "price" in line and "order by 2" in line
+    ]
+    assert len(ordered) == 2
+    table = "(select 'x' as name, column1 as price_current_price, 1 as availability_in_stock from (values (null), (3)))"
+    statement = next(line for line in ordered if "retail_products" in line).replace("retail_products", table)
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        assert database.execute(statement).fetchall() == [("x", 3), ("x", None)]
+    assert all("order by 2 nulls last" in line for line in ordered)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_other_blocks_are_well_formed(page: str) -> None:
     for block in blocks(page):

@@ -97,7 +97,7 @@ def rate(text: str) -> str:
     try:
         parse_rate(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(f"invalid rate value: {error}") from None
     return text
 
 

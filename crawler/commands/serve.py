@@ -202,7 +202,7 @@ class Command(ScrapyCommand):
         reactor = cast("Any", _reactor)
         assert self.settings is not None
         if opts.sandbox:
-            _use_sandbox(self.settings)
+            use_sandbox(self.settings)
         endpoint = Endpoint(self.settings, keys)
 
         def started() -> None:
@@ -277,7 +277,8 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(10_000, 10, 10)
 
 
-def _use_sandbox(settings: Settings) -> None:
+def use_sandbox(settings: Settings) -> None:
+    """Start the simulated platforms, and use them with a store of their own unless the settings name a store."""
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")

@@ -104,6 +104,14 @@ def test_parquet_with_one_row_per_product(shop: Shop, pages: list[dict[str, Any]
     assert {name: str(kind) for name, kind in described.items()} == documented_columns()
 
 
+def test_us_21_duckdb_reads_times_with_the_tools_of_the_extra_dev(tmp_path: Path) -> None:
+    pytest.importorskip("pytz", reason="needs pytz, of the extra dev")
+    table = pa.table({"fetched_at": pa.array([datetime(2026, 11, 1, tzinfo=UTC)], pa.timestamp("us", tz="UTC"))})
+    pq.write_table(table, tmp_path / "out.parquet")
+    ((fetched_at,),) = duckdb.execute(f"select fetched_at from '{tmp_path}/out.parquet'").fetchall()  # noqa: S608
+    assert fetched_at == datetime(2026, 11, 1, tzinfo=UTC)
+
+
 def documented_columns() -> dict[str, str]:
     """Return the columns of exploded products from docs/outputs.md."""
     text = (ROOT / "docs/outputs.md").read_text().split("<!-- columns: products -->")[1]

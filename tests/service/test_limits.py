@@ -177,7 +177,7 @@ async def test_us_13_clients_are_told_the_limit_that_the_operator_set() -> None:
 
 @pytest.mark.parametrize("text", ["0/minute", "0 per hour", "lots"])
 def test_us_13_a_rate_without_calls_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=f"'{text}' allows no call|couldn't parse"):
+    with pytest.raises(ArgumentTypeError, match="invalid rate value: "):
         rate(text)
 
 

@@ -13,13 +13,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 import pytest
+from scrapy.settings import Settings
 
+from crawler.commands.serve import use_sandbox
 from crawler.service import usage
-from crawler.service.store import Store
+from crawler.service.store import Store, store_location
 from crawler.service.usage import Usage
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import ROOT, Service, running
@@ -198,6 +201,16 @@ def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
     assert printed() == [one, other]
     assert printed("other") == [other]
     assert printed("nobody") == []
+
+
+@pytest.mark.parametrize("own", ["", "own.sqlite3"])
+def test_us_6_the_sandbox_has_its_own_usage(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
+    monkeypatch.setattr("crawler.sandbox.server.Sandbox", lambda: SimpleNamespace(start=dict))
+    real, sandbox = Settings({"SERVICE_STORE": own}), Settings({"SERVICE_STORE": own})
+    use_sandbox(sandbox)
+    assert Path(store_location(sandbox)).name == Path(store_location(real)).name
+    assert (store_location(sandbox) == store_location(real)) == bool(own)
+    assert Path(store_location(sandbox)).absolute().parent.is_dir()
 
 
 async def test_counts_stay_pending_while_the_store_is_unavailable(tmp_path: Path) -> None:
