@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from crawler.monitoring.fields import fields_of, values_of
-from crawler.registry import find_scraper, scrapers
+from crawler.registry import find_scraper
 from crawler.service.schemas import markdown
 from scripts.golden import CAPTURES, ROOT, Crawl, Selection, captures, environment, lines_of, listed, sandbox
 
@@ -148,9 +148,8 @@ def read() -> dict[str, Counts]:
 
 
 def page(counts: dict[str, Counts]) -> str:
-    """Return the page in Markdown."""
-    distinct = sorted({scraper.name for scraper in scrapers().values()})
-    return "\n".join([INTRODUCTION, *(section(name, counts) for name in distinct)])
+    """Return the page in Markdown. It has the scrapers that were measured."""
+    return "\n".join([INTRODUCTION, *(section(name, counts) for name in counts[SANDBOX])])
 
 
 def section(name: str, counts: dict[str, Counts]) -> str:

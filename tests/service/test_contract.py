@@ -185,7 +185,7 @@ def test_other_media_types_are_refused(service: Service, declared: str | None) -
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/v1/scrapers/nothing", "/v1/scrapers/", "/v1/scrapers/retail-category-v4/", "/%00", "/" + "a" * 8_000],
+    ["/v1", "/v1/scrapers/nothing", "/v1/scrapers/", "/v1/scrapers/retail-category-v4/", "/%00", "/" + "a" * 8_000],
 )
 def test_unknown_routes_are_not_found(service: Service, path: str) -> None:
     assert_envelope(call(service.url, path, {}), 404, "SCRAPER_NOT_FOUND", retryable=False)
@@ -193,7 +193,10 @@ def test_unknown_routes_are_not_found(service: Service, path: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "method", "allow"),
-    [(CATEGORY, "GET", "POST"), (CATEGORY, "PUT", "POST"), ("/v1/scrapers", "POST", "GET, HEAD")],
+    [
+        *[(CATEGORY, "GET", "POST"), (CATEGORY, "PUT", "POST")],
+        *[("/v1/scrapers", "POST", "GET, HEAD"), ("/", "POST", "GET, HEAD")],
+    ],
 )
 def test_other_methods_are_refused(service: Service, path: str, method: str, allow: str) -> None:
     reply = call(service.url, path, method=method)
@@ -209,9 +212,11 @@ def test_prefer_wait_is_clamped_and_confirmed(service: Service, preference: str,
     assert reply.headers["preference-applied"] == f"wait={applied}"
 
 
-def test_a_call_ends_at_its_deadline(service: Service) -> None:
+def test_co_11_a_call_ends_at_its_deadline(service: Service) -> None:
     reply = call(service.url, SEARCH, {"query": "hang"}, headers={**HEADERS, "Prefer": "wait=1"})
     assert_envelope(reply, 504, "UPSTREAM_TIMEOUT", retryable=True)
+    assert reply.body["error"]["upstream"]["status"] is None
+    assert reply.body["error"]["upstream"]["reason"] in {"deadline", "timeout"}  # the download ends at the same time
     assert reply.body["meta"]["duration_ms"] < 2_500
 
 

@@ -229,6 +229,7 @@ def test_failures_have_their_code_and_reason(name: str, code: str, reason: str) 
     with pytest.raises(ScrapeError) as raised:
         read(name)
     assert (raised.value.code, raised.value.reason) == (code, reason)
+    assert code != "EXTRACTION_FAILED" or raised.value.details
 
 
 @pytest.mark.parametrize("name", [PAGE, "user_by_screen_name__shapeA__x__2025-03.json"])
