@@ -154,7 +154,7 @@ def test_a_feed_that_cannot_be_written_ends_the_run(
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["targets=typo.jsonl"], 1),
+        (["targets=typo.jsonl"], 2),
         (["cat_idd=976759"], 4),
         ([], 4),
         (["cat_id=976759", "explode=product"], 1),

@@ -47,7 +47,7 @@ def test_invalid_arguments_give_a_failed_target(tmp_path: Path, arguments: list[
 
 def test_a_missing_targets_file_fails_the_run(tmp_path: Path) -> None:
     status, _, _, log = crawl(tmp_path, "-a", "targets=/nowhere/targets.jsonl")
-    assert status == 1
+    assert status == 2
     assert "no such targets file" in log
 
 

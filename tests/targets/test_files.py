@@ -21,6 +21,8 @@ from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
 from crawler.targets.checkpoint import ResumedSource
 from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.files.json import read_json_array
+from crawler.targets.files.text import CHUNK_BYTES, TextFile
 from crawler.targets.journal import Journal
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
@@ -213,7 +215,7 @@ TABLES = {
         "t.csv", 'query\n"red\nblue\n', [Broken("Line 2 of t.csv is not valid CSV")]
     ),
     "a line of more than a megabyte": Case(
-        "t.csv", f"query\n{'x' * 2_000_000}\nred\n", [Broken("line 2 is longer than"), {"query": "red"}]
+        "t.csv", f"query\n{'x' * 2_000_000}\nred\n", [Broken("a line is longer than 1048576 bytes"), {"query": "red"}]
     ),
     "two byte order marks": Case("t.csv", ("\ufeff" + TABLE).encode("utf-8-sig"), [*TWO]),
     "an index of pandas with a name": Case("t.csv", "Unnamed: 0,cat_id\n0,976759\n", Refused("column 'Unnamed: 0'")),
@@ -289,6 +291,7 @@ JSON = {
         [FOOD, {"query": "12345678901234567890123"}],
     ),
     "floats as ids": Case("t.jsonl", '{"cat_id": 976759.0}\n{"query": 1e6}\n', [Broken("cat_id"), Broken("query")]),
+    "a float as text beside an integer": Case("t.jsonl", '{"query": 1e6, "page": 2}\n', [Broken("query")]),
     "a float as the target's id": Case("t.jsonl", '{"id": 1e6, "query": "a"}\n', [Broken("has an id that is neither")]),
     "a boolean as text": Case("t.jsonl", '{"query": true}\n', [Broken("query")]),
     "NaN": Case("t.jsonl", '{"query": NaN}\n', [Broken("NaN is not a JSON value")]),
@@ -469,3 +472,10 @@ def test_a_run_resumes_at_the_row_where_it_ended(tmp_path: Path, name: str) -> N
 def test_every_row_has_its_own_id(tmp_path: Path, name: str) -> None:
     found = read(tmp_path, Case(name, FORMS[name], []))
     assert len({each.id for each in found}) == len(found) == 1_200
+
+
+def test_an_array_is_read_right_wherever_its_pieces_end() -> None:
+    elements = '[{"query": "a]},{\\"é"},"b,"]'
+    for spaces in range(CHUNK_BYTES - len(elements.encode()) - 1, CHUNK_BYTES):
+        text = TextFile.of(io.BytesIO((" " * spaces + elements).encode()), None)
+        assert [row.cells for row in read_json_array(text)] == [{"query": 'a]},{"é'}, "b,"]

@@ -44,19 +44,9 @@ def read_table(text: TextFile, parser: TargetParser, separators: str = ",;\t") -
     if header is None:
         return
     separator = max(separators, key=lambda each: _known_cells(header.text, each, parser))
-    records = _Records(chain([header], lines))
-    table = csv.reader(records, delimiter=separator, strict=True)
-    columns = _columns(table, records, parser)
-    records.header = records.raw.strip()
-    first = True
-    for cells in _cells(table, records):
-        row = _row(cells, columns, records)
-        if row is None:
-            continue
-        if first and row.problem and _value_without_name(cells, columns) is not None:
-            raise UnreadableFileError(row.line, f"the row {row.problem}: name the column, or remove it.")
-        first = False
-        yield row
+    table = _Table(chain([header], lines), separator)
+    table.read_header(parser)
+    yield from table.rows()
 
 
 def is_header(line: str, parser: TargetParser) -> bool:
@@ -68,98 +58,114 @@ def _next_with_content(lines: Iterator[Line]) -> Line | None:
     return next((line for line in lines if line.text.strip(" \t\r\n,;|")), None)
 
 
-class _Records:
-    """Passes the lines to the CSV reader, and keeps those of the current record, which may have several."""
+class _Table:
+    """A table whose lines are passed to the CSV reader. A record of it may have several lines."""
 
-    def __init__(self, lines: Iterator[Line]) -> None:
+    def __init__(self, lines: Iterator[Line], separator: str) -> None:
         self._lines = lines
-        self._texts: list[str] = []
-        self.header: str | None = None
-        """The text of the header, without its line end."""
-        self.line = 0
-        """Number of the record's first line."""
-        self.end = 0
-        """Number of its last line."""
+        self._reader = csv.reader(self._texts(), delimiter=separator, strict=True)
+        self._record: list[Line] = []
+        """The lines of the current record."""
+        self._header = ""
+        self._columns: list[str] = []
+        """The names of the columns, "" for those without a name."""
+
+    def _texts(self) -> Iterator[str]:
+        for line in self._lines:
+            self._record.append(line)
+            yield line.text
 
     @property
-    def raw(self) -> str:
-        """The text of the record."""
-        return "".join(self._texts)
+    def _line(self) -> int:
+        return self._record[0].number
 
-    def begin(self) -> None:
-        """Begin a record with the next line."""
-        self._texts.clear()
+    @property
+    def _raw(self) -> str:
+        return "".join(line.text for line in self._record)
 
-    def __iter__(self) -> Iterator[str]:
-        return self
+    def _cells(self) -> list[str] | None:
+        """Read the cells of the next record. None: there is no further one.
 
-    def __next__(self) -> str:
-        line = next(self._lines)
-        if not self._texts:
-            self.line = line.number
-        self.end = line.number
-        self._texts.append(line.text)
-        if line.is_cut:
-            raise csv.Error(f"line {line.number} is longer than {MAX_LINE_BYTES} bytes")
-        return line.text
-
-
-def _cells(table: Iterator[list[str]], records: _Records) -> Iterator[list[str] | csv.Error]:
-    """Yield the cells of each record, or the error that makes it unreadable."""
-    while True:
-        records.begin()
+        Raises:
+            csv.Error: the record is not valid CSV, or too long.
+        """
+        self._record.clear()
+        problem: object = None
+        cells: list[str] | None = None
         try:
-            yield next(table)
+            cells = next(self._reader, None)
         except csv.Error as error:
-            yield error
-        except StopIteration:
-            return
+            problem = error
+        if any(line.is_cut for line in self._record):
+            problem = f"a line is longer than {MAX_LINE_BYTES} bytes"
+        if problem:
+            raise csv.Error(problem)
+        return cells
 
+    def read_header(self, parser: TargetParser) -> None:
+        """Read the names of the columns. Columns without a name are left out at the end.
 
-def _columns(table: Iterator[list[str]], records: _Records, parser: TargetParser) -> list[str]:
-    """Read the header. Columns without a name are "", those at the end are left out."""
-    try:
-        columns = [_name(cell) for cell in next(table)]
-    except csv.Error as error:
-        raise UnreadableFileError(records.line, f"the header is not valid CSV: {error}.") from None
-    while columns and not columns[-1]:
-        columns.pop()
-    check_columns(columns, parser, records.line)
-    return columns
+        Raises:
+            UnreadableFileError: the columns do not fit.
+        """
+        try:
+            columns = [_name(cell) for cell in self._cells() or ()]
+        except csv.Error as error:
+            raise UnreadableFileError(self._line, f"the header is not valid CSV: {error}.") from None
+        while columns and not columns[-1]:
+            columns.pop()
+        check_columns(columns, parser, self._line)
+        self._columns = columns
+        self._header = self._raw.strip()
 
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows with content.
 
-def _row(cells: list[str] | csv.Error, columns: list[str], records: _Records) -> Row | None:
-    """Return the row of a record, or None if it has no content."""
-    if isinstance(cells, csv.Error):
-        extent = (
-            f" (it extends to line {records.end}: is a quotation mark missing?)" if records.end > records.line else ""
-        )
-        return Row(records.line, None, records.raw, f"is not valid CSV: {cells}{extent}")
-    if not any(map(_has_content, cells)):
-        return None
-    problem = "repeats the header" if records.raw.strip() == records.header else _problem(cells, columns)
-    if problem:
-        return Row(records.line, None, records.raw, problem)
-    named = zip(columns, cells, strict=False)  # a row may have further cells without content
-    values = {name: _text(cell) for name, cell in named if _has_content(cell)}
-    return Row(records.line, values, records.raw)
+        Raises:
+            UnreadableFileError: the first row has a value in a column without a name, as in tables with an index.
+        """
+        is_first = True
+        while True:
+            try:
+                cells = self._cells()
+            except csv.Error as error:
+                yield self._malformed(f"is not valid CSV: {error}{self._extent()}")
+                continue
+            if cells is None:
+                return
+            if not any(map(_has_content, cells)):
+                continue
+            unnamed = self._value_without_name(cells)
+            if unnamed and is_first:
+                raise UnreadableFileError(self._line, f"the row {unnamed}: name the column, or remove it.")
+            is_first = False
+            problem = unnamed or self._problem(cells)
+            yield self._malformed(problem) if problem else Row(self._line, self._values(cells), self._raw)
 
+    def _malformed(self, problem: str) -> Row:
+        return Row(self._line, None, self._raw, problem)
 
-def _problem(cells: list[str], columns: list[str]) -> str | None:
-    if len(cells) < len(columns) or any(map(_has_content, cells[len(columns) :])):
-        return f"has {len(cells)} cells, but the header has {len(columns)}"
-    unnamed = _value_without_name(cells, columns)
-    if unnamed is not None:
-        return f"has a value in column {unnamed + 1}, which has no name"
-    return replaced_value(cells)
+    def _extent(self) -> str:
+        """Describe that a record has several lines, which may be due to a missing quotation mark."""
+        if len(self._record) == 1:
+            return ""
+        return f" (it extends to line {self._record[-1].number}: is a quotation mark missing?)"
 
+    def _value_without_name(self, cells: list[str]) -> str | None:
+        named = enumerate(zip(self._columns, cells, strict=False), 1)
+        found = next((number for number, (name, cell) in named if not name and _has_content(cell)), None)
+        return None if found is None else f"has a value in column {found}, which has no name"
 
-def _value_without_name(cells: list[str] | csv.Error, columns: list[str]) -> int | None:
-    """Return the index of the first cell that has content, but no column name."""
-    if isinstance(cells, csv.Error):
-        return None
-    named = enumerate(zip(columns, cells, strict=False))
-    return next((index for index, (name, cell) in named if not name and _has_content(cell)), None)
+    def _problem(self, cells: list[str]) -> str | None:
+        if len(cells) < len(self._columns) or any(map(_has_content, cells[len(self._columns) :])):
+            return f"has {len(cells)} cells, but the header has {len(self._columns)}"
+        if self._raw.strip() == self._header:
+            return "repeats the header"
+        return replaced_value(cells)
+
+    def _values(self, cells: list[str]) -> dict[str, str]:
+        named = zip(self._columns, cells, strict=False)  # a row may have further cells without content
+        return {name: _text(cell) for name, cell in named if _has_content(cell)}
 
 
 def _known_cells(line: str, separator: str, parser: TargetParser) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, AnyStr, NamedTuple, Self
 
@@ -150,7 +151,8 @@ class TextFile:
             for number, (decoded, is_cut) in enumerate(_limited(text.readline, ("\n", "\r")), 1):
                 yield Line(number, decoded, is_cut)
         finally:
-            text.detach()  # the caller closes the file
+            with suppress(ValueError):  # the caller closes the file, perhaps before this generator is closed
+                text.detach()
 
     def chunks(self) -> Iterator[str]:
         """Yield the text in pieces."""
