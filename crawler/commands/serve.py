@@ -22,6 +22,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
+from crawler.downloads.egress import check_egresses
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
@@ -131,6 +132,7 @@ class Command(ScrapyCommand):
             raise RefusedError(f"SERVICE_HIDDEN_ROUTES may contain {routes}, not {', '.join(sorted(unknown))}.")
         try:
             check_platform_ids(settings)
+            check_egresses(settings)
         except ValueError as error:
             raise RefusedError(str(error)) from None
         try:
