@@ -132,6 +132,11 @@ class Egress(_Strict):
         """The suffix of the egress's keys in Redis: empty for the connection that is used without ``EGRESSES``."""
         return "" if self.name == DIRECT_NAME else f"@{self.name}"
 
+    @property
+    def can_fail(self) -> bool:
+        """Whether the egress has failures of its own, which are not the platform's."""
+        return self.proxy is not None or self.bind is not None
+
     def serves(self, platform: str) -> bool:
         """Whether a platform uses the egress."""
         return not self.platforms or platform in self.platforms

@@ -22,7 +22,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
-from crawler.downloads.shared import platform_state
+from crawler.downloads.shared import platform_routes
 from crawler.registry import spiders
 from crawler.service.fill_rates import optional_values
 from crawler.targets.target import InvalidTarget, Outcome
@@ -208,7 +208,9 @@ def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> Non
         WAITING.labels(platform).set(waiting)
         IN_FLIGHT.labels(platform).set(in_flight)
         PAGES.labels(platform).set(pages[platform])
-        BREAKER.labels(platform).set(platform_state(crawlers.shared, platform, settings).breakers.any_open)
+        BREAKER.labels(platform).set(
+            any(route.breakers.any_open for route in platform_routes(crawlers.shared, platform, settings))
+        )
     CONNECTIONS.set(connections)
 
 
