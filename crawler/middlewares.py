@@ -181,11 +181,13 @@ class ThrottleMiddleware:
         """Send the request, and all later ones of its target, through the route's egress."""
         if route.egress is not DIRECT:
             request.meta["egress"] = route.egress.name
-            self.routes.bind(request.meta.get("target"), route, fixed=True)
+            self.routes.use(request.meta.get("target"), route)
 
     async def _route(self, request: Request, source: str) -> Route:
         """Return the route through which the request may be sent. If all of them rest, wait for the first one."""
         target = request.meta.get("target")
+        if (refused := await self.routes.refused_by(target)) is not None:
+            return await self._route_of_refused(request, refused)
         while True:
             waits: list[tuple[float, Route]] = []
             for route in self.routes.candidates(target):
@@ -195,6 +197,24 @@ class ThrottleMiddleware:
                     return route
                 waits.append((wait, route))
             await self._wait(request, *min(waits, key=itemgetter(0)))
+
+    async def _route_of_refused(self, request: Request, route: Route) -> Route:
+        """Return the route through which the platform has refused the request's target: it gets no other one.
+
+        Raises:
+            CircuitOpen: this route rests, or its egress has just failed.
+        """
+        target = request.meta["target"]
+        wait = await route.enter(request.meta["source"])
+        if wait or route not in self.routes.candidates(target):
+            raise CircuitOpen(
+                f"The platform has refused this target through the egress {route.egress.name}, which rests. "
+                "It is not sent through another egress.",
+                retry_after=math.ceil(wait) or None,
+                reason="refused_before",
+            )
+        self.routes.bind(target, route)
+        return route
 
     async def _wait(self, request: Request, seconds: float, route: Route) -> None:
         """Wait until the breaker may let the request through. End the crawl if the breaker is open for too long.

@@ -10,14 +10,28 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
 from crawler.downloads.breaker import Breakers, CircuitBreaker
 from crawler.downloads.egress import Egress
+from crawler.downloads.refusals import Refusals, target_key
 from crawler.downloads.throttle import Throttle
-from crawler.errors import CircuitOpen, EgressFailed, ScrapeError, UpstreamError
+from crawler.errors import (
+    CircuitOpen,
+    EgressFailed,
+    ScrapeError,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
 from crawler.targets.target import Target
+
+logger = structlog.get_logger(__name__)
 
 CONNECTION = "(connection)"
 """The key of the circuit breaker for an egress's own failures, where a source's breaker has the source's name."""
+REFUSED = (UpstreamBlocked, UpstreamRateLimited)
+"""The platform's refusals. A target that has one of these errors is not sent through another egress."""
 LOST_TARGETS = 2
 """An egress rests after this many targets in a row have lost their connections, without an answer in between."""
 
@@ -35,6 +49,10 @@ class Route:
     """Is open while the egress rests because of its own failures."""
     targets: int = 0
     """Number of targets in flight that are bound to the route."""
+    failures: int = 0
+    """Failures of the egress that ``take_failures`` has not returned yet."""
+    targets_per_hour: float = 0.0
+    """What the budget allows."""
     _lost: set[str] = field(default_factory=set)
     """Ids of the targets that have lost their connections since the last answer."""
 
@@ -65,6 +83,7 @@ class Route:
         ``error``: None if the request succeeded. ``status``: the response's HTTP status.
         """
         if isinstance(error, EgressFailed):
+            self.failures += 1
             await self.connection.record(error)
             return
         await self.breakers.count(source, error, status)
@@ -77,7 +96,13 @@ class Route:
         self._lost.add(target.id)
         if len(self._lost) >= LOST_TARGETS:
             self._lost.clear()
+            self.failures += 1
             await self.connection.record(egress_failed(self.egress.name, "connections were lost"))
+
+    def take_failures(self) -> int:
+        """Return the number of failures of the egress since the last call of this method."""
+        number, self.failures = self.failures, 0
+        return number
 
     @property
     def resting(self) -> float:
@@ -87,7 +112,7 @@ class Route:
 
     def next_slot(self, now: float) -> tuple[float, float]:
         """Return the seconds until the next slot, and the targets per slot, which decides between equal times."""
-        return max(self.budget.earliest() - now, 0.0), self.targets / self.budget.concurrency
+        return round(max(self.budget.earliest() - now, 0.0), 2), self.targets / self.budget.concurrency
 
 
 def egress_failed(name: str, why: str) -> EgressFailed:
@@ -106,7 +131,9 @@ class _Binding:
 
     route: Route
     fixed: bool = False
-    """Whether a request of the target was sent. Until then the target may get another route."""
+    """Whether the target must not get another route."""
+    sent: bool = False
+    """Whether a request of the target was sent."""
     failed: Route | None = None
     """The route whose egress has failed for the target, which is therefore not used again."""
 
@@ -116,7 +143,9 @@ class Routes:
     """The routes of one platform, one for each egress."""
 
     routes: tuple[Route, ...]
+    refusals: Refusals
     _bound: dict[str, _Binding] = field(default_factory=dict)
+    _storing: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.single = len(self.routes) == 1
@@ -148,6 +177,25 @@ class Routes:
         binding = self._bound.get(target.id) if target else None
         return binding is not None and binding.fixed
 
+    async def refused_by(self, target: Target | None) -> Route | None:
+        """Return the route through which the platform has refused a target. None if it may be sent through any route.
+
+        A target that has sent a request is not looked up again.
+        """
+        if self.single or target is None:
+            return None
+        binding = self._bound.get(target.id)
+        if binding is not None and binding.sent:
+            return None
+        name = await self.refusals.egress_of(target_key(target))
+        return next((route for route in self.routes if route.egress.name == name), None)
+
+    def use(self, target: Target | None, route: Route) -> None:
+        """Bind a target to a route for all of its requests, because one of them is sent."""
+        self.bind(target, route, fixed=True)
+        if target is not None and target.id in self._bound:
+            self._bound[target.id].sent = True
+
     def bind(self, target: Target | None, route: Route, *, fixed: bool = False) -> None:
         """Bind a target to a route. ``fixed``: for all of its requests; else until it is bound to another route."""
         if self.single or target is None:
@@ -177,7 +225,8 @@ class Routes:
     def leave(self, target: Target) -> None:
         """Let a target start anew on another route, because the egress of its route has failed."""
         binding = self._bound[target.id]
-        binding.fixed, binding.failed = False, binding.route
+        binding.fixed = binding.sent = False
+        binding.failed = binding.route
 
     def has_left(self, target: Target, egress: str | None) -> bool:
         """Whether a target has started anew and no longer uses this egress."""
@@ -215,11 +264,35 @@ class Routes:
         first = min(route.budget.earliest() for route in routes)
         return first + max(0, ahead + 1 - len(routes)) / rate
 
-    def release(self, target_id: str) -> None:
-        """Forget a target that has its outcome."""
-        binding = self._bound.pop(target_id, None)
-        if binding:
-            binding.route.targets -= 1
+    async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
+        """Count the result of a target's request, as ``Route.count`` does. The platform may rest as a whole."""
+        route = self.of(target)
+        await route.count(source, error, status)
+        if not self.single and isinstance(error, REFUSED) and route.breakers[source].cooldown_left:
+            await self._meet_wall(route, source, error)
+
+    async def _meet_wall(self, met_by: Route, source: str, error: ScrapeError) -> None:
+        """Let all egresses rest if most of them have met the same wall."""
+        wall = f"{source}:{error.reason or error.code}"
+        number = await self.refusals.meet(wall, met_by.egress.name)
+        if 2 * number <= len(self.routes):
+            return
+        await self.refusals.forget(wall)
+        seconds = math.ceil(max(route.breakers[source].cooldown_left for route in self.routes))
+        logger.warning("platform_rests", source=source, reason=error.reason, egresses=number, seconds=seconds)
+        for route in self.routes:
+            await route.breakers[source].record(UpstreamRateLimited(error.message, retry_after=seconds))
+
+    def completed(self, target: Target, error: ScrapeError | None) -> None:
+        """Release the route of a target that has its outcome. If the platform has refused it, remember the target."""
+        binding = self._bound.pop(target.id, None)
+        if binding is None:
+            return
+        binding.route.targets -= 1
+        if isinstance(error, REFUSED):
+            storing = asyncio.ensure_future(self.refusals.remember(target_key(target), binding.route.egress.name))
+            self._storing.add(storing)
+            storing.add_done_callback(self._storing.discard)
 
     def _by_next_slot(self, routes: Sequence[Route]) -> Sequence[Route]:
         now = asyncio.get_running_loop().time()

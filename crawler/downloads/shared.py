@@ -11,8 +11,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from crawler.downloads.breaker import BreakerKey, BreakerPolicy, Breakers, CircuitBreaker, LocalBreaker
+from crawler import platforms
+from crawler.downloads.breaker import (
+    MAX_COOLDOWN_SECONDS,
+    BreakerKey,
+    BreakerPolicy,
+    Breakers,
+    CircuitBreaker,
+    LocalBreaker,
+)
+from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import egresses_of
+from crawler.downloads.refusals import LocalRefusals, Refusals
 from crawler.downloads.routes import CONNECTION, Route, Routes
 from crawler.downloads.throttle import LocalThrottle, Throttle
 
@@ -46,7 +56,7 @@ def platform_routes(shared: SharedState, name: str, settings: BaseSettings) -> R
     Raises:
         ValueError: the setting ``EGRESSES`` is wrong.
     """
-    return shared.get(Routes, name, lambda: Routes(tuple(_routes(name, settings))))
+    return shared.get(Routes, name, lambda: Routes(tuple(_routes(name, settings)), _refusals(name, settings)))
 
 
 def _routes(name: str, settings: BaseSettings) -> Iterator[Route]:
@@ -63,11 +73,24 @@ def _routes(name: str, settings: BaseSettings) -> Iterator[Route]:
             yield Route(egress, LocalThrottle(concurrency=16), {}, breakers, failures)
             continue
         budget = egress.budget(name, settings)
+        capacity = platform_capacity(name, budget) if name in platforms.platforms() else 0.0
         sources = {
             source: _throttle(f"{name}:{source}{egress.key}", each, settings)
             for source, each in budget.pop("sources").items()
         }
-        yield Route(egress, _throttle(f"{name}{egress.key}", budget, settings), sources, breakers, failures)
+        throttle = _throttle(f"{name}{egress.key}", budget, settings)
+        yield Route(egress, throttle, sources, breakers, failures, targets_per_hour=capacity)
+
+
+def _refusals(name: str, settings: BaseSettings) -> Refusals:
+    keep = max(settings.getfloat("RETRY_AFTER_MAX"), MAX_COOLDOWN_SECONDS)
+    url = settings.get("REDIS_URL")
+    if not url or settings.getbool("SANDBOX"):
+        return LocalRefusals(keep)
+    from crawler.downloads.redis_refusals import RedisRefusals  # noqa: PLC0415  # needs the extra "redis"
+    from crawler.storage.redis_client import connect  # noqa: PLC0415  # likewise
+
+    return RedisRefusals(connect(url), name, keep)
 
 
 def _breaker_factory(settings: BaseSettings) -> Callable[[BreakerPolicy, BreakerKey], CircuitBreaker]:

@@ -147,7 +147,7 @@ class PlatformSpider(Spider):
 
     async def count(self, request: Request, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a target's request. ``error``: None if it succeeded. ``status``: the HTTP status."""
-        await self.routes.of(request.meta["target"]).count(request.meta["source"], error, status)
+        await self.routes.count(request.meta["target"], request.meta["source"], error, status)
 
     @property
     def on_demand(self) -> bool:
@@ -436,7 +436,8 @@ class PlatformSpider(Spider):
 
     def target_completed(self, outcome: Outcome) -> None:
         """Release the target's egress, and record the outcome for ``since=last``."""
-        self.routes.release(outcome.target.id)
+        if isinstance(outcome.target, Target):
+            self.routes.completed(outcome.target, outcome.error)
         if self.seen:
             self.seen.completed(outcome)
         if outcome.error and isinstance(self.source, ArgumentSource):

@@ -322,7 +322,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                     self.report_stale_id(f"{query.form.name} {query.form.query_id}", "not found by the platform")
                 if not query.apply_remedy(error) and not await self._refreshed(query, error, target):
                     if error.reason == TOKEN_REFUSED:  # the platform refused a new token, too
-                        await self.routes.of(target).count(query.page.source, error)
+                        await self.routes.count(target, query.page.source, error)
                     raise
                 if error.reason == TOKEN_REFUSED:
                     shared.invalidate(token)

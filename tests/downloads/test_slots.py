@@ -13,6 +13,7 @@ from scrapy.settings import Settings
 
 from crawler.downloads.breaker import BreakerPolicy, Breakers, LocalBreaker
 from crawler.downloads.egress import DIRECT
+from crawler.downloads.refusals import LocalRefusals
 from crawler.downloads.routes import Route, Routes
 from crawler.downloads.shared import SharedState
 from crawler.downloads.throttle import LocalThrottle
@@ -28,7 +29,7 @@ def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     """A crawler of a platform with one slot."""
     policy = BreakerPolicy(threshold=0, cooldown=0)
     breakers = Breakers("retail", policy, lambda _: LocalBreaker(policy))
-    routes = Routes((Route(DIRECT, LocalThrottle(1), {}, breakers, LocalBreaker(policy)),))
+    routes = Routes((Route(DIRECT, LocalThrottle(1), {}, breakers, LocalBreaker(policy)),), LocalRefusals(60))
     monkeypatch.setattr("crawler.middlewares.platform_routes", lambda *_: routes)
     made = Crawler(Spider, Settings())
     made.spider = Spider.from_crawler(made, "retail")
