@@ -81,14 +81,14 @@ class Relay:
             return
         inner = await asyncio.open_connection("127.0.0.1", self.proxy_port)
         limit = RESET_AFTER_BYTES if self.fault == "reset" else None
-        done, pending = await asyncio.wait(
-            [asyncio.ensure_future(_copy(reader, inner[1])), asyncio.ensure_future(_copy(inner[0], writer, limit))],
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        for each in (*done, *pending):
-            each.cancel()
-        await asyncio.gather(*done, *pending, return_exceptions=True)
-        inner[1].close()
+        copies = [asyncio.ensure_future(_copy(reader, inner[1])), asyncio.ensure_future(_copy(inner[0], writer, limit))]
+        try:
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in copies:
+                each.cancel()
+            inner[1].close()
+            await asyncio.gather(*copies, inner[1].wait_closed(), return_exceptions=True)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None = None) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 import structlog
 
@@ -49,6 +50,8 @@ class Route:
     """Is open while the egress rests because of its own failures."""
     targets: int = 0
     """Number of targets in flight that are bound to the route."""
+    last_bound: int = 0
+    """When a target was last bound to the route, as a number in the order of all bindings of the platform."""
     failures: int = 0
     """Failures of the egress that ``take_failures`` has not returned yet."""
     targets_per_hour: float = 0.0
@@ -110,9 +113,10 @@ class Route:
         failed = self.connection.cooldown_left
         return max(failed, self.breakers.cooldown_left) if self.breakers.all_open else failed
 
-    def next_slot(self, now: float) -> tuple[float, float]:
-        """Return the seconds until the next slot, and the targets per slot, which decides between equal times."""
-        return round(max(self.budget.earliest() - now, 0.0), 2), self.targets / self.budget.concurrency
+    def next_slot(self, now: float) -> tuple[float, float, int]:
+        """Return the seconds until the next slot. Between equal times, targets per slot and the last binding decide."""
+        seconds = round(max(self.budget.earliest() - now, 0.0), 2)
+        return seconds, self.targets / self.budget.concurrency, self.last_bound
 
 
 def egress_failed(name: str, why: str) -> EgressFailed:
@@ -146,6 +150,7 @@ class Routes:
     refusals: Refusals
     _bound: dict[str, _Binding] = field(default_factory=dict)
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
+    _bindings: Iterator[int] = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
         self.single = len(self.routes) == 1
@@ -204,9 +209,11 @@ class Routes:
         if binding is None:
             binding = self._bound[target.id] = _Binding(route)
             route.targets += 1
+            route.last_bound = next(self._bindings)
         elif binding.route is not route:
             binding.route.targets -= 1
             route.targets += 1
+            route.last_bound = next(self._bindings)
             binding.route = route
         binding.fixed = binding.fixed or fixed
 
