@@ -300,6 +300,10 @@ class BrowserGone(UpstreamError):
     """Raised when the browser or its page crashed while the page was loaded, even after retries."""
 
 
+class EgressFailed(UpstreamError):
+    """Raised when the operator's own proxy or address failed before the platform answered."""
+
+
 class ServiceError(ScrapeError):
     """Raised when the service itself fails, usually because of a bug. Its log has the details."""
 

@@ -7,6 +7,7 @@ import math
 import random
 import weakref
 from contextlib import ExitStack
+from operator import itemgetter
 from typing import TYPE_CHECKING, Self, cast
 from urllib.parse import urlsplit
 
@@ -18,7 +19,9 @@ from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.utils.response import response_status_message
 
-from crawler.downloads.shared import platform_state
+from crawler.downloads.egress import DIRECT
+from crawler.downloads.routes import egress_failed
+from crawler.downloads.shared import platform_routes
 from crawler.errors import CircuitOpen, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
 from crawler.targets.closing import Closing
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from crawler.downloads.breaker import CircuitBreaker
+    from crawler.downloads.routes import Route
     from crawler.downloads.throttle import ReleaseSlot
     from crawler.spiders.base import PlatformSpider
 
@@ -111,12 +114,15 @@ class Redirect(RedirectMiddleware):
 
 
 class ThrottleMiddleware:
-    """Makes requests wait for their source's circuit breaker, and then for their download slots.
+    """Chooses the egress of targets. Makes requests wait for their source's circuit breaker, then for download slots.
 
     This is the last middleware before the network. ``meta["source"]`` names the source of a request. While the circuit
     breaker of the source is open, a request of a crawl waits. Other requests fail with ``CircuitOpen`` at once: those
     of targets with a deadline (such as calls), for an ``optional`` source, or with ``fallbacks`` that can be used. A
     request that has passed the breaker is not checked again when it is retried or redirected.
+
+    A target that has sent no request gets the egress whose next slot comes first among those that do not rest. All of
+    its later requests use the same egress, which ``meta["egress"]`` names.
 
     The download's timeout is limited to the time that its target has left. The slots are released when the transfer has
     ended, even if its target no longer waits for it.
@@ -125,7 +131,7 @@ class ThrottleMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         spider = cast("PlatformSpider", crawler.spider)
         self.crawler = crawler
-        self.state = platform_state(spider.shared, spider.name, crawler.settings)
+        self.routes = platform_routes(spider.shared, spider.name, crawler.settings)
         self.give_up_after = crawler.settings.getfloat("BREAKER_GIVE_UP") or math.inf
         self.closing = Closing(crawler)
         self._ending: asyncio.Task[None] | None = None
@@ -137,10 +143,11 @@ class ThrottleMiddleware:
         return middleware
 
     async def process_request(self, request: Request) -> None:
-        """Pass the circuit breaker, and take the slots.
+        """Choose the egress, pass the circuit breaker, and take the slots.
 
         Raises:
             ShuttingDown: the crawler is closing.
+            EgressFailed: the target's egress has failed since the target's last request.
             ScrapeError: the breaker is open, or no slot is free before the target's deadline.
         """
         self.release(request)  # slots of an earlier request, which another middleware has replaced by this one
@@ -156,27 +163,70 @@ class ThrottleMiddleware:
             request.meta["download_timeout"] = max(min(timeout, left), 0.001)
 
     async def _admit(self, request: Request) -> ReleaseSlot:
-        source = request.meta.get("source")
+        source, target = request.meta.get("source"), request.meta.get("target")
         if source is None or "admitted" in request.meta:
-            return await self._take_slots(request)
-        breaker = self.state.breakers[source]
+            route = self.routes.of(target)
+            self._use(request, route)
+            return await self._take_slots(request, route)
         while True:
-            while wait := await breaker.enter():
-                await self._wait(request, breaker, wait)
-            release = await self._take_slots(request)
-            if not breaker.cooldown_left:
+            route = await self._route(request, source)
+            release = await self._take_slots(request, route)
+            if not route.rest(source):
                 request.meta["admitted"] = True
+                self._use(request, route)
                 return release
             release()  # the breaker has opened in the meantime
 
-    async def _wait(self, request: Request, breaker: CircuitBreaker, seconds: float) -> None:
+    def _use(self, request: Request, route: Route) -> None:
+        """Send the request, and all later ones of its target, through the route's egress."""
+        if route.egress is not DIRECT:
+            request.meta["egress"] = route.egress.name
+            self.routes.use(request.meta.get("target"), route)
+
+    async def _route(self, request: Request, source: str) -> Route:
+        """Return the route through which the request may be sent. If all of them rest, wait for the first one."""
+        target = request.meta.get("target")
+        if (refused := await self.routes.refused_by(target)) is not None:
+            return await self._route_of_refused(request, refused)
+        while True:
+            waits: list[tuple[float, Route]] = []
+            for route in self.routes.candidates(target):
+                wait = await route.enter(source)
+                if not wait:
+                    self.routes.bind(target, route)
+                    return route
+                waits.append((wait, route))
+            await self._wait(request, *min(waits, key=itemgetter(0)))
+
+    async def _route_of_refused(self, request: Request, route: Route) -> Route:
+        """Return the route through which the platform has refused the request's target: it gets no other one.
+
+        Raises:
+            CircuitOpen: this route rests, or its egress has just failed.
+        """
+        target = request.meta["target"]
+        wait = await route.enter(request.meta["source"])
+        if wait or route not in self.routes.candidates(target):
+            raise CircuitOpen(
+                f"The platform has refused this target through the egress {route.egress.name}, which rests. "
+                "It is not sent through another egress.",
+                retry_after=math.ceil(wait) or None,
+                reason="refused_before",
+            )
+        self.routes.bind(target, route)
+        return route
+
+    async def _wait(self, request: Request, seconds: float, route: Route) -> None:
         """Wait until the breaker may let the request through. End the crawl if the breaker is open for too long.
 
         Raises:
             CircuitOpen: the request must not wait.
+            EgressFailed: the egress rests, and the target cannot use another one any more.
         """
         source = request.meta["source"]
-        replaced = any(self.state.breakers.closed(names) for names in request.meta.get("fallbacks", ()))
+        if route.connection.cooldown_left and self.routes.is_fixed(request.meta.get("target")):
+            raise egress_failed(route.egress.name, "it rests after failures")
+        replaced = any(route.breakers.closed(names) for names in request.meta.get("fallbacks", ()))
         if time_left(request) is not None or replaced or "optional" in request.meta:
             raise CircuitOpen(
                 f"The platform has blocked or limited the last requests to its source {source!r}: "
@@ -184,7 +234,7 @@ class ThrottleMiddleware:
                 retry_after=math.ceil(seconds),
                 reason="circuit_open",
             )
-        open_seconds = breaker.open_seconds or 0.0
+        open_seconds = route.open_seconds(source)
         left = self.give_up_after - open_seconds
         if left > 0:
             await asyncio.sleep(min(seconds, left))
@@ -198,7 +248,7 @@ class ThrottleMiddleware:
             self._ending = asyncio.create_task(end)
         await asyncio.sleep(seconds)
 
-    async def _take_slots(self, request: Request) -> ReleaseSlot:
+    async def _take_slots(self, request: Request, route: Route) -> ReleaseSlot:
         """Take the slots of the source and of the platform.
 
         A request to an optional source waits for at most half of the target's remaining time. If it gets no slots, the
@@ -209,7 +259,7 @@ class ThrottleMiddleware:
             spare = left / 2 if "optional" in request.meta else left
             deadline = asyncio.get_running_loop().time() + spare
         with ExitStack() as slots:
-            for throttle in self.state.throttles(request.meta.get("source")):
+            for throttle in route.throttles(request.meta.get("source")):
                 slots.callback(await throttle.acquire(deadline))
             return slots.pop_all().close
 

@@ -34,6 +34,9 @@ PLATFORM_ORIGINS: dict[str, Any] = {}
 PLATFORM_BUDGETS: dict[str, dict[str, Any]] = {}
 """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Overrides the budgets
 in ``crawler/platforms``. A third key, ``sources``, maps a source to a budget of its own, within the platform's."""
+EGRESSES: list[dict[str, Any]] | str = []
+"""The operator's own addresses: a list of ``name``, ``proxy``, ``bind``, ``platforms`` and ``budgets``, or the path of
+a JSON file with this list (``docs/egress.md``). Empty: the direct connection. Checked when a command starts."""
 PLATFORM_IDS: dict[str, str] = {}
 """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags and
 client versions that the platform changes at will. Checked when a command starts."""

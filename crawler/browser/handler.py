@@ -20,10 +20,13 @@ from scrapy.http import HtmlResponse, Request, Response
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
 
 from crawler.browser.chromium import Chromium
-from crawler.browser.proxy import FilteringProxy, through_proxy
+from crawler.browser.proxy import FilteringProxy, launch_proxy
 from crawler.browser.sessions import PageSession
+from crawler.downloads.egress_transfers import ThroughEgress
 from crawler.downloads.handlers import BoundedTransfers
+from crawler.downloads.routes import egress_failed
 from crawler.downloads.throttle import LocalThrottle
+from crawler.downloads.tunnel import through, through_proxy
 from crawler.errors import BrowserGone, UpstreamBlocked, UpstreamTimeout
 from crawler.platforms import platforms
 
@@ -57,7 +60,7 @@ class SharedBrowser:
         await self.chromium.leave()
 
 
-class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # its base is untyped
+class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # its base is untyped
     """Loads requests with ``meta["page_session_factory"]`` in the browser. Scrapy downloads all other requests."""
 
     def __init__(self, crawler: Crawler) -> None:
@@ -71,7 +74,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
         self.context = {"locale": "en-US", "user_agent": settings["USER_AGENT"], "service_workers": "block"}
         options = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
         proxy = options.pop("proxy", None)
-        self.connect = through_proxy(proxy) if proxy else asyncio.open_connection
+        self.connect = through_proxy(launch_proxy(proxy)) if proxy else asyncio.open_connection
         pages = LocalThrottle(settings.getint("BROWSER_PAGES")).share(settings.getint("PROCESSES"))
         self.spider = cast("PlatformSpider", crawler.spider)
         self.chromium = self.spider.shared.get(Chromium, "", Chromium)
@@ -91,6 +94,7 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
             UpstreamTimeout: the page was not loaded before the download timeout or the target's deadline.
             UpstreamBlocked: the page navigated to another host.
             BrowserGone: the browser or the page crashed.
+            EgressFailed: the egress failed before the platform answered.
             DownloadFailedError: the connection failed.
             ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` is over.
         """
@@ -102,7 +106,8 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
     async def _download_in_browser(self, request: Request) -> Response:
         session: PageSession = request.meta["page_session_factory"]()
         request.meta["page_session"] = session
-        proxy = FilteringProxy(self._configured_origins(), self.connect)
+        egress = self.egresses[request.meta["egress"]] if "egress" in request.meta else None
+        proxy = FilteringProxy(self._configured_origins(), through(egress) if egress else self.connect)
         target = request.meta.get("target")
         started = asyncio.get_running_loop().time()
         try:
@@ -120,8 +125,11 @@ class BrowserHandler(BoundedTransfers, ScrapyPlaywrightDownloadHandler):  # type
             raise UpstreamTimeout("The page was not loaded before the timeout.", reason="timeout") from None
         except PageTimeoutError as error:
             raise UpstreamTimeout("The page was not loaded before the timeout.", reason="timeout") from error
-        except Error as error:
-            raise self._typed_error(session, error) from error
+        except (Error, DownloadFailedError) as error:
+            typed = self._typed_error(session, error) if isinstance(error, Error) else error
+            if egress and egress.can_fail and proxy.failure and isinstance(typed, DownloadFailedError):
+                raise egress_failed(egress.name, proxy.failure) from None
+            raise typed from (error if typed is not error else None)
         finally:
             self._log(request, session, proxy, asyncio.get_running_loop().time() - started)
 

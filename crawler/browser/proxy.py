@@ -11,21 +11,19 @@ protocol, and leaves name resolution to the proxy.
 from __future__ import annotations
 
 import asyncio
-import base64
 import ipaddress
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 import structlog
 
-logger = structlog.get_logger(__name__)
+from crawler.downloads.egress import Proxy
+from crawler.downloads.tunnel import PORTS, Connect, Connection
 
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Connect = Callable[[str, int], Awaitable[Connection]]
-"""Opens a connection to an address and a port."""
+logger = structlog.get_logger(__name__)
 
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 """IPv6 addresses whose last 32 bits are the IPv4 address that a gateway connects to."""
@@ -40,7 +38,6 @@ NOT_PUBLIC = (
 CONNECT_SECONDS = 10.0
 """Maximum seconds to connect to one address of a host, before its next address is tried."""
 CHUNK_BYTES = 64 * 1024
-PORTS = {"http": 80, "https": 443}
 
 SUCCEEDED, NOT_ALLOWED, HOST_UNREACHABLE = 0, 2, 4
 """Replies of a SOCKS5 server."""
@@ -85,39 +82,20 @@ async def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def through_proxy(proxy: Mapping[str, Any]) -> Connect:
-    """Return a function that connects through another HTTP proxy: Playwright's ``server``, ``username``, ``password``.
-
-    The other proxy gets the checked address, not the host's name.
+def launch_proxy(options: Mapping[str, Any]) -> Proxy:
+    """Return the proxy in Playwright's launch options: ``server``, ``username``, ``password``.
 
     Raises:
         ValueError: the proxy is not an HTTP proxy.
     """
-    server = str(proxy["server"])
-    url = urlsplit(server if "://" in server else f"http://{server}")
-    if url.scheme != "http" or not url.hostname:
-        raise ValueError("PLAYWRIGHT_LAUNCH_OPTIONS: the proxy's server must be http://host:port")
-    proxy_host, proxy_port = url.hostname, url.port or PORTS["http"]
-    credentials = base64.b64encode(f"{proxy.get('username', '')}:{proxy.get('password', '')}".encode()).decode()
-    authorization = f"Proxy-Authorization: Basic {credentials}\r\n" if proxy.get("username") else ""
-
-    async def connect(address: str, port: int) -> Connection:
-        destination = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-        reader, writer = await asyncio.open_connection(proxy_host, proxy_port)
-        try:
-            writer.write(f"CONNECT {destination} HTTP/1.1\r\nHost: {destination}\r\n{authorization}\r\n".encode())
-            _raise_if_refused(await reader.readuntil(b"\r\n\r\n"))
-        except BaseException:
-            writer.close()
-            raise
-        return reader, writer
-
-    return connect
-
-
-def _raise_if_refused(head: bytes) -> None:
-    if head.split(maxsplit=2)[1:2] != [b"200"]:
-        raise ConnectionError(f"the proxy answered {head.splitlines()[0].decode('latin-1')!r}")
+    server = str(options["server"])
+    try:
+        proxy = Proxy.parse(server if "://" in server else f"http://{server}")
+    except ValueError:
+        raise ValueError("PLAYWRIGHT_LAUNCH_OPTIONS: the proxy's server must be http://host:port") from None
+    return proxy.model_copy(
+        update={"username": str(options.get("username", "")), "password": str(options.get("password", ""))}
+    )
 
 
 class FilteringProxy:
@@ -129,6 +107,8 @@ class FilteringProxy:
     def __init__(self, origins: Collection[str], connect: Connect = asyncio.open_connection) -> None:
         self.refused: Counter[str] = Counter()
         """Host and port -> number of connections that were refused, because none of the host's addresses is public."""
+        self.failure = ""
+        """Why the last connection of the page failed; empty if it succeeded."""
         self.url = ""
         """URL of the proxy."""
         self._origins = {_host_and_port(origin) for origin in origins}
@@ -189,9 +169,13 @@ class FilteringProxy:
         for address in allowed:
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
-                    return await self._connect(address, port)
+                    connection = await self._connect(address, port)
             except OSError as error:
+                self.failure = str(error) or f"no connection within {CONNECT_SECONDS:.0f} s"
                 failure = error
+            else:
+                self.failure = ""
+                return connection
         raise failure
 
     def _allows(self, host: str, address: str, port: int) -> bool:

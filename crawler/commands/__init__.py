@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from crawler.downloads.egress import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
 from crawler.registry import spider
@@ -19,6 +20,7 @@ def settings_are_valid(settings: BaseSettings) -> bool:
     """Return whether settings that name platforms are valid. Print a sentence to stderr about the first that is not."""
     try:
         check_platform_ids(settings)
+        check_egresses(settings)
         _check_browser_fallback(settings)
     except ValueError as error:
         print(error, file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import orjson
@@ -36,12 +37,15 @@ class Command(ScrapyCommand):
             "--light", action="store_true", help="small pages, for benchmarks of everything but extraction"
         )
 
+        parser.add_argument("--tls", action="store_true", help="serve https, with a certificate that it signs itself")
+        parser.add_argument("--log", type=Path, metavar="FILE", help="write one line of JSON for each request")
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
         from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default reactor
 
         from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # as above
 
-        sandbox = Sandbox(opts.seed, latency=opts.latency, light=opts.light)
+        sandbox = Sandbox(opts.seed, latency=opts.latency, light=opts.light, tls=opts.tls, log=opts.log)
         print(orjson.dumps({"origins": sandbox.start(opts.port)}).decode(), flush=True)
         cast("IReactorCore", reactor).run()

@@ -23,6 +23,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
+from crawler.downloads.egress import check_egresses
 from crawler.event_loop import LOOP
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
@@ -142,6 +143,7 @@ class Command(ScrapyCommand):
             raise RefusedError(f"SERVICE_URL: expected a URL such as https://data.example.com, not {url.geturl()!r}.")
         try:
             check_platform_ids(settings)
+            check_egresses(settings)
         except ValueError as error:
             raise RefusedError(str(error)) from None
         try:

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from crawler.errors import (
     CircuitOpen,
+    EgressFailed,
     ExtractionFailed,
     ScrapeError,
     TargetError,
@@ -31,13 +32,15 @@ TRIAL_POLL_SECONDS = 1.0
 
 
 class BreakerKey(NamedTuple):
-    """Identifies a breaker: each source of a platform has one."""
+    """Identifies a breaker: each source of a platform has one for each egress."""
 
     platform: str
     source: str
+    egress: str = ""
+    """``Egress.key``: empty for the direct connection."""
 
     def __str__(self) -> str:
-        return ":".join(self)
+        return f"{self.platform}:{self.source}{self.egress}"
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,8 @@ class CircuitBreaker(Protocol):
 
 
 def is_block(error: ScrapeError | None) -> bool:
-    """Whether an error counts towards the threshold: a block or a rate limit."""
-    return isinstance(error, (UpstreamBlocked, UpstreamRateLimited))
+    """Whether an error counts towards the threshold: a block, a rate limit, or a failure of the egress itself."""
+    return isinstance(error, (UpstreamBlocked, UpstreamRateLimited, EgressFailed))
 
 
 def is_answer(error: ScrapeError | None) -> bool:
@@ -145,15 +148,17 @@ class LocalBreaker:
 
 @dataclass
 class Breakers:
-    """The circuit breakers of a platform: one per source. Each is created when it is first used."""
+    """The circuit breakers of a platform for one egress: one per source. Each is created when it is first used."""
 
     platform: str
     policy: BreakerPolicy
     make: Callable[[BreakerKey], CircuitBreaker]
+    egress: str = ""
+    """``Egress.key``: empty for the direct connection."""
     _by_key: dict[BreakerKey, CircuitBreaker] = field(default_factory=dict)
 
     def __getitem__(self, source: str) -> CircuitBreaker:
-        key = BreakerKey(self.platform, source)
+        key = BreakerKey(self.platform, source, self.egress)
         if key not in self._by_key:
             self._by_key[key] = self.make(key)
         return self._by_key[key]
@@ -166,6 +171,16 @@ class Breakers:
     def any_open(self) -> bool:
         """Whether at least one breaker of the platform is open."""
         return not self.closed([key.source for key in self._by_key])
+
+    @property
+    def cooldown_left(self) -> float:
+        """Seconds until a source may be tried again; 0 if one may be requested now."""
+        return min((each.cooldown_left for each in self._by_key.values()), default=0.0)
+
+    @property
+    def all_open(self) -> bool:
+        """Whether no source of the platform may be requested, as far as this process knows."""
+        return bool(self._by_key) and all(each.cooldown_left for each in self._by_key.values())
 
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.

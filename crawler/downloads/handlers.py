@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
+from crawler.downloads.egress_transfers import ThroughEgress
 from crawler.downloads.heads import BoundedHeads
 from crawler.targets.closing import Closing
 
@@ -43,8 +44,11 @@ class BoundedTransfers:
             return cast("Response", await super().download_request(request))  # type: ignore[misc]  # as above
 
 
-class HttpHandler(BoundedTransfers, HTTP11DownloadHandler):
-    """Scrapy's own HTTP handler, which ends its transfers when the crawler closes and limits the heads of responses."""
+class HttpHandler(BoundedTransfers, ThroughEgress, HTTP11DownloadHandler):
+    """Scrapy's own HTTP handler, through the egress of each target.
+
+    It ends its transfers when the crawler closes, and limits the heads of responses.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

@@ -23,6 +23,8 @@ from crawler.downloads.breaker import (
 from crawler.storage.redis_client import Availability
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from redis.asyncio import Redis
 
     from crawler.errors import ScrapeError
@@ -73,6 +75,22 @@ return {tostring(wait), tostring(math.max(open_until - now, 0)), tostring(since)
 """
 
 
+PREFIX = "crawler:breaker:"
+
+
+async def open_breakers(redis: Redis) -> dict[str, float]:
+    """Return the breakers in Redis: ``BreakerKey`` as text -> end of the cooldown in Unix time. Some may have ended.
+
+    Raises:
+        RedisError: Redis is unavailable.
+    """
+    found: dict[str, float] = {}
+    async for key in redis.scan_iter(f"{PREFIX}*"):
+        until = await cast("Awaitable[bytes | None]", redis.hget(key, "open_until"))
+        found[key.decode().removeprefix(PREFIX)] = float(until or 0)
+    return found
+
+
 class RedisBreaker:
     """The breaker of one source, shared through Redis."""
 
@@ -81,7 +99,7 @@ class RedisBreaker:
         self.local = LocalBreaker(policy)
         """The breaker that is used while Redis is unavailable. It counts only the results of this process."""
         self._step = redis.register_script(STEP)
-        self._key = f"crawler:breaker:{key}"
+        self._key = f"{PREFIX}{key}"
         self._available = Availability(breaker=str(key))
         self._open_until = 0.0
         self._opened: float | None = None

@@ -106,12 +106,20 @@ class RedisThrottle:
         self.local = local
         self._leases = Leases(connect(url), name, concurrency, 2 * download_timeout)
         self._next_start = 0.0
+        self._waiting = 0
+        """Number of downloads of this process that wait for a slot."""
         self._available = Availability(throttle=name)
         self.close = self._leases.close
 
+    @property
+    def shortest_delay(self) -> float:
+        """The shortest time in seconds between the starts of two downloads."""
+        return self.delay * (1 - self.jitter)
+
     def earliest(self, ahead: int = 0) -> float:
         """Estimate as in ``LocalThrottle``. Downloads that other processes start may delay it further."""
-        return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.delay * (1 - self.jitter)
+        ahead += self._waiting
+        return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.shortest_delay
 
     async def acquire(self, deadline: float | None = None) -> Callable[[], None]:
         """Wait for a slot, as in ``LocalThrottle``. Several waiting processes get slots in random order.
@@ -120,14 +128,23 @@ class RedisThrottle:
             Overloaded: no download can start before the deadline. This is raised as soon as it is certain.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
+        self._waiting += 1
+        try:
+            return await self._acquire(deadline)
+        finally:
+            self._waiting -= 1
+
+    async def _acquire(self, deadline: float | None) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
         while self._available:
+            delay = self.delay * jittered(self.jitter)
             try:
-                taken = await self._leases.take(self.delay * jittered(self.jitter))
+                taken = await self._leases.take(delay)
             except RedisError as error:
                 self._available.failed(error)
                 break
             if not isinstance(taken, float):
+                self._next_start = loop.time() + delay
                 return taken
             if taken > 0:
                 self._next_start = loop.time() + taken

@@ -6,12 +6,24 @@ another one would ignore that the platform has just blocked requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crawler import platforms
-from crawler.downloads.breaker import BreakerKey, BreakerPolicy, Breakers, CircuitBreaker, LocalBreaker
+from crawler.downloads.breaker import (
+    MAX_COOLDOWN_SECONDS,
+    BreakerKey,
+    BreakerPolicy,
+    Breakers,
+    CircuitBreaker,
+    LocalBreaker,
+)
+from crawler.downloads.capacity import platform_capacity
+from crawler.downloads.egress import egresses_of
+from crawler.downloads.refusals import LocalRefusals, Refusals
+from crawler.downloads.routes import CONNECTION, Route, Routes
 from crawler.downloads.throttle import LocalThrottle, Throttle
 
 if TYPE_CHECKING:
@@ -38,52 +50,58 @@ class SharedState:
         return cast("T", self._parts[key])
 
 
-@dataclass(frozen=True)
-class PlatformState:
-    """The throttles and the circuit breakers that all crawlers of one platform share."""
+def platform_routes(shared: SharedState, name: str, settings: BaseSettings) -> Routes:
+    """Return the throttles and circuit breakers of a platform, for each egress, made from the settings on first use.
 
-    budget: Throttle
-    sources: Mapping[str, Throttle]
-    """Source -> its throttle, for sources with their own budget. Their requests use the platform's budget, too."""
-    breakers: Breakers
-
-    def throttles(self, source: str | None) -> Iterator[Throttle]:
-        """Yield the throttles for a request to a source: the source's own, if it has one, then the platform's."""
-        if source is not None and source in self.sources:
-            yield self.sources[source]
-        yield self.budget
+    Raises:
+        ValueError: the setting ``EGRESSES`` is wrong.
+    """
+    return shared.get(Routes, name, lambda: Routes(tuple(_routes(name, settings)), _refusals(name, settings)))
 
 
-def platform_state(shared: SharedState, name: str, settings: BaseSettings) -> PlatformState:
-    """Return the throttles and the circuit breakers of a platform, made from the settings on first use."""
-
-    def make() -> PlatformState:
-        policy = BreakerPolicy(
-            settings.getint("BREAKER_THRESHOLD"),
-            settings.getfloat("BREAKER_COOLDOWN"),
-            settings.getfloat("RETRY_AFTER_MAX"),
-        )
-        breakers = Breakers(name, policy, _breaker_factory(policy, settings))
+def _routes(name: str, settings: BaseSettings) -> Iterator[Route]:
+    policy = BreakerPolicy(
+        settings.getint("BREAKER_THRESHOLD"),
+        settings.getfloat("BREAKER_COOLDOWN"),
+        settings.getfloat("RETRY_AFTER_MAX"),
+    )
+    make = _breaker_factory(settings)
+    for egress in egresses_of(name, settings):
+        breakers = Breakers(name, policy, partial(make, policy), egress.key)
+        failures = make(replace(policy, threshold=1), BreakerKey(name, CONNECTION, egress.key))
         if settings.getbool("SANDBOX"):  # simulated platforms need no delay
-            return PlatformState(LocalThrottle(concurrency=16), {}, breakers)
-        budget = platforms.budget(name, settings)
+            yield Route(egress, LocalThrottle(concurrency=16), {}, breakers, failures)
+            continue
+        budget = egress.budget(name, settings)
+        capacity = platform_capacity(name, budget) if name in platforms.platforms() else 0.0
         sources = {
-            source: _throttle(f"{name}:{source}", each, settings) for source, each in budget.pop("sources").items()
+            source: _throttle(f"{name}:{source}{egress.key}", each, settings)
+            for source, each in budget.pop("sources").items()
         }
-        return PlatformState(_throttle(name, budget, settings), sources, breakers)
+        throttle = _throttle(f"{name}{egress.key}", budget, settings)
+        yield Route(egress, throttle, sources, breakers, failures, targets_per_hour=capacity)
 
-    return shared.get(PlatformState, name, make)
 
-
-def _breaker_factory(policy: BreakerPolicy, settings: BaseSettings) -> Callable[[BreakerKey], CircuitBreaker]:
+def _refusals(name: str, settings: BaseSettings) -> Refusals:
+    keep = max(settings.getfloat("RETRY_AFTER_MAX"), MAX_COOLDOWN_SECONDS)
     url = settings.get("REDIS_URL")
     if not url or settings.getbool("SANDBOX"):
-        return lambda _: LocalBreaker(policy)
+        return LocalRefusals(keep)
+    from crawler.downloads.redis_refusals import RedisRefusals  # noqa: PLC0415  # needs the extra "redis"
+    from crawler.storage.redis_client import connect  # noqa: PLC0415  # likewise
+
+    return RedisRefusals(connect(url), name, keep)
+
+
+def _breaker_factory(settings: BaseSettings) -> Callable[[BreakerPolicy, BreakerKey], CircuitBreaker]:
+    url = settings.get("REDIS_URL")
+    if not url or settings.getbool("SANDBOX"):
+        return lambda policy, _: LocalBreaker(policy)
     from crawler.downloads.redis_breaker import RedisBreaker  # noqa: PLC0415  # needs the extra "redis"
     from crawler.storage.redis_client import connect  # noqa: PLC0415  # likewise
 
     redis = connect(url)
-    return lambda key: RedisBreaker(redis, key, policy)
+    return lambda policy, key: RedisBreaker(redis, key, policy)
 
 
 def _throttle(name: str, budget: dict[str, Any], settings: BaseSettings) -> Throttle:

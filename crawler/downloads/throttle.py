@@ -19,6 +19,10 @@ class Throttle(Protocol):
 
     concurrency: int
 
+    @property
+    def shortest_delay(self) -> float:
+        """See ``LocalThrottle``."""
+
     def earliest(self, ahead: int = 0) -> float:
         """See ``LocalThrottle``."""
 
@@ -43,9 +47,14 @@ class LocalThrottle:
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.concurrency)
 
+    @property
+    def shortest_delay(self) -> float:
+        """The shortest time in seconds between the starts of two downloads."""
+        return self.delay * (1 - self.jitter)
+
     def earliest(self, ahead: int = 0) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others."""
-        return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.delay * (1 - self.jitter)
+        return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.shortest_delay
 
     async def acquire(self, deadline: float | None = None) -> ReleaseSlot:
         """Wait for a slot, and return the function that releases it. ``deadline`` is a time of the event loop.

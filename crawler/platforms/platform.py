@@ -24,6 +24,11 @@ class Platform:
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Maps a source to ``concurrency`` and ``delay`` of its own budget, which applies in addition to the platform's."""
 
+    downloads: int = 1
+    """Maximum number of downloads for one target with the default settings, without retries."""
+    seconds: float = 1.0
+    """Usual duration of a download in seconds. With it, ``scrapy egress check`` estimates the targets per hour."""
+
     @property
     def origin(self) -> str:
         """The public origin of the platform's pages."""

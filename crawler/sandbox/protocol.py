@@ -24,6 +24,7 @@ class FakeRequest:
     headers: dict[str, str] = field(default_factory=dict)
     """The request's HTTP headers, by name in lower case."""
     body: bytes = b""
+    scheme: str = "http"
 
 
 class FakeSite(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cached_property, partial
 from importlib import import_module
 from pkgutil import iter_modules
@@ -20,6 +21,7 @@ from crawler.sandbox.protocol import FakeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from crawler.sandbox.protocol import FakeSite
 
@@ -34,9 +36,11 @@ class _Platform(Resource):
 
     isLeaf = True
 
-    def __init__(self, build: Callable[[], FakeSite], latency: float) -> None:
+    def __init__(self, name: str, build: Callable[[], FakeSite], latency: float, log: RequestLog | None) -> None:
         super().__init__()
+        self.name = name
         self.build = build
+        self.log = log
         self.latency = latency
         self.request_counts = RequestCounts()
 
@@ -48,6 +52,8 @@ class _Platform(Resource):
     def render(self, http_request: Request) -> bytes | int:
         """Respond to a request with any HTTP method, because some platforms use POST."""
         request = _fake_request(http_request)
+        if self.log:
+            self.log.write(self.name, http_request)
         if request.path == "/__truth__":
             return self._json(http_request, lambda: self.site.expected_record(dict(request.args)))
         if request.path == "/__world__":
@@ -81,19 +87,50 @@ def _fake_request(request: Request) -> FakeRequest:
             for name, values in request.requestHeaders.getAllRawHeaders()
         },
         body=request.content.read() if request.content else b"",
+        scheme="https" if request.isSecure() else "http",
     )
+
+
+class RequestLog:
+    """Writes one line of JSON for each request: when it came, to which platform, from which address, for what."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a")
+
+    def write(self, platform: str, request: Request) -> None:
+        """Write the line of a request."""
+        line = {
+            "time": time.time(),
+            "platform": platform,
+            "client": request.getClientAddress().host,
+            "uri": request.uri.decode("latin-1"),
+            "token": request.getHeader("x-guest-token"),
+        }
+        self._file.write(orjson.dumps(line).decode() + "\n")
+        self._file.flush()
 
 
 class Sandbox:
     """Serves all simulated platforms in this process.
 
-    ``light``: serve small pages, so that a benchmark does not measure page generation.
+    ``light``: serve small pages, so that a benchmark does not measure page generation. ``tls``: serve ``https``, with a
+    certificate that the sandbox signs itself. ``log``: a file with one line of JSON for each request.
     """
 
-    def __init__(self, seed: int = 1, *, latency: float = 0.0, light: bool = False) -> None:
+    def __init__(  # the options of the command
+        self,
+        seed: int = 1,
+        *,
+        latency: float = 0.0,
+        light: bool = False,
+        tls: bool = False,
+        log: Path | None = None,
+    ) -> None:
         self.seed = seed
         self.latency = latency
         self.light = light
+        self.tls = tls
+        self.log = RequestLog(log) if log else None
         self._ports: dict[str, Any] = {}
 
     def start(self, port: int = 0) -> dict[str, str]:
@@ -102,11 +139,16 @@ class Sandbox:
         The platforms get consecutive ports that begin with ``port``. If ``port`` is 0, each gets any free port.
         """
         reactor = cast("Any", _reactor)
+        scheme, listen = "http", reactor.listenTCP
+        if self.tls:
+            from crawler.sandbox.tls import loopback_certificate  # noqa: PLC0415  # slow to import, and rarely used
+
+            scheme, listen = "https", partial(reactor.listenSSL, contextFactory=loopback_certificate(LOOPBACK))
         for number, name in enumerate(PLATFORMS):
-            factory = Site(_Platform(partial(self._build, name), self.latency))
+            factory = Site(_Platform(name, partial(self._build, name), self.latency, self.log))
             factory.noisy = False
-            self._ports[name] = reactor.listenTCP(port + number if port else 0, factory, interface=LOOPBACK)
-        return {name: f"http://{LOOPBACK}:{listening.getHost().port}" for name, listening in self._ports.items()}
+            self._ports[name] = listen(port + number if port else 0, factory, interface=LOOPBACK)
+        return {name: f"{scheme}://{LOOPBACK}:{listening.getHost().port}" for name, listening in self._ports.items()}
 
     def _build(self, name: str) -> FakeSite:
         site: FakeSite = import_module(f"crawler.sandbox.{name}.site").Site(self.seed, light=self.light)

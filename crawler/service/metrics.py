@@ -22,7 +22,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
-from crawler.downloads.shared import platform_state
+from crawler.downloads.shared import platform_routes
 from crawler.registry import spiders
 from crawler.service.fill_rates import optional_values
 from crawler.targets.target import InvalidTarget, Outcome
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import Settings
 
+    from crawler.downloads.routes import Route
     from crawler.service.envelope import Answer, Call
     from crawler.service.keys import Keys
     from crawler.service.open_crawlers import OpenCrawlers
@@ -79,6 +80,27 @@ BREAKER = Gauge(
     "1 while a circuit breaker of the platform is open.",
     ["platform"],
     multiprocess_mode="livemax",
+)
+EGRESS_RESTING = Gauge(
+    "crawler_egress_resting",
+    "1 while the egress rests for the platform, after refusals or failures of its own.",
+    ["platform", "egress"],
+    multiprocess_mode="livemax",
+)
+EGRESS_TARGETS = Gauge(
+    "crawler_egress_targets",
+    "Targets in flight that are bound to the egress. Targets are bound only if there are several egresses.",
+    ["platform", "egress"],
+    multiprocess_mode="livesum",
+)
+EGRESS_CAPACITY = Gauge(
+    "crawler_egress_targets_per_hour",
+    "Targets per hour that the egress's budget allows; 0 while it rests.",
+    ["platform", "egress"],
+    multiprocess_mode="livemin",
+)
+EGRESS_FAILURES = Counter(
+    "crawler_egress_failures", "Failures of the egress itself, not of the platform.", ["platform", "egress"]
 )
 CONNECTIONS = Gauge("crawler_connections", "Open connections of clients.", multiprocess_mode="livesum")
 
@@ -208,8 +230,20 @@ def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> Non
         WAITING.labels(platform).set(waiting)
         IN_FLIGHT.labels(platform).set(in_flight)
         PAGES.labels(platform).set(pages[platform])
-        BREAKER.labels(platform).set(platform_state(crawlers.shared, platform, settings).breakers.any_open)
+        BREAKER.labels(platform).set(
+            any(route.breakers.any_open for route in platform_routes(crawlers.shared, platform, settings))
+        )
+        for route in platform_routes(crawlers.shared, platform, settings):
+            _collect_route(platform, route)
     CONNECTIONS.set(connections)
+
+
+def _collect_route(platform: str, route: Route) -> None:
+    labels = platform, route.egress.name
+    EGRESS_RESTING.labels(*labels).set(route.resting > 0)
+    EGRESS_TARGETS.labels(*labels).set(route.targets)
+    EGRESS_CAPACITY.labels(*labels).set(0 if route.resting else route.targets_per_hour)
+    EGRESS_FAILURES.labels(*labels).inc(route.take_failures())
 
 
 def expose() -> bytes:

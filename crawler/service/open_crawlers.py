@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from scrapy.crawler import AsyncCrawlerRunner
 
-from crawler.downloads.shared import SharedState, platform_state
+from crawler.downloads.shared import SharedState, platform_routes
 from crawler.errors import DEADLINE, Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
 from crawler.service.envelope import Served
@@ -63,12 +63,12 @@ class OpenCrawler:
         self.shared = shared
         self.spider = spider
         self.settings = settings.copy()
-        self.budget = platform_state(shared, spider.name, settings).budget
+        self.routes = platform_routes(shared, spider.name, settings)
         # Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
         # crawler, the second request of a target would have to wait for the first requests of all other targets.
-        in_flight = max(MIN_IN_FLIGHT, 2 * self.budget.concurrency)
+        in_flight = max(MIN_IN_FLIGHT, 2 * self.routes.concurrency)
         self.settings.setdict(OVERLAY | {"TARGETS_IN_FLIGHT": in_flight}, priority="cmdline")
-        self.limit = in_flight + settings.getint("SERVICE_MAX_WAITING")
+        self.max_waiting = settings.getint("SERVICE_MAX_WAITING")
         self.recycle_after = settings.getint("SERVICE_RECYCLE_TARGETS")
         self.recycle_minutes = settings.getfloat("SERVICE_RECYCLE_MINUTES")
         self.source = QueueSource(self._completed)
@@ -82,6 +82,12 @@ class OpenCrawler:
     def in_flight(self) -> int:
         """The number of calls that wait for an outcome."""
         return len(self._calls)
+
+    @property
+    def limit(self) -> int:
+        """The maximum number of calls that are running or waiting: egresses that rest do not count."""
+        slots = sum(route.budget.concurrency for route in self.routes.in_use)
+        return max(MIN_IN_FLIGHT, 2 * slots) + self.max_waiting
 
     @property
     def unhealthy(self) -> bool:
@@ -105,6 +111,7 @@ class OpenCrawler:
         Raises:
             ScrapeError: the target failed.
             Overloaded: the queue is full, or the target could not start before its deadline.
+            CircuitOpen: all egresses of the platform rest.
         """
         assert target.deadline is not None
         loop = asyncio.get_running_loop()
@@ -133,11 +140,11 @@ class OpenCrawler:
         if self.unhealthy:
             raise _unavailable(self.spider.name)
         if self.in_flight >= self.limit:
-            wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.budget.earliest() - now)), 3_600)
+            wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.routes.earliest() - now)), 3_600)
             raise Overloaded(
                 f"This platform has its maximum of {self.limit} calls, running or waiting.", retry_after=wait
             )
-        excess = self.budget.earliest(ahead=len(self.source)) - deadline
+        excess = self.routes.earliest(ahead=len(self.source)) - deadline
         if excess >= 0:
             message = "No download slot will be free before the call's deadline."
             raise Overloaded(message, retry_after=max(1, math.ceil(excess)))

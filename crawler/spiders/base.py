@@ -17,9 +17,10 @@ from twisted.internet.defer import AlreadyCalledError
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser, in_browser
-from crawler.downloads.breaker import Breakers
-from crawler.downloads.shared import SharedState, platform_state
+from crawler.downloads.routes import Routes
+from crawler.downloads.shared import SharedState, platform_routes
 from crawler.errors import (
+    EgressFailed,
     ExtractionFailed,
     InvalidRequest,
     ScrapeError,
@@ -36,7 +37,7 @@ from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import RUNNER_ARGUMENTS, CrawlArguments
 from crawler.spiders.first import First, P
 from crawler.targets.closing import Closing
-from crawler.targets.exceptions import DOWNLOAD_FAILURES, as_scrape_error
+from crawler.targets.exceptions import DOWNLOAD_FAILURES, StartAnew, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
@@ -142,9 +143,13 @@ class PlatformSpider(Spider):
         return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
 
     @property
-    def breakers(self) -> Breakers:
-        """The circuit breakers of the platform's sources."""
-        return platform_state(self.shared, self.name, self.settings).breakers
+    def routes(self) -> Routes:
+        """The platform's throttles and circuit breakers, for each egress."""
+        return platform_routes(self.shared, self.name, self.settings)
+
+    async def count(self, request: Request, error: ScrapeError | None, status: int | None = None) -> None:
+        """Count the result of a target's request. ``error``: None if it succeeded. ``status``: the HTTP status."""
+        await self.routes.count(request.meta["target"], request.meta["source"], error, status)
 
     @property
     def on_demand(self) -> bool:
@@ -197,7 +202,7 @@ class PlatformSpider(Spider):
         try:
             async for target in self.tracker.release(self.source):
                 try:
-                    yield _of_target(self.request(target), target).replace(errback=self._errback)
+                    yield self._first_request(target)
                 except ScrapeError as error:
                     self.tracker.complete(target, error=error)
         except TargetsUnavailableError as error:
@@ -274,10 +279,10 @@ class PlatformSpider(Spider):
             again = self._repetition(request, error) if retry else None
             if again is None:
                 counted = UpstreamError("") if error.reason in page.token_reasons else error
-                await self.breakers.count(request.meta["source"], counted, page.response.status)
+                await self.count(request, counted, page.response.status)
                 raise
         else:
-            await self.breakers.count(request.meta["source"], None)
+            await self.count(request, None)
             for skipped in page.skipped:
                 self.warn(request.meta["target"], request.meta["source"], skipped)
             return page
@@ -307,18 +312,21 @@ class PlatformSpider(Spider):
             ScrapeError: the download failed, or the crawler is closing.
         """
         assert self.crawler.engine is not None
+        request = _of_target(request, target)
         try:
             self.closing.check()
-            return await self.crawler.engine.download_async(_of_target(request, target))
+            return await self.crawler.engine.download_async(request)
         except ShuttingDown as error:
             self.tracker.complete(target, error=error)
             raise
         except ScrapeError as error:
-            await self.breakers.count(request.meta["source"], error)
+            await self.count(request, error)
+            await self._raise_for_egress(request, error)
             raise
         except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
             typed = as_scrape_error(error)
-            await self.breakers.count(request.meta["source"], typed)
+            await self.count(request, typed)
+            await self._raise_for_egress(request, typed)
             raise typed from error
         except AlreadyCalledError as error:
             # The engine raises this if it was closed between a response and its redirect or retry.
@@ -326,11 +334,42 @@ class PlatformSpider(Spider):
             self.tracker.complete(target, error=shutdown)
             raise shutdown from error
 
+    async def _raise_for_egress(self, request: Request, error: ScrapeError) -> None:
+        """Raise ``StartAnew`` if the target's egress may have caused an error, and the target can use another egress.
+
+        An answer of the platform is never a reason. A target whose connections were lost in every try starts anew, too:
+        the platform did not answer, and another egress shows whether it does.
+        """
+        if self.routes.single:
+            return
+        target: Target = request.meta["target"]
+        route, lost = self.routes.of(target), error.reason == "connection"
+        if self.routes.has_left(target, request.meta.get("egress")):
+            raise StartAnew from error  # a request that was still in flight when its target started anew
+        if not (isinstance(error, EgressFailed) or (lost and route.egress.can_fail)):
+            return
+        if lost:
+            await route.count_lost(target)
+        if self.tracker.can_restart(target):
+            raise StartAnew from error
+
+    def _start_anew(self, target: Target) -> Request | None:
+        """Return the first request of a target for another egress. None if the target must not start anew."""
+        if not self.tracker.restart(target):
+            return None
+        route = self.routes.of(target)
+        logger.warning("target_restarted", id=target.id, egress=route.egress.name)
+        self.routes.leave(target)
+        return self._first_request(target)
+
+    def _first_request(self, target: Target) -> Request:
+        return _of_target(self.request(target), target).replace(errback=self._errback)
+
     def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """Return the callback for a page class. Each class has one callback, because scrapy-poet caches by callback."""
         if kind not in self._callbacks:
 
-            def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record]:
+            def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record | Request]:
                 assert response.request is not None
                 return self._scrape(First(self, response.request, page=page))
 
@@ -338,7 +377,7 @@ class PlatformSpider(Spider):
             self._callbacks[kind] = callback
         return self._callbacks[kind]
 
-    def _errback(self, failure: Failure) -> AsyncIterator[Record] | None:
+    def _errback(self, failure: Failure) -> AsyncIterator[Record | Request] | None:
         """Continue with a target although its scheduled request failed, because the platform may have other sources."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         error = as_scrape_error(failure.value)
@@ -352,16 +391,23 @@ class PlatformSpider(Spider):
             return None
         return self._scrape(First(self, request, error=error))
 
-    def _scrape(self, first: First) -> AsyncIterator[Record]:
+    def _scrape(self, first: First) -> AsyncIterator[Record | Request]:
         target: Target = first.request.meta["target"]
         self.tracker.enter(target)
         return self._records(target, first)
 
-    async def _records(self, target: Target, first: First) -> AsyncIterator[Record]:
+    async def _records(self, target: Target, first: First) -> AsyncIterator[Record | Request]:
         if self.since:
             await self.since.load(target)
         try:
+            if first.error is not None:
+                await self.count(first.request, first.error)
+                await self._raise_for_egress(first.request, first.error)
             data = await self.scrape(target, first)
+        except StartAnew:
+            if again := self._start_anew(target):
+                yield again
+            return
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
             return
@@ -399,7 +445,9 @@ class PlatformSpider(Spider):
             self.tracker.push(target.followup(**changes))
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Record an outcome for ``since=last``."""
+        """Release the target's egress, and record the outcome for ``since=``."""
+        if isinstance(outcome.target, Target):
+            self.routes.completed(outcome.target, outcome.error)
         if self.since:
             self.since.completed(outcome)
 

@@ -6,7 +6,6 @@ from typing import Protocol, TypeVar
 
 from scrapy import Request
 
-from crawler.downloads.breaker import Breakers
 from crawler.errors import ScrapeError
 from crawler.platforms.page import PlatformPage
 
@@ -15,10 +14,6 @@ P = TypeVar("P", bound=PlatformPage)
 
 class PageReader(Protocol):
     """The part of a spider that reads pages."""
-
-    @property
-    def breakers(self) -> Breakers:
-        """See ``PlatformSpider``."""
 
     async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
         """See ``PlatformSpider``."""
@@ -39,7 +34,8 @@ class First:
         """The request that the result belongs to: the last one, after redirects and retries."""
         self._spider = spider
         self._page = page
-        self._error = error
+        self.error = error
+        """The error of the download, None if there is a response."""
 
     async def page(self, kind: type[P], *, retry: bool = True) -> P:
         """Return the page object after reading its item. ``retry``: see ``PlatformSpider.get``.
@@ -47,8 +43,7 @@ class First:
         Raises:
             ScrapeError: the download failed, or the page object raised an error.
         """
-        if self._error is not None:
-            await self._spider.breakers.count(self.request.meta["source"], self._error)
-            raise self._error
+        if self.error is not None:
+            raise self.error
         assert isinstance(self._page, kind)
         return await self._spider.read(self._page, self.request, retry=retry)

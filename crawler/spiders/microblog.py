@@ -96,17 +96,17 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             page = profile_request(self.origin(), params.handle)
             first = self.for_page(ProfilePage, page, fallbacks=FALLBACKS)
         else:
-            first = self._further_request(params.handle, params.continuation)
+            first = self._further_request(target, params.handle, params.continuation)
         return self._with_source_timeout(first)
 
-    def _further_request(self, handle: str, continuation: dict[str, Any]) -> Request:
+    def _further_request(self, target: Target, handle: str, continuation: dict[str, Any]) -> Request:
         """Return the scheduled request for a cursor: for the timeline, or for the user if the cursor has no user id.
 
         A new token cannot be awaited here. Without a token, the scheduled request fails, and is sent again with one.
         """
         user_id = continuation["user_id"]
         query = self._timeline_query(handle, user_id, continuation["cursor"]) if user_id else self._user_query(handle)
-        return self.for_page(query.page, query.request(self._credentials(self._token.value)))
+        return self.for_page(query.page, query.request(self._credentials(self._token(target).value)))
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -246,7 +246,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             return await self._timeline(target, user_id, cursor, first, optional=False)
         except UpstreamRateLimited:
             has_deadline = target.deadline is not None or self.tracker.timeout
-            if has_deadline or self.breakers.closed([TimelinePage.source]):
+            if has_deadline or self.routes.of(target).breakers.closed([TimelinePage.source]):
                 raise
         logger.info("rate_limit_waited_for", id=target.id)
         return await self._timeline(target, user_id, cursor, optional=False)
@@ -299,9 +299,10 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
+        shared = self._token(target)
         while True:
             if first is None:
-                token = await self._token.get(lambda: self._new_token(target, optional=optional))
+                token = await shared.get(lambda: self._new_token(target, optional=optional))
             else:
                 token = _token_of(first.request)
             try:
@@ -312,7 +313,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                     page = await self.get(query.page, request, target, retry=False, optional=optional)
                 return await page.to_item()
             except UpstreamRateLimited as limit:
-                self._token.keep(token, limit)
+                shared.keep(token, limit)
                 raise
             except (UpstreamBlocked, ExtractionFailed) as error:
                 first = None
@@ -321,10 +322,10 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                     self.report_stale_id(f"{query.form.name} {query.form.query_id}", "not found by the platform")
                 if not query.apply_remedy(error) and not await self._refreshed(query, error, target):
                     if error.reason == TOKEN_REFUSED:  # the platform refused a new token, too
-                        await self.breakers.count(query.page.source, error)
+                        await self.routes.count(target, query.page.source, error)
                     raise
                 if error.reason == TOKEN_REFUSED:
-                    self._token.invalidate(token)
+                    shared.invalidate(token)
                 logger.info("retried", id=target.id, reason=error.reason)
 
     async def _refreshed(self, query: GuestQuery, error: ScrapeError, target: Target) -> bool:
@@ -359,13 +360,15 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
     def _credentials(self, token: str) -> Credentials:
         return Credentials(self._ids.bearer, token)
 
-    @property
-    def _token(self) -> SharedToken:
-        """The platform's guest token, which all crawlers in this process share."""
+    def _token(self, target: Target) -> SharedToken:
+        """Return the guest token of the target's egress, which all crawlers in this process share."""
+        egress = self.routes.assign(target).egress
         lifetime = self.settings.getfloat("GUEST_TOKEN_LIFETIME")
         pause = self.settings.getfloat("GUEST_TOKEN_PAUSE")
         max_limit = self.settings.getfloat("RETRY_AFTER_MAX")
-        return self.shared.get(SharedToken, self.origin("api"), lambda: SharedToken(lifetime, pause, max_limit))
+        return self.shared.get(
+            SharedToken, self.origin("api") + egress.key, lambda: SharedToken(lifetime, pause, max_limit)
+        )
 
     async def _new_token(self, target: Target, *, optional: bool) -> str:
         request = self._with_source_timeout(token_request(self.origin("api"), bearer=self._ids.bearer))

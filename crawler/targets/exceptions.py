@@ -44,6 +44,10 @@ class LimitReached(BlockedByPolicy):
     """
 
 
+class StartAnew(Exception):  # not a typed error, which a target with other sources would survive
+    """Raised out of ``scrape()`` when a target must start again from its first request, because its egress failed."""
+
+
 def as_scrape_error(error: BaseException | None) -> ScrapeError:
     """Convert an exception to a typed error.
 

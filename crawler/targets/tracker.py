@@ -76,6 +76,7 @@ class _InFlight:
     new_entries: frozenset[str] | None = None
     is_asked: bool = False
     """Whether a request to the platform was sent."""
+    restarted: bool = False
 
 
 _current: ContextVar[_InFlight] = ContextVar("in_progress")
@@ -244,6 +245,22 @@ class TargetTracker:
         followups, warnings = tuple(entry.followups), tuple(entry.warnings)
         self._report(Outcome(target, record, error, duration, followups, warnings, entry.note, entry.new_entries))
         self._release(entry.followups)
+
+    def can_restart(self, target: Target) -> bool:
+        """Whether a target is in flight, has no data yet, and was not restarted before."""
+        entry = self._in_flight.get(target.id)
+        return entry is not None and entry.fetched_at is None and not entry.restarted
+
+    def restart(self, target: Target) -> bool:
+        """Let a target start anew from its first request, once, without the warnings and follow-ups that it had.
+
+        Return False if it must not, because it has an outcome or was restarted before.
+        """
+        if not self.can_restart(target):
+            return False
+        entry = self._in_flight[target.id]
+        entry.followups, entry.warnings, entry.note, entry.restarted = [], [], None, True
+        return True
 
     def enter(self, target: Target) -> None:
         """Bind the target to the current task, which runs its callback or errback and then its pipelines."""

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from crawler.browser import proxy
-from crawler.browser.proxy import Connection, FilteringProxy, is_public, through_proxy
+from crawler.browser.proxy import FilteringProxy, is_public, launch_proxy
+from crawler.downloads.tunnel import Connection, through_proxy
 from tests.browsers import require_chromium
 
 ROOT = Path(__file__).parents[2]
@@ -195,7 +196,9 @@ async def test_another_proxy_gets_the_checked_address(
         await echo(reader, writer)
 
     async with serving(serve) as port:
-        other = through_proxy({"server": f"http://127.0.0.1:{port}", "username": "me", "password": "secret"})
+        other = through_proxy(
+            launch_proxy({"server": f"http://127.0.0.1:{port}", "username": "me", "password": "secret"})
+        )
         async with (
             FilteringProxy(set(), other) as running,
             connected(running, "platform.example", 443) as (found, connection),
@@ -214,7 +217,7 @@ async def test_another_proxy_gets_the_checked_address(
 @pytest.mark.parametrize("server", ["socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://"])
 def test_only_http_proxies_can_follow(server: str) -> None:
     with pytest.raises(ValueError, match="PLAYWRIGHT_LAUNCH_OPTIONS"):
-        through_proxy({"server": server})
+        launch_proxy({"server": server})
 
 
 def test_rb_10_page_reaches_no_private_address() -> None:

@@ -12,7 +12,10 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from crawler.downloads.breaker import BreakerPolicy, Breakers, LocalBreaker
-from crawler.downloads.shared import PlatformState, SharedState
+from crawler.downloads.egress import DIRECT
+from crawler.downloads.refusals import LocalRefusals
+from crawler.downloads.routes import Route, Routes
+from crawler.downloads.shared import SharedState
 from crawler.downloads.throttle import LocalThrottle
 from crawler.errors import ShuttingDown
 from crawler.middlewares import ThrottleMiddleware
@@ -25,8 +28,9 @@ URL = "https://shop.example/"
 def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     """A crawler of a platform with one slot."""
     policy = BreakerPolicy(threshold=0, cooldown=0)
-    state = PlatformState(LocalThrottle(1), {}, Breakers("retail", policy, lambda _: LocalBreaker(policy)))
-    monkeypatch.setattr("crawler.middlewares.platform_state", lambda *_: state)
+    breakers = Breakers("retail", policy, lambda _: LocalBreaker(policy))
+    routes = Routes((Route(DIRECT, LocalThrottle(1), {}, breakers, LocalBreaker(policy)),), LocalRefusals(60))
+    monkeypatch.setattr("crawler.middlewares.platform_routes", lambda *_: routes)
     made = Crawler(Spider, Settings())
     made.spider = Spider.from_crawler(made, "retail")
     made.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it

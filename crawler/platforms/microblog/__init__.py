@@ -9,5 +9,6 @@ PLATFORM = Platform(
     delay=3.0,
     scrapers=("microblog-profile", "microblog-profile-v4"),
     # The platform allows 50 calls in 15 minutes, or one in 18 s. A margin is added, because the actual delay varies.
+    downloads=5,  # page, embed, token, user, timeline
     sources={"timeline": {"concurrency": 1, "delay": 21.0}},
 )

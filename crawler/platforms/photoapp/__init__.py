@@ -7,5 +7,6 @@ PLATFORM = Platform(
     origins={"page": "https://www.instagram.com"},
     concurrency=1,
     delay=30.0,
+    downloads=2,  # the embed page of a video
     scrapers=("photoapp-post-v4",),
 )

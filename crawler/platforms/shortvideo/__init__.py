@@ -7,5 +7,6 @@ PLATFORM = Platform(
     origins={"page": "https://www.tiktok.com"},
     concurrency=2,
     delay=0.0,
+    seconds=15.0,  # a page in the browser
     scrapers=("shortvideo-photo-search-v4",),
 )

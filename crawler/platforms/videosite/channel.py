@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -345,6 +346,7 @@ class ChannelReader:
         if max_requests < 1 or not posts:
             return found
         work = asyncio.ensure_future(self._enrich(channel, tab, posts, max_requests=max_requests, end=end, found=found))
+        work.add_done_callback(_ignore_error)  # if it is still running at the end, nothing awaits it
         done, _ = await asyncio.wait([work], timeout=None if end is None else end - loop.time())
         for finished in done:
             finished.result()
@@ -376,7 +378,10 @@ class ChannelReader:
                 else:
                     found.extend(metadata["posts"])
 
-        await asyncio.gather(*(work(waiting) for _ in range(MAX_CONCURRENT_ENRICHMENTS)))
+        try:
+            await asyncio.gather(*(work(waiting) for _ in range(MAX_CONCURRENT_ENRICHMENTS)))
+        finally:
+            deque(waiting, maxlen=0)  # if one of them has failed, the target ends here, and the others must not go on
 
     async def _item(
         self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False
@@ -393,3 +398,9 @@ class ChannelReader:
         """Fetch an optional page and return its item. If it fails, return None and add a warning to the outcome."""
         page = await self.spider.get_optional(kind, request, self.target)
         return dict(await page.to_item()) if page else None
+
+
+def _ignore_error(work: asyncio.Future[None]) -> None:
+    """Retrieve the error of a task, so that asyncio does not log it as never retrieved."""
+    if not work.cancelled():
+        work.exception()

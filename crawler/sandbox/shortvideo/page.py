@@ -145,7 +145,7 @@ def signature(text: str) -> str:
 def search(keyword: str, nonce: str, overlay: Overlay | None, request: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
     """Render the search page's photo tab. Its script is loaded from another origin, the host name ``localhost``."""
     port = request.headers.get("host", "").rpartition(":")[2] or "80"
-    origin = "" if keyword == "no-script" else f"http://localhost:{port}"
+    origin = "" if keyword == "no-script" else f"{request.scheme}://localhost:{port}"
     context: dict[str, object] = {"nonce": nonce, "overlay": overlay, "language": "en", "region": "US"}
     context["abTest"] = {} if light else {f"test_{number}": {"vid": str(number)} for number in range(4000)}
     state = {"__DEFAULT_SCOPE__": {"webapp.app-context": context, "seo.abtest": {"canonical": "/search/photo"}}}

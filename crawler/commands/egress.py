@@ -1,0 +1,177 @@
+"""``scrapy egress``: checks the operator's egresses, and how many targets per hour they allow."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import orjson
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from crawler import platforms
+from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
+from crawler.commands.crawl import ALL_HAVE_DATA, SOME_FAILED
+from crawler.downloads.capacity import platform_capacity
+from crawler.downloads.egress import Egress, egresses_of
+from crawler.downloads.tunnel import check
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+TABLE_WIDTH = 160
+"""Width of the table if the output is not a terminal."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One egress of one platform."""
+
+    egress: str
+    platform: str
+    problem: str
+    """Why the platform cannot be reached through the egress; empty if it can."""
+    latency_ms: int | None
+    tls: str
+    concurrency: int
+    delay: float
+    resting_until: float | None
+    """Unix time; None if the egress does not rest, or if nothing shares it with this process."""
+    targets_per_hour: float
+
+    @property
+    def usable(self) -> bool:
+        """Whether targets get through now."""
+        return not self.problem and self.resting_until is None
+
+
+class Command(ScrapyCommand):
+    """Exit codes: 0 if all egresses work, 4 if one does not work or rests, 2 if a setting is wrong."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "check [<platform> ...] [--json]"
+
+    def short_desc(self) -> str:
+        return "Check the egresses, and show how many targets per hour they allow"
+
+    def long_desc(self) -> str:
+        return (
+            "Opens a connection to each platform through each of its egresses, without a request. Only running "
+            "processes know which egresses rest; this command shows it if they share it through REDIS_URL."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--json", action="store_true", help="print one line of JSON instead of tables")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        names = args[1:] or list(platforms.platforms())
+        unknown = set(names) - platforms.platforms().keys()
+        if args[:1] != ["check"] or unknown:
+            raise UsageError(f"Use: scrapy egress {self.syntax()}; platforms are {', '.join(platforms.platforms())}")
+        if not settings_are_valid(self.settings):
+            self.exitcode = EXIT_INVALID_SETTINGS
+            return
+        rows = asyncio.run(check_all(names, self.settings))
+        if opts.json:
+            print(orjson.dumps({"egresses": [asdict(row) for row in rows], "targets_per_hour": sums(rows)}).decode())
+        else:
+            console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+            console.print(table_of_egresses(rows), table_of_sums(rows))
+        self.exitcode = ALL_HAVE_DATA if all(row.usable for row in rows) else SOME_FAILED
+
+
+async def check_all(names: list[str], settings: BaseSettings) -> list[Row]:
+    """Check each egress of these platforms, all at once."""
+    resting = await _resting(settings)
+    return await asyncio.gather(
+        *(_check(egress, name, settings, resting) for name in names for egress in egresses_of(name, settings))
+    )
+
+
+async def _check(egress: Egress, name: str, settings: BaseSettings, resting: Mapping[str, float]) -> Row:
+    origins = platforms.origins(name, settings)
+    origin = origins if isinstance(origins, str) else origins["page"]
+    result = await check(egress, origin, verify=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"))
+    budget = egress.budget(name, settings)
+    prefix, suffix = f"{name}:", egress.key
+    rests = [until for key, until in resting.items() if key.startswith(prefix) and key.partition("@")[2] == suffix[1:]]
+    return Row(
+        egress=egress.name,
+        platform=name,
+        problem=result.problem,
+        latency_ms=None if result.problem else round(result.seconds * 1_000),
+        tls=result.tls,
+        concurrency=budget["concurrency"],
+        delay=budget["delay"],
+        resting_until=max(rests, default=None),
+        targets_per_hour=round(platform_capacity(name, budget), 1),
+    )
+
+
+async def _resting(settings: BaseSettings) -> dict[str, float]:
+    """Return the open circuit breakers that processes share: ``BreakerKey`` as text -> end of the cooldown."""
+    url = settings.get("REDIS_URL")
+    if not url:
+        return {}
+    from redis.exceptions import RedisError  # noqa: PLC0415  # an extra
+
+    from crawler.downloads.redis_breaker import open_breakers  # noqa: PLC0415  # likewise
+    from crawler.storage.redis_client import connect  # noqa: PLC0415  # likewise
+
+    redis = connect(url)
+    try:
+        return {key: until for key, until in (await open_breakers(redis)).items() if until > time.time()}
+    except RedisError as error:
+        print(f"Redis is unavailable, so it is not known which egresses rest: {error}", file=sys.stderr)
+        return {}
+    finally:
+        await redis.aclose()
+
+
+def sums(rows: list[Row]) -> dict[str, float]:
+    """Return the targets per hour of each platform, through the egresses that can be used now."""
+    names = dict.fromkeys(row.platform for row in rows)
+    return {name: sum(row.targets_per_hour for row in rows if row.platform == name and row.usable) for name in names}
+
+
+def table_of_egresses(rows: list[Row]) -> Table:
+    """Return the table with a row for each egress and platform."""
+    table = Table("egress", "platform", "reachable", box=box.SIMPLE)
+    for heading in ("latency", "TLS", "budget", "resting until", "targets per hour"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        rests = datetime.fromtimestamp(row.resting_until, UTC).strftime("%H:%M:%S UTC") if row.resting_until else ""
+        table.add_row(
+            row.egress,
+            row.platform,
+            row.problem or "yes",
+            "" if row.latency_ms is None else f"{row.latency_ms} ms",
+            row.tls,
+            f"{row.concurrency} at once, {row.delay:g} s apart",
+            rests,
+            f"{row.targets_per_hour:,.0f}",
+        )
+    return table
+
+
+def table_of_sums(rows: list[Row]) -> Table:
+    """Return the table with the sum of each platform."""
+    table = Table("platform", box=box.SIMPLE)
+    table.add_column("targets per hour, all usable egresses", justify="right")
+    for name, number in sums(rows).items():
+        table.add_row(name, f"{number:,.0f}")
+    return table

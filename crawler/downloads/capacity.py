@@ -1,0 +1,32 @@
+"""How many targets per hour a platform's budgets allow (``docs/egress.md`` explains the arithmetic)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from crawler import platforms
+from crawler.platforms.platform import Platform
+
+HOUR = 3_600.0
+
+
+def targets_per_hour(platform: Platform, budget: Mapping[str, Any]) -> float:
+    """Return the targets per hour that a budget through one egress allows. Infinite without a delay and a duration.
+
+    ``budget``: ``concurrency``, ``delay`` and ``sources``. A source with its own budget is requested once per target.
+    """
+    whole = _rate(budget, platform.seconds) / platform.downloads
+    return HOUR * min([whole, *(_rate(each, platform.seconds) for each in budget["sources"].values())])
+
+
+def _rate(budget: Mapping[str, Any], seconds: float) -> float:
+    """Return the downloads per second that a budget allows if each download takes a number of seconds."""
+    by_delay = 1 / budget["delay"] if budget["delay"] else math.inf
+    return float(min(by_delay, budget["concurrency"] / seconds))
+
+
+def platform_capacity(name: str, budget: Mapping[str, Any]) -> float:
+    """Return ``targets_per_hour`` for the platform with this name."""
+    return targets_per_hour(platforms.platforms()[name], budget)

@@ -1,0 +1,243 @@
+"""The setting ``EGRESSES``: the operator's own ways to the internet, such as servers, gateways and proxies.
+
+Everything that reads the setting is here. A proxy's credentials are in no ``repr`` and in no error message.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from functools import cache
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import unquote, urlsplit
+
+import orjson
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveInt,
+    TypeAdapter,
+    ValidationError,
+)
+
+from crawler import platforms
+from crawler.platforms.model import VALUE_ERROR_PREFIX
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+SETTING = "EGRESSES"
+DIRECT_NAME = "direct"
+"""The name of this machine's own connection."""
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
+"""Names are parts of Redis keys and labels of metrics."""
+DEFAULT_PORT = 80
+
+
+class _Strict(BaseModel):
+    """A part of the setting. Error messages do not contain the value, which may be a proxy's URL with credentials."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class SourceBudget(_Strict):
+    """The budget of one source through an egress."""
+
+    concurrency: PositiveInt
+    delay: NonNegativeFloat
+
+
+class EgressBudget(_Strict):
+    """The keys of a platform's budget that differ for an egress. The others are those of ``PLATFORM_BUDGETS``."""
+
+    concurrency: PositiveInt | None = None
+    delay: NonNegativeFloat | None = None
+    sources: dict[str, SourceBudget] | None = None
+
+
+class Proxy(_Strict):
+    """An HTTP proxy, to which ``CONNECT`` requests are sent."""
+
+    host: str
+    port: int
+    username: str = Field(default="", repr=False)
+    password: str = Field(default="", repr=False)
+
+    @classmethod
+    def parse(cls, url: object) -> Proxy:
+        """Read a proxy's URL: ``http://user:password@host:port``. Reserved characters in it are percent-encoded.
+
+        Raises:
+            ValueError: it is not the URL of an HTTP proxy. The message contains no part of the URL but its scheme.
+        """
+        expected = "a proxy is http://host:port or http://user:password@host:port"
+        if isinstance(url, Proxy):
+            return url
+        if not isinstance(url, str):
+            raise ValueError(f"{expected}, or null")  # noqa: TRY004  # pydantic reports only ValueError
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            raise ValueError(f"{expected}; percent-encode reserved characters in the password") from None
+        if parts.scheme == "https" or parts.scheme.startswith("socks"):
+            raise ValueError(
+                f"{parts.scheme}:// proxies cannot be used, because Scrapy tunnels only through http:// proxies. "
+                "The tunnel to the platform is encrypted all the same"
+            )
+        if parts.scheme != "http" or not host or parts.path.strip("/") or parts.query or parts.fragment:
+            raise ValueError(expected)
+        return cls(
+            host=host,
+            port=port or DEFAULT_PORT,
+            username=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+        )
+
+    @property
+    def url(self) -> str:
+        """The proxy's URL, without credentials."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def authorization(self) -> bytes | None:
+        """The value of the header ``Proxy-Authorization``. None if the proxy needs no credentials."""
+        if not self.username:
+            return None
+        return b"Basic " + base64.b64encode(f"{self.username}:{self.password}".encode())
+
+
+class Egress(_Strict):
+    """One way to the internet, with an address of its own."""
+
+    name: str = Field(pattern=NAME_PATTERN)
+    """The name that logs, metrics and commands show."""
+    proxy: Annotated[Proxy, BeforeValidator(Proxy.parse)] | None = None
+    """The proxy of all connections. None: they are made by this machine."""
+    bind: IPv4Address | IPv6Address | None = None
+    """The address of this machine from which connections are made. None: the system chooses it."""
+    platforms: tuple[str, ...] = ()
+    """The platforms that use the egress. Empty: all."""
+    budgets: dict[str, EgressBudget] = Field(default_factory=dict)
+    """Platform -> its budget through this egress, where it differs from the platform's."""
+
+    @property
+    def key(self) -> str:
+        """The suffix of the egress's keys in Redis: empty for the connection that is used without ``EGRESSES``."""
+        return "" if self.name == DIRECT_NAME else f"@{self.name}"
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether the egress has failures of its own, which are not the platform's."""
+        return self.proxy is not None or self.bind is not None
+
+    def serves(self, platform: str) -> bool:
+        """Whether a platform uses the egress."""
+        return not self.platforms or platform in self.platforms
+
+    def budget(self, platform: str, settings: BaseSettings) -> dict[str, Any]:
+        """Return a platform's budget through this egress: ``concurrency``, ``delay`` and ``sources``."""
+        own = self.budgets.get(platform)
+        changed = own.model_dump(exclude_none=True) if own else {}
+        return platforms.budget(platform, settings) | changed
+
+
+DIRECT = Egress(name=DIRECT_NAME)
+"""The connection that is used without ``EGRESSES``."""
+_EGRESSES = TypeAdapter(tuple[Egress, ...], config=ConfigDict(hide_input_in_errors=True))
+
+
+def egresses(settings: BaseSettings) -> tuple[Egress, ...]:
+    """Return the egresses of the setting: a list, its JSON, or the path of a file with its JSON.
+
+    Raises:
+        ValueError: the setting is wrong. The message is one sentence, without credentials.
+    """
+    value = settings.get(SETTING)
+    if not value:
+        return (DIRECT,)
+    return _parse(value if isinstance(value, str) else orjson.dumps(value).decode())
+
+
+def check_egresses(settings: BaseSettings) -> None:
+    """Check the setting before the first request.
+
+    Raises:
+        ValueError: as for ``egresses``; or a platform has no egress, or ``ZYTE_API_KEY`` is set, too.
+    """
+    found = egresses(settings)
+    for name in platforms.platforms():
+        _serving(found, name)
+    if found != (DIRECT,) and settings.get("ZYTE_API_KEY"):
+        raise ValueError(f"{SETTING} and ZYTE_API_KEY exclude each other: Zyte API makes the connections itself.")
+
+
+def egresses_of(platform: str, settings: BaseSettings) -> tuple[Egress, ...]:
+    """Return the egresses that a platform uses, at least one.
+
+    Raises:
+        ValueError: as for ``egresses``; or no egress serves the platform.
+    """
+    return _serving(egresses(settings), platform)
+
+
+def _serving(found: tuple[Egress, ...], platform: str) -> tuple[Egress, ...]:
+    serving = tuple(egress for egress in found if egress.serves(platform))
+    if not serving:
+        raise ValueError(
+            f"{SETTING}: no egress serves {platform}. Add it to the platforms of one, or add "
+            f'{{"name": "{DIRECT_NAME}"}} for the connection of this machine.'
+        )
+    return serving
+
+
+@cache
+def _parse(text: str) -> tuple[Egress, ...]:
+    try:
+        found = _EGRESSES.validate_python(_decoded(text))
+    except ValidationError as error:
+        raise ValueError(f"{SETTING}: {_first_problem(error)}.") from None
+    names = [egress.name for egress in found]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{SETTING}: the name {repeated[0]!r} occurs more than once; names must be unique.")
+    for egress in found:
+        _check_platforms(egress)
+        if egress.name == DIRECT_NAME and (egress.proxy or egress.bind):
+            raise ValueError(f"{SETTING}: {DIRECT_NAME!r} is the name of the connection without a proxy and bind.")
+    return found or (DIRECT,)
+
+
+def _decoded(text: str) -> Any:
+    """Return the JSON in a text, or in the file that the text names."""
+    try:
+        content = text.encode() if text.lstrip().startswith(("[", "{")) else Path(text).read_bytes()
+    except OSError as error:
+        raise ValueError(f"{SETTING}: cannot read the file {text!r}: {error.strerror}.") from None
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:  # its message has the place, not the text
+        raise ValueError(f"{SETTING}: not valid JSON: {error.msg} (line {error.lineno}).") from None
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    message = first["msg"].removeprefix(VALUE_ERROR_PREFIX)
+    return f"{place}: {message}" if place else 'expected a list such as [{"name": "a", "proxy": "http://host:3128"}]'
+
+
+def _check_platforms(egress: Egress) -> None:
+    known: Mapping[str, Any] = platforms.platforms()
+    unknown = sorted({*egress.platforms, *egress.budgets} - known.keys())
+    if unknown:
+        raise ValueError(f"{SETTING}: {egress.name}: no platform is called {unknown[0]}; use {', '.join(known)}.")
+    unserved = sorted(name for name in egress.budgets if not egress.serves(name))
+    if unserved:
+        raise ValueError(f"{SETTING}: {egress.name} has a budget for {unserved[0]}, which is not in its platforms.")

@@ -1,0 +1,89 @@
+"""Sends downloads through the egress that ``meta["egress"]`` names, and tells its failures from the platform's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import structlog
+from scrapy.core.downloader.handlers.http11 import TunnelError
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+)
+from twisted.internet.error import ConnectError, ConnectionLost
+
+from crawler.downloads.egress import Egress, egresses
+from crawler.downloads.routes import egress_failed
+from crawler.downloads.tunnel import check
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawler.errors import EgressFailed
+
+logger = structlog.get_logger(__name__)
+
+UNREACHABLE = (CannotResolveHostError, ConnectError, DownloadConnectionRefusedError, TunnelError)
+"""Failures to connect. Through a proxy, only the proxy can be the cause."""
+UNCLEAR = (ConnectionLost, DownloadFailedError, DownloadTimeoutError, *UNREACHABLE)
+"""Failures for which the egress or the platform may be the cause: a check of the egress decides."""
+TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
+
+
+class ThroughEgress:
+    """A mixin for download handlers: the connections of a request are made through its egress.
+
+    The request that callbacks and middlewares see has only the egress's name, so that credentials stay in here.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)  # type: ignore[call-arg]  # the handler's
+        self.egresses = {egress.name: egress for egress in egresses(crawler.settings)}
+        self.verify_certificates = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+
+    async def download_request(self, request: Request) -> Response:
+        """Download a request.
+
+        Raises:
+            EgressFailed: the egress failed before the platform answered.
+        """
+        handler: Any = super()
+        if "egress" not in request.meta or "page_session" in request.meta:  # a page connects through its own proxy
+            return cast("Response", await handler.download_request(request))
+        egress = self.egresses[request.meta["egress"]]
+        try:
+            return cast("Response", await handler.download_request(_through(egress, request)))
+        except UNCLEAR as error:
+            failure = await self._failure(egress, request, error) if egress.can_fail else None
+            if failure is None:
+                raise
+            logger.warning("egress_failed", egress=egress.name, url=request.url, reason=failure.message)
+            raise failure from None  # the message of a library's error might contain the proxy's URL
+
+    async def _failure(self, egress: Egress, request: Request, error: Exception) -> EgressFailed | None:
+        """Return the error if the egress has caused a failed download. None if the platform may have caused it."""
+        if egress.proxy and isinstance(error, UNREACHABLE):
+            status = TUNNEL_STATUS.search(str(error)) if isinstance(error, TunnelError) else None
+            why = f"the proxy answered with status {status[1]}" if status else "cannot connect to the proxy"
+            return egress_failed(egress.name, why)
+        url = urlsplit(request.url)
+        result = await check(egress, f"{url.scheme}://{url.netloc}", verify=self.verify_certificates)
+        return egress_failed(egress.name, result.problem) if result.problem else None
+
+
+def _through(egress: Egress, request: Request) -> Request:
+    """Return the request with the proxy, its credentials and the local address, as Scrapy's handler takes them."""
+    meta = {**request.meta, "proxy": egress.proxy.url if egress.proxy else None}
+    if egress.bind:
+        meta["bindaddress"] = str(egress.bind)
+    headers = request.headers.copy()
+    headers.pop("Proxy-Authorization", None)
+    if egress.proxy and egress.proxy.authorization:
+        headers["Proxy-Authorization"] = egress.proxy.authorization
+    return request.replace(meta=meta, headers=headers)

@@ -1,0 +1,75 @@
+"""Remembers which targets a platform has refused through which egress, and which egresses have met the same wall.
+
+A refused target is not sent through another egress. ``redis_refusals.py`` shares what is remembered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, defaultdict
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Protocol
+
+import orjson
+
+from crawler.targets.target import Target
+
+WALL_SECONDS = 600.0
+"""If most egresses meet the same wall within this many seconds, the platform rests as a whole."""
+MAX_TARGETS = 100_000
+"""Maximum number of refused targets that a process remembers."""
+
+
+class Refusals(Protocol):
+    """Interface of the memory of one platform."""
+
+    async def remember(self, key: str, egress: str) -> None:
+        """Remember that a target was refused through an egress."""
+
+    async def egress_of(self, key: str) -> str | None:
+        """Return the name of the egress through which a target was refused, or None."""
+
+    async def meet(self, wall: str, egress: str) -> int:
+        """Note that an egress has met a wall. Return how many egresses have met it within ``WALL_SECONDS``."""
+
+    async def forget(self, wall: str) -> None:
+        """Forget which egresses have met a wall."""
+
+
+def target_key(target: Target) -> str:
+    """Return the key of a target: the same for equal params of the same scraper."""
+    params = target.params.model_dump(mode="json", exclude_none=True)
+    text = orjson.dumps([target.scraper.name, params], option=orjson.OPT_SORT_KEYS)
+    return sha256(text).hexdigest()[:32]
+
+
+@dataclass
+class LocalRefusals:
+    """The memory of one process. ``keep_seconds``: after this time a refused target is forgotten."""
+
+    keep_seconds: float
+    _targets: OrderedDict[str, tuple[str, float]] = field(default_factory=OrderedDict)
+    _walls: defaultdict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+
+    async def remember(self, key: str, egress: str) -> None:
+        """See ``Refusals``."""
+        self._targets[key] = egress, time.monotonic() + self.keep_seconds
+        self._targets.move_to_end(key)
+        if len(self._targets) > MAX_TARGETS:
+            self._targets.popitem(last=False)
+
+    async def egress_of(self, key: str) -> str | None:
+        """See ``Refusals``."""
+        egress, until = self._targets.get(key, (None, 0.0))
+        return egress if time.monotonic() < until else None
+
+    async def meet(self, wall: str, egress: str) -> int:
+        """See ``Refusals``."""
+        now = time.monotonic()
+        self._walls[wall][egress] = now
+        return sum(now - met <= WALL_SECONDS for met in self._walls[wall].values())
+
+    async def forget(self, wall: str) -> None:
+        """See ``Refusals``."""
+        self._walls.pop(wall, None)

@@ -1,0 +1,306 @@
+"""A platform's routes: for each egress its throttles and circuit breakers, and which targets use it.
+
+A target is bound to one route for all of its requests, so that the platform sees one visitor from start to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+import structlog
+
+from crawler.downloads.breaker import Breakers, CircuitBreaker
+from crawler.downloads.egress import Egress
+from crawler.downloads.refusals import Refusals, target_key
+from crawler.downloads.throttle import Throttle
+from crawler.errors import (
+    CircuitOpen,
+    EgressFailed,
+    ScrapeError,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
+from crawler.targets.target import Target
+
+logger = structlog.get_logger(__name__)
+
+CONNECTION = "(connection)"
+"""The key of the circuit breaker for an egress's own failures, where a source's breaker has the source's name."""
+REFUSED = (UpstreamBlocked, UpstreamRateLimited)
+"""The platform's refusals. A target that has one of these errors is not sent through another egress."""
+LOST_TARGETS = 2
+"""An egress rests after this many targets in a row have lost their connections, without an answer in between."""
+
+
+@dataclass(eq=False)
+class Route:
+    """A platform's way through one egress: its throttles and its circuit breakers."""
+
+    egress: Egress
+    budget: Throttle
+    sources: Mapping[str, Throttle]
+    """Source -> its throttle, for sources with their own budget. Their requests use the platform's budget, too."""
+    breakers: Breakers
+    connection: CircuitBreaker
+    """Is open while the egress rests because of its own failures."""
+    targets: int = 0
+    """Number of targets in flight that are bound to the route."""
+    last_bound: int = 0
+    """When a target was last bound to the route, as a number in the order of all bindings of the platform."""
+    failures: int = 0
+    """Failures of the egress that ``take_failures`` has not returned yet."""
+    targets_per_hour: float = 0.0
+    """What the budget allows."""
+    _lost: set[str] = field(default_factory=set)
+    """Ids of the targets that have lost their connections since the last answer."""
+
+    def throttles(self, source: str | None) -> Iterator[Throttle]:
+        """Yield the throttles for a request to a source: the source's own, if it has one, then the platform's."""
+        if source is not None and source in self.sources:
+            yield self.sources[source]
+        yield self.budget
+
+    async def enter(self, source: str) -> float:
+        """Return 0 if a request to a source may be sent, else the seconds to wait."""
+        if self.egress.can_fail and (wait := await self.connection.enter()):
+            return wait
+        return await self.breakers[source].enter()
+
+    def rest(self, source: str) -> float:
+        """Return the seconds for which the route rests for a source, as far as this process knows."""
+        left = self.breakers[source].cooldown_left
+        return max(left, self.connection.cooldown_left) if self.egress.can_fail else left
+
+    def open_seconds(self, source: str) -> float:
+        """Return the seconds since the route began to rest for a source. 0 if it does not rest."""
+        return max(self.connection.open_seconds or 0.0, self.breakers[source].open_seconds or 0.0)
+
+    async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
+        """Count the result of a request: a failure of the egress, or else a result of the platform's source.
+
+        ``error``: None if the request succeeded. ``status``: the response's HTTP status.
+        """
+        if isinstance(error, EgressFailed):
+            self.failures += 1
+            await self.connection.record(error)
+            return
+        await self.breakers.count(source, error, status)
+        if self.egress.can_fail and not is_lost_connection(error):
+            self._lost.clear()
+            await self.connection.record(None)
+
+    async def count_lost(self, target: Target) -> None:
+        """Count a target whose connections were lost in every try. The egress rests after ``LOST_TARGETS``."""
+        self._lost.add(target.id)
+        if len(self._lost) >= LOST_TARGETS:
+            self._lost.clear()
+            self.failures += 1
+            await self.connection.record(egress_failed(self.egress.name, "connections were lost"))
+
+    def take_failures(self) -> int:
+        """Return the number of failures of the egress since the last call of this method."""
+        number, self.failures = self.failures, 0
+        return number
+
+    @property
+    def resting(self) -> float:
+        """Seconds until a request to any source may be sent, as far as this process knows. 0 if the route is in use."""
+        failed = self.connection.cooldown_left
+        return max(failed, self.breakers.cooldown_left) if self.breakers.all_open else failed
+
+    def next_slot(self, now: float) -> tuple[float, float, int]:
+        """Return the seconds until the next slot. Between equal times, targets per slot and the last binding decide."""
+        seconds = round(max(self.budget.earliest() - now, 0.0), 2)
+        return seconds, self.targets / self.budget.concurrency, self.last_bound
+
+
+def egress_failed(name: str, why: str) -> EgressFailed:
+    """Return the error for a failure of an egress."""
+    return EgressFailed(f"The egress {name} failed: {why}.", reason="egress_failed")
+
+
+def is_lost_connection(error: ScrapeError | None) -> bool:
+    """Whether a request failed without a complete answer, so that the platform or the egress may be the cause."""
+    return isinstance(error, UpstreamError) and error.reason in {"connection", "timeout"}
+
+
+@dataclass
+class _Binding:
+    """The route of a target in flight."""
+
+    route: Route
+    fixed: bool = False
+    """Whether the target must not get another route."""
+    sent: bool = False
+    """Whether a request of the target was sent."""
+    failed: Route | None = None
+    """The route whose egress has failed for the target, which is therefore not used again."""
+
+
+@dataclass
+class Routes:
+    """The routes of one platform, one for each egress."""
+
+    routes: tuple[Route, ...]
+    refusals: Refusals
+    _bound: dict[str, _Binding] = field(default_factory=dict)
+    _storing: set[asyncio.Task[None]] = field(default_factory=set)
+    _bindings: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def __post_init__(self) -> None:
+        self.single = len(self.routes) == 1
+        """Whether the platform has only one egress. Then no target needs to be bound."""
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self.routes)
+
+    def of(self, target: Target | None) -> Route:
+        """Return the route of a target. If it is not bound, return the one with the next slot."""
+        if self.single:
+            return self.routes[0]
+        binding = self._bound.get(target.id) if target else None
+        return binding.route if binding else self._by_next_slot(self.routes)[0]
+
+    def candidates(self, target: Target | None) -> Sequence[Route]:
+        """Return the routes for a target's next request: its own, or all in the order of their next slots."""
+        if self.single:
+            return self.routes
+        binding = self._bound.get(target.id) if target else None
+        if binding is None:
+            return self._by_next_slot(self.routes)
+        if binding.fixed:
+            return (binding.route,)
+        return self._by_next_slot([route for route in self.routes if route is not binding.failed])
+
+    def is_fixed(self, target: Target | None) -> bool:
+        """Whether the target cannot get another route, because a request of it was sent."""
+        binding = self._bound.get(target.id) if target else None
+        return binding is not None and binding.fixed
+
+    async def refused_by(self, target: Target | None) -> Route | None:
+        """Return the route through which the platform has refused a target. None if it may be sent through any route.
+
+        A target that has sent a request is not looked up again.
+        """
+        if self.single or target is None:
+            return None
+        binding = self._bound.get(target.id)
+        if binding is not None and binding.sent:
+            return None
+        name = await self.refusals.egress_of(target_key(target))
+        return next((route for route in self.routes if route.egress.name == name), None)
+
+    def use(self, target: Target | None, route: Route) -> None:
+        """Bind a target to a route for all of its requests, because one of them is sent."""
+        self.bind(target, route, fixed=True)
+        if target is not None and target.id in self._bound:
+            self._bound[target.id].sent = True
+
+    def bind(self, target: Target | None, route: Route, *, fixed: bool = False) -> None:
+        """Bind a target to a route. ``fixed``: for all of its requests; else until it is bound to another route."""
+        if self.single or target is None:
+            return
+        binding = self._bound.get(target.id)
+        if binding is None:
+            binding = self._bound[target.id] = _Binding(route)
+            route.targets += 1
+            route.last_bound = next(self._bindings)
+        elif binding.route is not route:
+            binding.route.targets -= 1
+            route.targets += 1
+            route.last_bound = next(self._bindings)
+            binding.route = route
+        binding.fixed = binding.fixed or fixed
+
+    def assign(self, target: Target) -> Route:
+        """Return the route of a target. If it is not bound, bind it to the one with the next slot that does not rest.
+
+        For targets whose first request depends on the egress, because it contains a guest token.
+        """
+        if self.single or self.is_fixed(target):
+            return self.of(target)
+        candidates = self.candidates(target)
+        route = next((route for route in candidates if not route.connection.cooldown_left), candidates[0])
+        self.bind(target, route, fixed=True)
+        return route
+
+    def leave(self, target: Target) -> None:
+        """Let a target start anew on another route, because the egress of its route has failed."""
+        binding = self._bound[target.id]
+        binding.fixed = binding.sent = False
+        binding.failed = binding.route
+
+    def has_left(self, target: Target, egress: str | None) -> bool:
+        """Whether a target has started anew and no longer uses this egress."""
+        binding = self._bound.get(target.id)
+        return binding is not None and binding.failed is not None and binding.failed.egress.name == egress
+
+    @property
+    def in_use(self) -> tuple[Route, ...]:
+        """The routes that do not rest. If all of them rest, those whose egresses work: a source may have a fallback."""
+        if self.single and not self.routes[0].egress.can_fail:
+            return self.routes
+        working = tuple(route for route in self.routes if not route.connection.cooldown_left)
+        return tuple(route for route in working if not route.resting) or working
+
+    @property
+    def concurrency(self) -> int:
+        """The number of downloads at once through all routes."""
+        return sum(route.budget.concurrency for route in self.routes)
+
+    def earliest(self, ahead: int = 0) -> float:
+        """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others.
+
+        It is not later than the real one: through several routes, downloads start at the sum of their rates.
+
+        Raises:
+            CircuitOpen: all egresses rest.
+        """
+        routes = self.in_use
+        if not routes:
+            rest = math.ceil(min(route.resting for route in self.routes))
+            raise CircuitOpen("All egresses of the platform rest.", retry_after=rest, reason="circuit_open")
+        if len(routes) == 1:
+            return routes[0].budget.earliest(ahead)
+        rate = sum(1 / shortest if (shortest := route.budget.shortest_delay) else math.inf for route in routes)
+        first = min(route.budget.earliest() for route in routes)
+        return first + max(0, ahead + 1 - len(routes)) / rate
+
+    async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
+        """Count the result of a target's request, as ``Route.count`` does. The platform may rest as a whole."""
+        route = self.of(target)
+        await route.count(source, error, status)
+        if not self.single and isinstance(error, REFUSED) and route.breakers[source].cooldown_left:
+            await self._meet_wall(route, source, error)
+
+    async def _meet_wall(self, met_by: Route, source: str, error: ScrapeError) -> None:
+        """Let all egresses rest if most of them have met the same wall."""
+        wall = f"{source}:{error.reason or error.code}"
+        number = await self.refusals.meet(wall, met_by.egress.name)
+        if 2 * number <= len(self.routes):
+            return
+        await self.refusals.forget(wall)
+        seconds = math.ceil(max(route.breakers[source].cooldown_left for route in self.routes))
+        logger.warning("platform_rests", source=source, reason=error.reason, egresses=number, seconds=seconds)
+        for route in self.routes:
+            await route.breakers[source].record(UpstreamRateLimited(error.message, retry_after=seconds))
+
+    def completed(self, target: Target, error: ScrapeError | None) -> None:
+        """Release the route of a target that has its outcome. If the platform has refused it, remember the target."""
+        binding = self._bound.pop(target.id, None)
+        if binding is None:
+            return
+        binding.route.targets -= 1
+        if isinstance(error, REFUSED):
+            storing = asyncio.ensure_future(self.refusals.remember(target_key(target), binding.route.egress.name))
+            self._storing.add(storing)
+            storing.add_done_callback(self._storing.discard)
+
+    def _by_next_slot(self, routes: Sequence[Route]) -> Sequence[Route]:
+        now = asyncio.get_running_loop().time()
+        return sorted(routes, key=lambda route: route.next_slot(now))

@@ -1,0 +1,113 @@
+"""Connections through an egress without Scrapy: for browser pages, and to find out whether an egress works."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from crawler.downloads.egress import Egress, Proxy
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect = Callable[[str, int], Awaitable[Connection]]
+"""Opens a connection to an address and a port."""
+
+CHECK_SECONDS = 10.0
+"""Maximum seconds for a check of an egress."""
+PORTS = {"http": 80, "https": 443}
+
+
+class ProxyError(ConnectionError):
+    """Raised when a proxy cannot be reached, or refuses a connection. The message has no credentials."""
+
+
+def through_proxy(proxy: Proxy) -> Connect:
+    """Return a function that connects through an HTTP proxy. The proxy gets the address that the function gets."""
+    authorization = b""
+    if proxy.authorization:
+        authorization = b"Proxy-Authorization: " + proxy.authorization + b"\r\n"
+
+    async def connect(address: str, port: int) -> Connection:
+        destination = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}").encode()
+        try:
+            reader, writer = await asyncio.open_connection(proxy.host, proxy.port)
+        except OSError as error:
+            raise ProxyError(f"cannot connect to the proxy {proxy.url}: {_os_message(error)}") from error
+        try:
+            writer.write(b"CONNECT " + destination + b" HTTP/1.1\r\nHost: " + destination + b"\r\n")
+            writer.write(authorization + b"\r\n")
+            _raise_if_refused(await reader.readuntil(b"\r\n\r\n"))
+        except (EOFError, asyncio.LimitOverrunError, ConnectionResetError) as error:
+            writer.close()
+            raise ProxyError("the proxy closed the connection") from error
+        except BaseException:
+            writer.close()
+            raise
+        return reader, writer
+
+    return connect
+
+
+def _raise_if_refused(head: bytes) -> None:
+    status = head.split(maxsplit=2)[1:2]
+    if status != [b"200"]:
+        raise ProxyError(f"the proxy answered {head.splitlines()[0].decode('latin-1')!r}")
+
+
+def _os_message(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+def through(egress: Egress) -> Connect:
+    """Return a function that connects through an egress."""
+    if egress.proxy:
+        return through_proxy(egress.proxy)
+    local = (str(egress.bind), 0) if egress.bind else None
+
+    async def connect(address: str, port: int) -> Connection:
+        return await asyncio.open_connection(address, port, local_addr=local)
+
+    return connect
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of a check: why an egress does not work, or how long a connection took."""
+
+    problem: str
+    """Empty if the egress works."""
+    seconds: float = 0.0
+    tls: str = ""
+    """The version of TLS, such as ``TLSv1.3``; empty for an origin without TLS."""
+
+
+async def check(egress: Egress, origin: str, *, verify: bool = True) -> Check:
+    """Open a connection to an origin through an egress, with TLS for ``https``, and close it. Send no request."""
+    loop = asyncio.get_running_loop()
+    url = urlsplit(origin)
+    started = loop.time()
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            _, writer = await through(egress)(url.hostname or "", url.port or PORTS[url.scheme])
+            try:
+                version = await _start_tls(writer, url.hostname, verify=verify) if url.scheme == "https" else ""
+            finally:
+                writer.close()
+    except TimeoutError:
+        return Check(f"no connection within {CHECK_SECONDS:.0f} s")
+    except ssl.SSLError as error:
+        return Check(f"TLS failed: {error.reason or type(error).__name__}")
+    except OSError as error:
+        return Check(str(error) if isinstance(error, ProxyError) else f"cannot connect: {_os_message(error)}")
+    return Check("", loop.time() - started, version)
+
+
+async def _start_tls(writer: asyncio.StreamWriter, host: str | None, *, verify: bool) -> str:
+    context = ssl.create_default_context()
+    if not verify:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    await writer.start_tls(context, server_hostname=host)
+    version: str = writer.get_extra_info("ssl_object").version()
+    return version

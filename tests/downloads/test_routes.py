@@ -1,0 +1,325 @@
+"""Routes: the choice of a target's egress, its binding, rests, and the memory of refused targets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
+
+from crawler.downloads.breaker import LocalBreaker
+from crawler.downloads.capacity import platform_capacity
+from crawler.downloads.refusals import target_key
+from crawler.downloads.routes import Routes, egress_failed
+from crawler.downloads.shared import SharedState, platform_routes
+from crawler.errors import (
+    CircuitOpen,
+    EgressFailed,
+    ExtractionFailed,
+    ScrapeError,
+    TargetNotFound,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+    UpstreamTimeout,
+)
+from crawler.middlewares import ThrottleMiddleware
+from crawler.registry import find_scraper
+from crawler.targets.target import Target, check_params
+
+NAMES = ("a", "b", "c")
+BLOCK = UpstreamBlocked("wall", reason="challenge")
+LOST = UpstreamError("lost", reason="connection")
+FAILED = egress_failed("a", "it was unplugged")
+RETAIL = find_scraper("retail-search-v4")
+
+
+def target(name: str, query: str = "", deadline: float | None = None) -> Target:
+    return Target(name, RETAIL, check_params(RETAIL, {"query": query or name}), deadline=deadline)
+
+
+def made(*names: str, delay: float = 0, **settings: Any) -> Routes:
+    """The routes of three egresses, each with one slot."""
+    values = {
+        "EGRESSES": [{"name": name, "proxy": "http://127.0.0.1:9"} for name in names or NAMES],
+        "PLATFORM_BUDGETS": {"retail": {"concurrency": 1, "delay": delay}},
+        "PROCESSES": 1,
+        "BREAKER_THRESHOLD": 2,
+        "BREAKER_COOLDOWN": 60,
+        "RETRY_AFTER_MAX": 3_600,
+    }
+    return platform_routes(SharedState(), "retail", Settings(values | settings))
+
+
+def names(routes: Any) -> list[str]:
+    return [route.egress.name for route in routes]
+
+
+class Sending:
+    """The middleware of a crawler that sends requests through routes."""
+
+    def __init__(self, routes: Routes, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("crawler.middlewares.platform_routes", lambda *_: routes)
+        crawler = Crawler(Spider, Settings())
+        crawler.spider = Spider.from_crawler(crawler, "retail")
+        crawler.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
+        self.routes = routes
+        self.middleware = ThrottleMiddleware.from_crawler(crawler)
+
+    @asynccontextmanager
+    async def download(self, each: Target, **meta: Any) -> AsyncIterator[str]:
+        """Send a request of a target; yield the name of its egress while the download runs."""
+        request = Request("https://shop.example/", meta={"target": each, "source": "listing", **meta})
+        await self.middleware.process_request(request)
+        yield request.meta["egress"]
+        self.middleware.release(request)
+
+    async def egress(self, each: Target, **meta: Any) -> str:
+        async with self.download(each, **meta) as name:
+            return name
+
+
+async def test_targets_get_the_egress_whose_next_slot_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    used: Counter[str] = Counter()
+    async with sending.download(target("1")) as one, sending.download(target("2")) as two:
+        assert {one, two} < {*NAMES}
+        async with sending.download(target("3")) as three:
+            assert {one, two, three} == {*NAMES}
+    for number in range(4, 31):
+        used[await sending.egress(target(str(number)))] += 1
+    assert used == dict.fromkeys(NAMES, 9)
+
+
+async def test_slots_of_different_budgets_are_used_in_their_order() -> None:
+    slow = {"budgets": {"retail": {"delay": 20}}}
+    egresses = [{"name": "slow", **slow}, {"name": "fast", "budgets": {"retail": {"delay": 5}}}]
+    routes = made(EGRESSES=egresses)
+    for route in routes:
+        (await route.budget.acquire())()
+    assert names(routes.candidates(target("1"))) == ["fast", "slow"]
+
+
+async def test_a_target_keeps_its_egress(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    each = target("1")
+    first = await sending.egress(each)
+    others = [target(str(number)) for number in range(2, 8)]
+    for other in others:
+        await sending.egress(other)
+    assert {await sending.egress(each, source="page") for _ in range(5)} == {first}
+    for done in [each, *others]:
+        sending.routes.completed(done, None)
+    assert {route.targets for route in sending.routes} == {0}
+
+
+@pytest.mark.parametrize(
+    ("error", "rests"),
+    [
+        (FAILED, 1),
+        (BLOCK, 0),
+        (LOST, 0),
+        (UpstreamTimeout("slow", reason="timeout"), 0),
+        (ExtractionFailed("unknown page"), 0),
+        (TargetNotFound("no such page"), 0),
+        (None, 0),
+    ],
+)
+async def test_only_a_failure_of_its_own_lets_an_egress_rest_at_once(error: ScrapeError | None, rests: int) -> None:
+    routes = made()
+    route = next(iter(routes))
+    await route.count("listing", error)
+    assert (route.connection.cooldown_left > 0) == rests
+    assert (route.egress.name not in names(routes.in_use)) == rests
+
+
+async def test_an_egress_rests_after_two_targets_in_a_row_have_lost_their_connections() -> None:
+    """One target alone may be the cause itself."""
+    route = next(iter(made()))
+    for _ in range(3):
+        await route.count_lost(target("1"))
+    assert not route.connection.cooldown_left
+    await route.count("listing", None)
+    await route.count_lost(target("2"))
+    assert not route.connection.cooldown_left, "an answer came in between"
+    await route.count("listing", LOST)
+    await route.count_lost(target("3"))
+    assert route.connection.cooldown_left
+
+
+async def test_the_rest_is_doubled_and_an_answer_of_any_kind_ends_it() -> None:
+    route = next(iter(made(BREAKER_COOLDOWN=0)))
+    policy = route.connection.policy  # type: ignore[attr-defined]  # of LocalBreaker
+    assert [policy.pause(failures) for failures in (1, 2, 3)] == [0, 0, 0]
+    assert LocalBreaker(policy).policy.threshold == 1
+    await route.count("listing", FAILED)
+    assert route.connection.open_seconds is not None
+    assert await route.enter("listing") == 0, "the trial"
+    assert await route.enter("listing") > 0, "only one"
+    await route.count("listing", TargetNotFound("the platform answered"))
+    assert route.connection.open_seconds is None
+
+
+async def test_targets_avoid_an_egress_that_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    first, *_ = sending.routes
+    await first.count("listing", FAILED)
+    used = {await sending.egress(target(str(number))) for number in range(9)}
+    assert used == {"b", "c"}
+
+
+async def test_a_target_whose_egress_failed_leaves_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    each = target("1")
+    failed = await sending.egress(each)
+    route = sending.routes.of(each)
+    await route.count("listing", FAILED)
+    with pytest.raises(EgressFailed):
+        await sending.egress(each)
+    sending.routes.leave(each)
+    assert sending.routes.has_left(each, failed)
+    assert await sending.egress(each) != failed
+
+
+async def test_if_all_egresses_rest_a_call_fails_with_the_earliest_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    loop = asyncio.get_running_loop()
+    for number, route in enumerate(sending.routes):
+        await route.count("listing", UpstreamRateLimited("later", retry_after=100 * (3 - number)))
+    with pytest.raises(CircuitOpen) as refused:
+        await sending.egress(target("1", deadline=loop.time() + 60))
+    assert refused.value.retry_after == 100
+
+
+async def test_admission_sums_the_egresses_that_do_not_rest() -> None:
+    routes = made(delay=10)
+    now = asyncio.get_running_loop().time()
+    assert routes.earliest(ahead=2) - now < 1, "three slots at once"
+    three = routes.earliest(ahead=32) - now
+    first, second, third = routes
+    await first.count("listing", FAILED)
+    await second.count("listing", FAILED)
+    one = routes.earliest(ahead=32) - now
+    assert names(routes.in_use) == ["c"]
+    assert 3 < one / three < 3.3
+    await third.count("listing", FAILED)
+    with pytest.raises(CircuitOpen) as refused:
+        routes.earliest()
+    assert refused.value.retry_after == 60
+
+
+# Refused targets
+
+
+async def test_a_refused_target_is_not_sent_through_another_egress(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    each = target("1", "wall")
+    name = await sending.egress(each)
+    for _ in range(2):
+        await sending.routes.count(each, "listing", BLOCK)
+    sending.routes.completed(each, BLOCK)
+    await asyncio.sleep(0)
+    with pytest.raises(CircuitOpen) as refused:
+        await sending.egress(target("2", "wall"))
+    assert refused.value.reason == "refused_before"
+    assert refused.value.retry_after == 60
+    assert name not in {await sending.egress(target(str(number))) for number in range(3, 9)}, "others go on"
+
+
+async def test_a_refused_target_returns_to_its_egress_if_that_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    each = target("1", "wall")
+    name = await sending.egress(each)
+    sending.routes.completed(each, BLOCK)
+    await asyncio.sleep(0)
+    assert {await sending.egress(target(str(number), "wall")) for number in range(2, 6)} == {name}
+
+
+@pytest.mark.parametrize("error", [None, LOST, FAILED, TargetNotFound("no such page"), CircuitOpen("open")])
+async def test_only_refusals_are_remembered(error: ScrapeError | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    each = target("1")
+    await sending.egress(each)
+    sending.routes.completed(each, error)
+    await asyncio.sleep(0)
+    assert await sending.routes.refusals.egress_of(target_key(each)) is None
+
+
+async def test_if_most_egresses_meet_the_same_wall_the_platform_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    met = [target("1"), target("2")]
+    async with sending.download(met[0]), sending.download(met[1]):
+        pass
+    assert len({sending.routes.of(each) for each in met}) == 2
+    for _ in range(2):
+        await sending.routes.count(met[0], "listing", BLOCK)
+    assert len(sending.routes.in_use) == 2
+    for _ in range(2):
+        await sending.routes.count(met[1], "listing", UpstreamBlocked("another wall", reason="login_wall"))
+    assert [route.rest("listing") > 0 for route in sending.routes].count(True) == 2
+    await sending.routes.count(met[1], "listing", UpstreamBlocked("wall", reason="challenge"))
+    assert all(route.rest("listing") > 0 for route in sending.routes)
+
+
+def test_the_key_of_a_target_depends_on_its_params_only() -> None:
+    assert target_key(target("1", "tea")) == target_key(target("2", "tea")) != target_key(target("1", "coffee"))
+
+
+# Redis
+
+
+async def test_processes_share_rests_budgets_and_refusals(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1, delay=100) for _ in range(2))
+    first = Sending(one, monkeypatch)
+    async with first.download(target("1")) as used:
+        pass
+    route = next(route for route in other if route.egress.name == used)
+    with pytest.raises(ScrapeError):
+        await route.budget.acquire(asyncio.get_running_loop().time() + 1)
+    await first.routes.of(target("1")).count("listing", FAILED)
+    assert [bool(await route.enter("listing")) for route in other] == [each.egress.name == used for each in other]
+    for _ in range(2):
+        await one.refusals.remember("key", "b")
+    assert await other.refusals.egress_of("key") == "b"
+    assert await one.refusals.meet("wall", "a") == 1
+    assert await other.refusals.meet("wall", "b") == 2
+    await close(one, other)
+
+
+async def test_while_redis_is_away_each_process_remembers_for_itself() -> None:
+    routes = made(REDIS_URL="redis://127.0.0.1:1")
+    await routes.refusals.remember("key", "a")
+    assert await routes.refusals.egress_of("key") == "a"
+    assert await routes.refusals.meet("wall", "a") == 1
+    await routes.refusals.forget("wall")
+    await close(routes)
+
+
+async def close(*all_routes: Routes) -> None:
+    for routes in all_routes:
+        for route in routes:
+            await route.budget.close()  # type: ignore[attr-defined]  # of RedisThrottle
+            await route.connection._step.registered_client.aclose()  # type: ignore[attr-defined]
+        await routes.refusals.redis.aclose()  # type: ignore[attr-defined]  # of RedisRefusals
+
+
+@pytest.mark.parametrize(
+    ("platform", "budget", "expected"),
+    [
+        ("retail", {"concurrency": 2, "delay": 2}, 1_800),
+        ("retail", {"concurrency": 2, "delay": 0}, 7_200),
+        ("photoapp", {"concurrency": 1, "delay": 30}, 60),
+        ("shortvideo", {"concurrency": 2, "delay": 0}, 480),
+        ("microblog", {"concurrency": 1, "delay": 3, "sources": {"timeline": {"concurrency": 1, "delay": 21}}}, 171),
+        ("microblog", {"concurrency": 1, "delay": 3}, 240),
+        ("videosite", {"concurrency": 2, "delay": 1.5}, 141),
+    ],
+)
+def test_targets_per_hour(platform: str, budget: dict[str, Any], expected: int) -> None:
+    assert int(platform_capacity(platform, {"sources": {}} | budget)) == expected

@@ -1,0 +1,178 @@
+"""Real forward proxies on loopback (proxy.py), each with an address of its own, and faults in front of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PASSWORD = "hunter2-of-the-proxies"
+Fault = Literal["", "refuse", "hang", "407", "502", "reset"]
+RESET_AFTER_BYTES = 6_000
+"""A response is reset after this many bytes: after the TLS handshake, in the middle of a page."""
+
+
+@dataclass
+class Relay:
+    """Accepts connections for a real proxy, and passes them on, unless it has a fault."""
+
+    proxy_port: int
+    fault: Fault = ""
+    port: int = 0
+    _open: set[asyncio.Task[None]] = field(default_factory=set)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def set(self, fault: Fault) -> None:
+        """Change the fault, and drop the open connections, so that it holds for all requests from now on."""
+        assert self._loop
+        asyncio.run_coroutine_threadsafe(self._change(fault), self._loop).result()
+
+    async def _change(self, fault: Fault) -> None:
+        self.fault = fault
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
+        server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self.port = server.sockets[0].getsockname()[1]
+        yield
+        server.close()
+        await self._change(self.fault)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with contextlib.suppress(OSError, EOFError):
+                await self._answer(reader, writer)
+        finally:
+            if self.fault in {"refuse", "reset"}:
+                writer.transport.abort()
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.fault == "refuse":
+            return
+        if self.fault == "hang":
+            await asyncio.sleep(3_600)
+        if self.fault in {"407", "502"}:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(f"HTTP/1.1 {self.fault} No\r\nContent-Length: 0\r\n\r\n".encode())
+            await writer.drain()
+            return
+        inner = await asyncio.open_connection("127.0.0.1", self.proxy_port)
+        limit = RESET_AFTER_BYTES if self.fault == "reset" else None
+        copies = [asyncio.ensure_future(_copy(reader, inner[1])), asyncio.ensure_future(_copy(inner[0], writer, limit))]
+        try:
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in copies:
+                each.cancel()
+            inner[1].close()
+            await asyncio.gather(*copies, inner[1].wait_closed(), return_exceptions=True)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None = None) -> None:
+    copied = 0
+    while data := await reader.read(65_536):
+        if limit is not None and copied + len(data) > limit:
+            writer.write(data[: limit - copied])
+            return
+        copied += len(data)
+        writer.write(data)
+        await writer.drain()
+
+
+@dataclass
+class Proxies:
+    """Running proxies: the value of EGRESSES, and the relays by the names of the egresses."""
+
+    egresses: list[dict[str, Any]]
+    relays: dict[str, Relay]
+    sources: dict[str, str]
+    """The address from which each egress's connections reach the sandbox."""
+
+
+@contextmanager
+def proxies(count: int = 3) -> Iterator[Proxies]:
+    """Run real proxies. All but the first demand credentials."""
+    pytest.importorskip("proxy", reason="needs proxy.py")
+    names = [f"egress-{number}" for number in range(1, count + 1)]
+    sources = {name: f"127.0.0.{number + 10}" for number, name in enumerate(names)}
+    with ExitStack() as stack:
+        relays = {}
+        egresses = []
+        for number, name in enumerate(names):
+            port = stack.enter_context(_proxy(sources[name], f"user:{PASSWORD}" if number else ""))
+            relays[name] = Relay(port)
+        stack.enter_context(_in_thread(list(relays.values())))
+        for number, name in enumerate(names):
+            user = f"user:{PASSWORD}@" if number else ""
+            egresses.append({"name": name, "proxy": f"http://{user}127.0.0.1:{relays[name].port}"})
+        yield Proxies(egresses, relays, sources)
+
+
+@contextmanager
+def _proxy(source: str, credentials: str) -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "proxy", "--hostname", "127.0.0.1", "--port", str(port), "--num-workers", "1"]
+    command += ["--num-acceptors", "1", "--timeout", "120", "--log-level", "ERROR"]
+    command += ["--plugins", "tests.proxy_source.FromOwnAddress"]
+    command += ["--basic-auth", credentials] if credentials else []
+    environment = {**os.environ, "PROXY_SOURCE": source}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as process:
+        try:
+            _wait_for(port)
+            yield port
+        finally:
+            process.terminate()
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(400):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the proxy did not start")
+
+
+@contextmanager
+def _in_thread(relays: list[Relay]) -> Iterator[None]:
+    """Serve the relays in a thread, so that a test can run crawls meanwhile."""
+    started, end = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with contextlib.AsyncExitStack() as stack:
+            for relay in relays:
+                await stack.enter_async_context(relay.serving())
+            started.set()
+            await end.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    started.wait(30)
+    yield
+    loops[0].call_soon_threadsafe(end.set)
+    thread.join(10)

@@ -1,0 +1,375 @@
+"""Crawls through three real proxies, in front of a sandbox that serves https and logs each request's proxy."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from crawler.platforms import platforms
+from crawler.registry import find_scraper
+from crawler.service.keys import KeyStore
+from tests.browsers import require_chromium
+from tests.crawls import ROOT, command, lines, sandbox
+from tests.proxies import PASSWORD, Fault, Proxies, proxies
+from tests.service.client import SEARCH, call
+from tests.service.conftest import running
+from tests.service.metrics_of import becomes
+
+FAULTS: dict[Fault, str] = {
+    "refuse": "the proxy closed the connection",
+    "hang": "no connection within 10 s",
+    "407": "the proxy answered 'HTTP/1.1 407 No'",
+    "502": "the proxy answered 'HTTP/1.1 502 No'",
+    "reset": "",
+}
+"""Fault of a proxy -> what ``scrapy egress check`` reports. A reset in the middle of a body is not visible to it."""
+
+
+@dataclass
+class Stage:
+    """Running proxies and a running sandbox, and the settings of crawls that use them."""
+
+    proxies: Proxies
+    settings: dict[str, Any]
+    requests: Path
+
+    def seen(self) -> list[Any]:
+        """The requests that the sandbox has received."""
+        return lines(self.requests)
+
+    def clients(self) -> Counter[str]:
+        """Number of requests by egress."""
+        names = {source: name for name, source in self.proxies.sources.items()}
+        return Counter(names[each["client"]] for each in self.seen())
+
+
+@contextmanager
+def stage(folder: Path) -> Iterator[Stage]:
+    requests = folder / "requests.jsonl"
+    with proxies() as running, sandbox("--tls", "--log", str(requests)) as settings:
+        origins = json.loads(settings["PLATFORM_ORIGINS"])
+        settings |= {
+            "EGRESSES": json.dumps(running.egresses),
+            "DOWNLOAD_VERIFY_CERTIFICATES": False,
+            "DOWNLOAD_TIMEOUT": 20,
+            "PLAYWRIGHT_LAUNCH_OPTIONS": json.dumps({"args": ["--ignore-certificate-errors"]}),
+            "PLATFORM_ORIGINS": json.dumps(origins),
+        }
+        yield Stage(running, settings, requests)
+
+
+@pytest.fixture(scope="module")
+def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("stage")) as running:
+        yield running
+
+
+@pytest.fixture
+def at(shared_stage: Stage) -> Iterator[Stage]:
+    """The shared stage, with an empty log and without faults."""
+    shared_stage.requests.write_text("")
+    yield shared_stage
+    for relay in shared_stage.proxies.relays.values():
+        relay.set("")
+
+
+@dataclass
+class Run:
+    """A crawl that has ended."""
+
+    records: list[Any]
+    failures: list[Any]
+    log: str
+    code: int
+
+    @property
+    def codes(self) -> Counter[str]:
+        return Counter({"OK": len(self.records)}) + Counter(each["code"] for each in self.failures)
+
+    def check_each_target_once(self, number: int) -> None:
+        """Assert that no target is lost or answered twice."""
+        ids = [each["id"] for each in (*self.records, *self.failures)]
+        assert sorted(ids, key=int) == [str(n) for n in range(number)]
+
+
+@contextmanager
+def crawling(
+    at: Stage, folder: Path, spider: str, targets: list[dict[str, Any]], **settings: Any
+) -> Iterator[subprocess.Popen[str]]:
+    file, out, failures = (folder / name for name in ("targets.jsonl", "out.jsonl", "failures.jsonl"))
+    file.write_text("".join(json.dumps({"id": str(n), **each}) + "\n" for n, each in enumerate(targets)))
+    given = at.settings | {"FAILURES_FEED": failures} | settings
+    with (folder / "log").open("w") as log:
+        run = command(spider, {"targets": file}, given, "-O", str(out))
+        process = subprocess.Popen(run, cwd=ROOT, stderr=log, text=True)
+        try:
+            yield process
+        finally:
+            process.wait(600)
+
+
+def crawl(at: Stage, folder: Path, spider: str, targets: list[dict[str, Any]], **settings: Any) -> Run:
+    with crawling(at, folder, spider, targets, **settings) as process:
+        process.wait(600)
+    return finished(folder, process.returncode)
+
+
+def finished(folder: Path, code: int) -> Run:
+    log = (folder / "log").read_text()
+    run = Run(lines(folder / "out.jsonl"), lines(folder / "failures.jsonl"), log, code)
+    written = log + json.dumps([run.records, run.failures])
+    assert PASSWORD not in written, "credentials"
+    assert "Proxy-Authorization" not in written
+    return run
+
+
+def check_egresses(at: Stage, *names: str, **settings: Any) -> tuple[int, dict[str, Any], str]:
+    given = [part for name, value in (at.settings | settings).items() for part in ("-s", f"{name}={value}")]
+    run = subprocess.run(
+        [sys.executable, "-m", "scrapy", "egress", "check", *names, "--json", *given],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+    )
+    assert PASSWORD not in run.stdout + run.stderr
+    assert run.stdout, run.stderr
+    found = json.loads(run.stdout)
+    return run.returncode, {each["egress"]: each for each in found["egresses"]}, run.stdout
+
+
+def queries(number: int) -> list[dict[str, Any]]:
+    return [{"query": f"tea {n}"} for n in range(number)]
+
+
+def egresses_by(at: Stage, key: str) -> dict[str, set[str]]:
+    """Value of a query parameter -> the clients that have requested it."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for each in at.seen():
+        for value in parse_qs(urlsplit(each["uri"]).query).get(key, []):
+            found[value].add(each["client"])
+    return found
+
+
+def test_targets_use_all_egresses_within_their_budgets(at: Stage, tmp_path: Path) -> None:
+    """The starts of an egress are at least half of its delay apart, because delays vary by half."""
+    delay = 0.3
+    budgets = json.dumps({"retail": {"concurrency": 1, "delay": delay}})
+    run = crawl(at, tmp_path, "retail", queries(24), PLATFORM_BUDGETS=budgets)
+    run.check_each_target_once(24)
+    assert run.codes == {"OK": 24}
+    assert set(at.clients()) == set(at.proxies.relays)
+    check_budget(at, delay)
+
+
+def test_all_requests_of_a_target_use_one_egress_and_its_guest_token(at: Stage, tmp_path: Path) -> None:
+    handles = ["quiet_harbor", "old_lantern", "iron_meadow", "relay_station", "popular_tide", "lone_wolf"]
+    run = crawl(at, tmp_path, "microblog", [{"username": handle} for handle in handles])
+    run.check_each_target_once(6)
+    clients: defaultdict[str, set[str]] = defaultdict(set)
+    tokens: defaultdict[str, set[str]] = defaultdict(set)
+    for each in at.seen():
+        for handle in handles:
+            if handle in each["uri"]:
+                clients[handle].add(each["client"])
+        if each["token"]:
+            tokens[each["token"]].add(each["client"])
+    assert clients.keys() == set(handles)
+    assert all(len(used) == 1 for used in clients.values()), clients
+    assert len({client for used in clients.values() for client in used}) == 3
+    assert len(tokens) >= 2
+    assert all(len(used) == 1 for used in tokens.values()), tokens
+
+
+def test_pages_in_the_browser_use_the_egress_of_their_target(at: Stage, tmp_path: Path) -> None:
+    require_chromium()
+    words = ["whales", "harbour", "lighthouse"]
+    run = crawl(at, tmp_path, "shortvideo", [{"keywords": word} for word in words], DOWNLOAD_TIMEOUT=60)
+    run.check_each_target_once(3)
+    assert run.codes == {"OK": 3}
+    assert set(at.clients()) == set(at.proxies.relays)
+    by_keyword = {word: used for word, used in egresses_by(at, "keyword").items() if word in words}
+    assert by_keyword.keys() == set(words)
+    assert all(len(used) == 1 for used in by_keyword.values()), by_keyword
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(each, marks=[] if each in {"407", "reset"} else [pytest.mark.soak]) for each in FAULTS]
+)
+def test_a_broken_proxy_loses_no_target(at: Stage, tmp_path: Path, fault: Fault) -> None:
+    """Its targets start anew on the others, once. The check names the proxy and the reason."""
+    at.proxies.relays["egress-2"].set(fault)
+    budgets = json.dumps({"retail": {"concurrency": 2, "delay": 0}})
+    run = crawl(at, tmp_path, "retail", queries(30), PLATFORM_BUDGETS=budgets, DOWNLOAD_TIMEOUT=3, BREAKER_COOLDOWN=600)
+    run.check_each_target_once(30)
+    assert run.codes == {"OK": 30}, run.failures
+    assert "event=target_restarted" in run.log
+    complete = {each["id"] for each in run.records}
+    assert len(complete) == 30
+    if fault != "reset":  # its requests reach the platform
+        assert set(at.clients()) == {"egress-1", "egress-3"}
+        code, found, _ = check_egresses(at, "retail")
+        assert code == 4
+        assert found["egress-2"]["problem"] == FAULTS[fault]
+        assert [found[name]["problem"] for name in ("egress-1", "egress-3")] == ["", ""]
+
+
+@pytest.mark.soak
+def test_a_proxy_comes_back_by_itself(at: Stage, tmp_path: Path) -> None:
+    budgets = json.dumps({"retail": {"concurrency": 1, "delay": 0.2}})
+    settings = {"PLATFORM_BUDGETS": budgets, "DOWNLOAD_TIMEOUT": 3, "BREAKER_COOLDOWN": 2, "TARGETS_IN_FLIGHT": 6}
+    with crawling(at, tmp_path, "retail", queries(300), **settings) as process:
+        wait_for(lambda: len(at.seen()) > 40)
+        at.proxies.relays["egress-2"].set("502")
+        broken_at = time.time()
+        wait_for(lambda: len(at.seen()) > 120)
+        repaired_at = time.time()
+        at.proxies.relays["egress-2"].set("")
+        process.wait(600)
+    run = finished(tmp_path, process.returncode)
+    run.check_each_target_once(300)
+    assert run.codes == {"OK": 300}
+    source = at.proxies.sources["egress-2"]
+    times = [each["time"] for each in at.seen() if each["client"] == source]
+    assert any(each < broken_at for each in times)
+    assert not any(broken_at + 3 < each < repaired_at for each in times)
+    assert any(each > repaired_at for each in times), "it is used again"
+
+
+def test_a_refused_target_is_not_sent_elsewhere_while_its_egress_rests(at: Stage, tmp_path: Path) -> None:
+    """Eight times the same target, which is blocked: the seven repeats end without a request."""
+    walls = [{"query": "challenge"}] * 8
+    budgets = json.dumps({"retail": {"concurrency": 1, "delay": 0.05}})
+    settings = {"PLATFORM_BUDGETS": budgets, "BREAKER_THRESHOLD": 1, "BREAKER_COOLDOWN": 600, "TARGETS_IN_FLIGHT": 1}
+    run = crawl(at, tmp_path, "retail", [*walls, *queries(12)], **settings)
+    run.check_each_target_once(20)
+    assert run.codes == {"OK": 12, "UPSTREAM_BLOCKED": 1, "CIRCUIT_OPEN": 7}
+    refused = [each for each in at.seen() if "challenge" in each["uri"]]
+    assert len(refused) == 1
+    others = {each["client"] for each in at.seen()} - {refused[0]["client"]}
+    assert len(others) == 2, "the others go on"
+    assert [each["client"] for each in at.seen()].count(refused[0]["client"]) == 1, "it rests"
+
+
+def test_the_check_of_working_egresses_sums_the_platforms(at: Stage) -> None:
+    code, found, output = check_egresses(at, "retail", "photoapp", PLATFORM_BUDGETS="{}")
+    assert code == 0
+    assert {each["tls"] for each in found.values()} == {"TLSv1.3"}
+    assert json.loads(output)["targets_per_hour"] == {"retail": 5_400, "photoapp": 180}
+
+
+PARTS = {"shortvideo": "/search/photo"}
+"""Platform -> path of the requests that its budget counts. A browser page also requests its scripts and data."""
+
+
+def starts(at: Stage, name: str) -> list[float]:
+    """The times of the downloads that came through an egress."""
+    own = [each for each in at.seen() if each["client"] == at.proxies.sources[name]]
+    return [each["time"] for each in own if each["uri"].startswith(PARTS.get(each["platform"], "/"))]
+
+
+def check_budget(at: Stage, delay: float) -> None:
+    """Assert that no egress has started more requests than its budget allows: delays vary by half."""
+    for name in at.proxies.relays:
+        times = starts(at, name)
+        assert times, f"{name} was not used"
+        assert (len(times) - 1) * delay / 2 <= times[-1] - times[0] + 0.1, name
+
+
+def test_processes_share_the_budget_of_each_egress(at: Stage, tmp_path: Path, redis_url: str) -> None:
+    delay = 0.4
+    budgets = json.dumps({"retail": {"concurrency": 1, "delay": delay}})
+    settings = {"PLATFORM_BUDGETS": budgets, "REDIS_URL": redis_url}
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    with crawling(at, folders[0], "retail", queries(12), **settings) as one:
+        second = crawl(at, folders[1], "retail", queries(12), **settings)
+        one.wait(600)
+    for run in (finished(folders[0], one.returncode), second):
+        run.check_each_target_once(12)
+        assert run.codes == {"OK": 12}
+    check_budget(at, delay)
+
+
+def test_the_service_shows_its_egresses_without_credentials(at: Stage, tmp_path: Path) -> None:
+    """Its crawlers are replaced after every target. That does not change the budgets."""
+    delay = 0.2
+    at.proxies.relays["egress-3"].set("407")
+    settings = at.settings | {
+        "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": delay}}),
+        "SERVICE_RECYCLE_TARGETS": 1,
+        "BREAKER_COOLDOWN": 600,
+        "BREAKER_THRESHOLD": 5,
+    }
+    keys = tmp_path / "keys.sqlite"
+    key = KeyStore(keys).create("tests")
+    given = [f"{name}={value}" for name, value in (settings | {"KEYS_FILE": str(keys)}).items()]
+    with running(tmp_path / "log", *given, sandbox=False) as service:
+        headers = {"X-API-Key": key, "Content-Type": "application/json"}
+        replies = [call(service.url, SEARCH, params, headers=headers) for params in queries(9)]
+        assert {reply.code for reply in replies} == {"OK"}
+        assert becomes(service.url, 1, "crawler_egress_resting", platform="retail", egress="egress-3")
+        assert becomes(service.url, 0, "crawler_egress_targets_per_hour", platform="retail", egress="egress-3")
+        assert becomes(service.url, 1, "crawler_egress_failures_total", platform="retail", egress="egress-3")
+        assert becomes(service.url, 0, "crawler_egress_resting", platform="retail", egress="egress-1")
+        shown = "".join(page(service.url, route) for route in ("/metrics", "/healthz", "/readyz", "/openapi.json"))
+    assert "crawler_egress_resting" in shown
+    assert PASSWORD not in shown + service.logged() + repr(replies)
+    for name in ("egress-1", "egress-2"):
+        times = starts(at, name)
+        assert (len(times) - 1) * delay / 2 <= times[-1] - times[0] + 0.1, name
+
+
+def page(url: str, path: str) -> str:
+    with urllib.request.urlopen(f"{url}{path}") as response:  # noqa: S310  # the service of the test
+        text: str = response.read().decode()
+    return text
+
+
+def wait_for(condition: Any) -> None:
+    for _ in range(1_200):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not happen")
+
+
+SOAK = {"retail": 3_000, "microblog": 600, "photoapp": 600, "professional": 600, "videosite": 600, "shortvideo": 60}
+"""Platform -> number of targets through three egresses. Through one, a sixth of them sets the rate to compare with."""
+SOAK_DELAY = {"shortvideo": 6.0}
+"""Seconds between downloads. The machine must not be the limit, even with three egresses."""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("platform", SOAK)
+def test_three_egresses_have_almost_three_times_the_throughput_of_one(at: Stage, tmp_path: Path, platform: str) -> None:
+    delay = SOAK_DELAY.get(platform, 0.5)
+    budgets = json.dumps({platform: {"concurrency": 2, "delay": delay, "sources": {}}})
+    params = find_scraper(platforms()[platform].scrapers[0]).example
+    rates = []
+    for egresses, number in ((at.proxies.egresses[:1], SOAK[platform] // 6), (at.proxies.egresses, SOAK[platform])):
+        at.requests.write_text("")
+        folder = tmp_path / str(len(egresses))
+        folder.mkdir()
+        settings = {"PLATFORM_BUDGETS": budgets, "EGRESSES": json.dumps(egresses), "BROWSER_PAGES": 12}
+        run = crawl(at, folder, platform, [params] * number, DOWNLOAD_TIMEOUT=120, **settings)
+        run.check_each_target_once(number)
+        assert run.codes == {"OK": number}
+        times = [each["time"] for each in at.seen()]
+        rates.append(number / (times[-1] - times[0]))
+    check_budget(at, delay)
+    assert rates[1] / rates[0] >= 2.85, rates
