@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import os
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -18,7 +19,7 @@ from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 if TYPE_CHECKING:
     from fsspec.core import OpenFile
 
-READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError)
+READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 """Exceptions of the libraries for a file that is missing, is truncated or does not have the format of its suffix."""
 
 
