@@ -66,7 +66,7 @@ class Command(ScrapyCommand):
         super().add_options(parser)
         parser.add_argument("--queue", default="default", help="the queue's name, as in -a queue= (default: default)")
         parser.add_argument("--scraper", help="check, push: the scraper of targets that do not name one")
-        parser.add_argument("--spider", help="check: the spider that the targets are for (default: all spiders)")
+        parser.add_argument("--spider", help="check: the spider for the targets, otherwise all spiders")
         parser.add_argument("--encoding", help="check, push: the encoding of files that are not UTF-8, such as cp1252")
         parser.add_argument("--all", action="store_true", help="retry: also targets whose errors are not retryable")
         parser.add_argument("--json", action="store_true", help="status: print one line of JSON, also on a terminal")
