@@ -228,9 +228,11 @@ class ThrottleMiddleware:
             raise egress_failed(route.egress.name, "it rests after failures")
         replaced = any(route.breakers.closed(names) for names in request.meta.get("fallbacks", ()))
         if time_left(request) is not None or replaced or "optional" in request.meta:
+            cause = f"The platform has blocked or limited the last requests to its source {source!r}"
+            if route.connection.cooldown_left:
+                cause = f"The egress {route.egress.name} has failed"
             raise CircuitOpen(
-                f"The platform has blocked or limited the last requests to its source {source!r}: "
-                "the circuit breaker is open.",
+                f"{cause}: the circuit breaker is open.",
                 retry_after=math.ceil(seconds),
                 reason="circuit_open",
             )
