@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from http import HTTPStatus
-from io import BytesIO
 from typing import TYPE_CHECKING, cast
 
 import orjson
 import structlog
-from twisted.protocols.basic import FileSender
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
@@ -32,6 +30,7 @@ from crawler.registry import scrapers
 from crawler.service import metrics, openapi, viewer
 from crawler.service.body import CappedRequest, header, read_object
 from crawler.service.envelope import Answer, Call, failure, json_response, raw_response, success
+from crawler.service.sending import Sender
 from crawler.targets.target import Scraper, Target, check_params
 
 if TYPE_CHECKING:
@@ -240,8 +239,7 @@ class Api(Resource):
         sent = request.notifyFinish()
         self._unread.add(sent)
         sent.addBoth(lambda _: self._unread.discard(sent))
-        sending = FileSender().beginFileTransfer(BytesIO(answer.body), request)
-        sending.addCallbacks(lambda _: request.finish(), lambda _: None)  # it fails if the client disconnects
+        Sender(request, answer.body).start()
 
     def _ready(self, call: Call) -> Answer:
         state = self.parts.crawlers.state
