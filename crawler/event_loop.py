@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVarTuple, Unpack
 
 import uvloop
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
+
+Ts = TypeVarTuple("Ts")
 
 LOOP = "crawler.event_loop.Loop"
 """The path of the class, for Scrapy."""
@@ -28,7 +30,7 @@ class Loop(uvloop.Loop):
     Writers need no such care: the one call that uvloop makes gets the error of the connection when it writes.
     """
 
-    def add_reader(self, fd: FileDescriptorLike, callback: Callable[..., object], *args: Any) -> None:
+    def add_reader(self, fd: FileDescriptorLike, callback: Callable[[Unpack[Ts]], Any], *args: Unpack[Ts]) -> None:
         """See asyncio's ``add_reader``."""
         super().add_reader(fd, self._read, fd, callback, args)
 

@@ -13,7 +13,9 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePosixPath
+from tarfile import TarError
 from typing import IO, TYPE_CHECKING, Any, Self
+from zipfile import BadZipFile
 
 import fsspec
 import orjson
@@ -32,7 +34,7 @@ MAX_LINE_BYTES = 1024 * 1024
 """Maximum bytes of a line. A longer line is an invalid target and is not parsed."""
 MAX_SHOWN_CHARACTERS = 1_000
 """Maximum characters of a malformed line that are written to the failures feed."""
-READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError)
+READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError, BadZipFile, TarError)
 """Exceptions of the libraries for a file that is missing, is truncated or does not have the format of its suffix."""
 
 

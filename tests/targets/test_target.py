@@ -233,6 +233,14 @@ def test_a_broken_file_ends_the_run_after_its_readable_targets(
     assert bool(taken) == (len(content) > 100)
 
 
+@pytest.mark.parametrize("archive", ["zip", "tar"])
+def test_rb_23_a_file_that_is_not_an_archive_is_refused_in_one_sentence(tmp_path: Path, archive: str) -> None:
+    (tmp_path / "file").write_text("not an archive\n")
+    source = FileSource(RETAIL, f"{archive}://*::file://{tmp_path / 'file'}")
+    with pytest.raises(TargetsUnavailableError, match="cannot read the targets"):
+        asyncio.run(source.open())
+
+
 @pytest.mark.parametrize(
     ("content", "problems"),
     [
