@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 import uvloop
 
@@ -30,7 +30,7 @@ class Loop(uvloop.Loop):
     Writers need no such care: the one call that uvloop makes gets the error of the connection when it writes.
     """
 
-    def add_reader(self, fd: FileDescriptorLike, callback: Callable[[Unpack[Ts]], Any], *args: Unpack[Ts]) -> None:
+    def add_reader(self, fd: FileDescriptorLike, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
         """See asyncio's ``add_reader``."""
         super().add_reader(fd, self._read, fd, callback, args)
 
