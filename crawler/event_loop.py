@@ -11,9 +11,14 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 import uvloop
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
+
+Ts = TypeVarTuple("Ts")
 
 LOOP = "crawler.event_loop.Loop"
 """The path of the class, for Scrapy."""
@@ -25,11 +30,11 @@ class Loop(uvloop.Loop):
     Writers need no such care: the one call that uvloop makes gets the error of the connection when it writes.
     """
 
-    def add_reader(self, fd: int, callback: Callable[..., object], *args: Any) -> None:
-        """See asyncio's ``add_reader``. A file object in place of its descriptor is also allowed."""
+    def add_reader(self, fd: FileDescriptorLike, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
+        """See asyncio's ``add_reader``."""
         super().add_reader(fd, self._read, fd, callback, args)
 
-    def _read(self, fd: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+    def _read(self, fd: FileDescriptorLike, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         if _has_error(fd):
             # uvloop is about to close this watcher of the descriptor. A new watcher is called again for the same error.
             self.remove_reader(fd)
@@ -37,7 +42,7 @@ class Loop(uvloop.Loop):
         callback(*args)
 
 
-def _has_error(fd: int) -> bool:
+def _has_error(fd: FileDescriptorLike) -> bool:
     """Whether a socket has an error, which the next read or write that has no data left raises."""
     poll = select.poll()
     poll.register(fd, 0)  # errors are reported in any case

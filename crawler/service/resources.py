@@ -8,11 +8,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
 from http import HTTPStatus
-from io import BytesIO
 from typing import TYPE_CHECKING, cast
 
 import structlog
-from twisted.protocols.basic import FileSender
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
@@ -31,6 +29,7 @@ from crawler.registry import scrapers
 from crawler.service import catalogue, llms, metrics, openapi, viewer
 from crawler.service.body import CappedRequest, header, read_object
 from crawler.service.envelope import Answer, Call, failure, json_response, raw_response, success
+from crawler.service.sending import Sender
 from crawler.targets.target import Scraper, Target, check_params
 
 if TYPE_CHECKING:
@@ -250,8 +249,7 @@ class Api(Resource):
         sent = request.notifyFinish()
         self._unread.add(sent)
         sent.addBoth(lambda _: self._unread.discard(sent))
-        sending = FileSender().beginFileTransfer(BytesIO(answer.body), request)
-        sending.addCallbacks(lambda _: request.finish(), lambda _: None)  # it fails if the client disconnects
+        Sender(request, answer.body).start()
 
     def _root(self, _: Request, call: Call) -> Answer:
         """Redirect a person who opens the service's address in a browser to the documentation."""

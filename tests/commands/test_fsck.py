@@ -6,6 +6,7 @@ import json
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.exceptions import UsageError
@@ -29,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
             ends.append(feed.tell())
     (tmp_path / "failed.jsonl").touch()
     feeds = [[str(out), 0], [str(tmp_path / "failed.jsonl"), 0]]
-    entries = [{"run": {"targets": "t.jsonl"}, "feeds": feeds}]
+    entries: list[dict[str, Any]] = [{"run": {"targets": "t.jsonl"}, "feeds": feeds}]
     entries += [{"done": row, "code": "OK", "sizes": [[0, end]]} for row, end in enumerate(ends)]
     state = tmp_path / "state"
     state.mkdir()

@@ -31,10 +31,10 @@ class Names:
     def resolveHostName(  # noqa: N802  # Twisted's
         self,
         resolutionReceiver: Any,  # noqa: N803  # as above
-        _name: str,
+        hostName: str,  # noqa: N803  # as above
         portNumber: int = 0,  # noqa: N803  # as above
-        *_arguments: Any,
-        **_options: Any,
+        addressTypes: object = None,  # noqa: N803  # as above
+        transportSemantics: str = "TCP",  # noqa: N803  # as above
     ) -> Any:
         resolutionReceiver.resolutionBegan(self)
         if not Path(os.environ[FAILS]).exists():

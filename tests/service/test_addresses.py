@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import socket
+import weakref
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionLost
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
 from crawler.errors import RateLimited
 from crawler.service.addresses import MAX_ADDRESSES, PERIOD_SECONDS, Addresses
 from crawler.service.edge import UNREAD_SECONDS, EdgeSite
+from crawler.service.sending import Sender
 from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import running
 from tests.service.metrics_of import value
@@ -89,6 +95,54 @@ def test_rb_5_a_client_that_reads_nothing_is_disconnected() -> None:
     assert not transport.disconnected
     clock.advance(2)
     assert transport.disconnected
+
+
+class _Large(Resource):
+    """A response that does not fit into the transport's buffer."""
+
+    isLeaf = True
+    BODY = b"".join(b"%07d\n" % number for number in range(100_000))
+
+    def render_GET(self, request: Request) -> int:
+        request.setHeader("Content-Length", str(len(self.BODY)))
+        Sender(request, self.BODY).start()
+        return NOT_DONE_YET
+
+
+def large_response() -> tuple[Any, _Unread]:
+    channel = EdgeSite(_Large(), 10, Addresses()).buildProtocol(None)
+    channel.callLater = Clock().callLater
+    transport = _Unread()
+    channel.makeConnection(transport)
+    channel.dataReceived(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    return channel, transport
+
+
+def test_rb_5_a_large_response_is_complete_and_written_as_the_client_reads() -> None:
+    _, transport = large_response()
+    received = b""
+    while piece := transport.value():
+        assert len(piece) < 2 * transport.BUFFER
+        received += piece
+        transport.read()
+    assert received.partition(b"\r\n\r\n")[2] == _Large.BODY
+
+
+def test_rb_5_an_unread_response_is_freed_with_its_connection() -> None:
+    """Its buffers must not wait for the garbage collector, which runs seldom."""
+    gc.collect()
+    gc.disable()
+    try:
+        channel, transport = large_response()
+        assert transport.value()
+        buffers = weakref.ref(transport)
+        channel.stopProducing()  # the transport calls these two when the connection is lost
+        channel.connectionLost(Failure(ConnectionLost()))
+        transport.producer = None  # as Twisted's transports do
+        del channel, transport
+        assert buffers() is None
+    finally:
+        gc.enable()
 
 
 def test_rb_21_one_address_cannot_take_all_connections() -> None:

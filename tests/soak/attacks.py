@@ -144,7 +144,10 @@ def watched(victim: Victim, *, source: str = "127.0.0.3") -> Iterator[Report]:
 def pipelined_unread(
     victim: Victim, *, connections: int = 100, requests: int = 300, seconds: float = 10.0, path: str = LARGEST_FILE
 ) -> Report:
-    """RB-5: many pipelined requests for the largest file, on connections that read nothing."""
+    """RB-5: many pipelined requests for the largest file, on connections that read nothing.
+
+    After a first attack, about 11 MB of free memory remain with malloc, which further attacks use again.
+    """
     sent = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * requests
     with watched(victim) as report:
         unread = []

@@ -241,6 +241,13 @@ def test_rb_23_a_url_into_a_file_that_is_not_an_archive_ends_the_run(tmp_path: P
         asyncio.run(FileSource(RETAIL, location).open())
 
 
+def test_rb_23_a_file_that_is_not_an_archive_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not an archive\n")
+    source = FileSource(RETAIL, f"tar://*::file://{tmp_path / 'file'}")
+    with pytest.raises(TargetsUnavailableError, match="cannot read the targets"):
+        asyncio.run(source.open())
+
+
 @pytest.mark.parametrize(
     ("content", "problems"),
     [

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from tarfile import TarError
 from typing import TYPE_CHECKING, Any
 
 import fsspec
@@ -19,7 +20,7 @@ from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 if TYPE_CHECKING:
     from fsspec.core import OpenFile
 
-READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, TarError)
 """Exceptions of the libraries for a file that is missing, is truncated or does not have the format of its suffix."""
 
 
