@@ -21,7 +21,6 @@ from tests.crawls import ROOT
 IMAGE_FOLDERS = re.compile(r"(?<![\w.])/(?=(?:srv|data|var)\b)")
 RECORDED = ("apt-get", "useradd")
 DOCKERFILE = ROOT / "deploy/Dockerfile"
-IGNORED = (ROOT / ".dockerignore").read_text().splitlines()
 
 
 def instructions(dockerfile: str) -> list[tuple[str, str]]:
@@ -31,10 +30,11 @@ def instructions(dockerfile: str) -> list[tuple[str, str]]:
     return [(name, argument.strip()) for name, _, argument in found]
 
 
-def in_context(path: str) -> bool:
-    """Whether .dockerignore lets a path into the build's context: it excludes all, and then includes some."""
-    assert IGNORED[1] == "*"
-    return f"!{path}" in IGNORED
+def context() -> set[str]:
+    """The paths that .dockerignore lets into the build's context: it excludes all, and then includes some."""
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert lines[0] == "*"
+    return {line.removeprefix("!") for line in lines if line.startswith("!")}
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Image:
     def _copy(self, argument: str) -> None:
         *sources, target = argument.split()
         for source in sources:
-            assert in_context(source), f".dockerignore excludes {source}"
+            assert source in context(), f".dockerignore excludes {source}"
             if (ROOT / source).is_dir():
                 ignored = shutil.ignore_patterns("__pycache__")
                 shutil.copytree(ROOT / source, self.workdir / target, ignore=ignored, dirs_exist_ok=True)
