@@ -105,7 +105,7 @@ class Image:
         """Create the image's Python, and the commands that are recorded."""
         subprocess.run([sys.executable, "-m", "venv", folder / "python"], check=True, timeout=300)
         if offline:
-            remove = [folder / "python/bin/pip", "uninstall", "--yes", "setuptools"]  # older than the shared one
+            remove = [str(folder / "python/bin/pip"), "uninstall", "--yes", "setuptools"]  # older than the shared one
             subprocess.run(remove, check=True, capture_output=True, timeout=60)
             (packages,) = folder.glob("python/lib/*/site-packages")
             (packages / "shared.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
