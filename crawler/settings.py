@@ -288,6 +288,9 @@ RESPONSE_CACHE: dict[str, float] = {}
 """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
 RESPONSE_CACHE_MB = 64
 """Maximum megabytes of memory for cached records, per process."""
+API_KEYS: dict[str, Any] = {}
+"""The hashes of the valid API keys, as ``scrapy keys export`` prints them. If it is not empty, the endpoint does not
+read ``KEYS_FILE``."""
 KEYS_FILE: str | None = None
 """SQLite file with the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
 

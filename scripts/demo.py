@@ -25,11 +25,14 @@ from urllib.request import ProxyHandler, Request, build_opener
 API_KEY = "sandbox"  # the one key that a service started with --sandbox accepts
 READY_TIMEOUT_SECONDS = 60.0
 MAX_ROWS = 6
+MAX_JSON = 200  # characters of a field's value
 CALL_TIMEOUT_SECONDS = 130  # longer than the longest deadline of a call
 PRODUCT_COLUMNS = (("product", 38), ("price", 17), ("rating", 14), ("seller", 22), ("availability", 14))
 TIMELINE_COLUMNS = (("newest posts", 14), ("kind", 10), ("caption", 77))
 POSITION_COLUMNS = (("position", 38), ("company", 33), ("dates", 32))
 CONTENT_COLUMNS = (("content", 9), ("caption", 58), ("author", 18), ("likes", 8), ("comments", 8))
+ACCOUNT_COLUMNS = (("post", 64), ("likes", 10), ("views", 10), ("posted", 10))
+FIELD_COLUMNS = (("field", 30), ("value", 73))
 POST_COLUMNS = (("author", 18), ("caption", 57), ("photos", 7), ("likes", 10), ("posted", 10))
 KINDS = {1: "photo", 2: "video", 8: "carousel"}
 SECTIONS = ("skills", "languages", "certifications", "publications", "projects", "awards", "recommendations")
@@ -170,7 +173,7 @@ def show_post(data: dict[str, Any], took: str) -> bool:
     caption = "".join(edge["node"]["text"] for edge in post["edge_media_to_caption"]["edges"])
     print(
         f"   {bold('@' + owner['username'])} ({owner['full_name']}), {day(post['taken_at_timestamp'])}: "
-        f"{'-' if likes is None else f'{likes:,}'} likes, {'-' if comments is None else f'{comments:,}'} comments, "
+        f"{count(likes)} likes, {count(comments)} comments, "
         f"{len(post['edge_media_to_tagged_user']['edges'])} people tagged, {took}\n   {caption}"
     )
     listed = [edge["node"] for edge in owner["polaris_ordered_timeline_connection"]["edges"]]
@@ -201,12 +204,38 @@ def show_content(data: dict[str, Any], took: str) -> bool:
             post["content_type"],
             post["caption"] or "-",
             post["author_name"] or "-",
-            "-" if post["like_count"] is None else f"{post['like_count']:,}",
-            "-" if post["comment_count"] is None else f"{post['comment_count']:,}",
+            count(post["like_count"]),
+            count(post["comment_count"]),
         )
         for post in posts
     ]
     return table(CONTENT_COLUMNS, rows)
+
+
+def show_account(data: dict[str, Any], took: str) -> bool:
+    """Print an account and a page of its posts."""
+    account, posts = data["data"]["additional"]["profile_demographics"], data["data"]["main"]
+    print(
+        f"   {bold('@' + account['screen_name'])} ({account['name']}): {count(account['followers_count'])} followers, "
+        f"{count(account['statuses_count'])} posts, {took}" + f"\n   {account['description']}".rstrip()
+    )
+    rows = [
+        (post["caption"] or "-", count(post["like_count"]), count(post["view_count"]), day(post["upload_timestamp"]))
+        for post in posts
+    ]
+    return table(ACCOUNT_COLUMNS, rows)
+
+
+def show_fields(data: dict[str, Any], took: str) -> bool:
+    """Print the fields of any record: for a scraper without a function of its own."""
+    print(f"   {len(data)} fields, {took}")
+    rows = [(name, json.dumps(value, ensure_ascii=False)[:MAX_JSON]) for name, value in data.items()]
+    return table(FIELD_COLUMNS, rows)
+
+
+def count(number: int | None) -> str:
+    """Format a number, or a dash for a missing one."""
+    return "-" if number is None else f"{number:,}"
 
 
 def show_search(data: dict[str, Any], took: str) -> bool:
@@ -231,16 +260,18 @@ def day(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
-DEMO_CALLS = {
+SHOWN_BY = {
     "retail-category-v4": show_listing,
     "retail-search-v4": show_listing,
+    "microblog-profile": show_account,
     "photoapp-post-v4": show_post,
     "professional-profile": show_profile,
     "professional-profile-v4": show_content,
+    "videosite-profile-v3": show_content,
     "videosite-profile": show_content,
     "shortvideo-photo-search-v4": show_search,  # its page signs its own calls, so a real browser loads it
 }
-"""The scrapers of the demo, each with the function that prints its data."""
+"""Scraper -> the function that prints its data. These scrapers are called first."""
 
 
 def curl(base: str, scraper: str, params: dict[str, Any]) -> str:
@@ -255,7 +286,9 @@ def curl(base: str, scraper: str, params: dict[str, Any]) -> str:
 def show_calls(base: str) -> bool:
     """Make the demo's calls and print their data. Return False after an unexpected response."""
     scrapers = catalogue(base)
-    for number, (name, show) in enumerate(DEMO_CALLS.items(), start=1):
+    names = [*SHOWN_BY, *sorted(scrapers.keys() - SHOWN_BY.keys())]
+    for number, name in enumerate(names, start=1):
+        show = SHOWN_BY.get(name, show_fields)
         params = scrapers[name]["example"]
         print(f"{number}. {bold(name)}  {json.dumps(params)}\n   {dim(scrapers[name]['summary'])}\n")
         envelope = call(base, name, params)
@@ -263,7 +296,7 @@ def show_calls(base: str) -> bool:
             print(json.dumps(envelope, indent=2))
             return False
 
-    print(f"{len(DEMO_CALLS) + 1}. {bold('A category that does not exist')}  {json.dumps(UNKNOWN_CATEGORY)}\n")
+    print(f"{len(names) + 1}. {bold('A category that does not exist')}  {json.dumps(UNKNOWN_CATEGORY)}\n")
     status = call(base, CURL_SCRAPER, UNKNOWN_CATEGORY)["status"]
     print(f"   {status['code']} (retryable: {json.dumps(status['retryable'])}): {status['message']}\n")
     return bool(status["code"] == "TARGET_NOT_FOUND")

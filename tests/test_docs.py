@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from scrapy.settings import default_settings
 import crawler.settings
 from crawler.errors import ScrapeError
 from crawler.platforms import platforms
-from crawler.registry import scrapers
+from crawler.registry import scrapers, spider
+from crawler.sandbox.server import PLATFORMS
+from crawler.targets.target import Target, TargetParser
+from tests.platform_pages import written
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,6 +52,34 @@ def test_the_readme_names_scrapers_that_exist() -> None:
 def test_the_page_of_a_platform_lists_all_its_scrapers(platform: str) -> None:
     named = {name for name, scraper in scrapers().items() if scraper.platform == platform}
     assert {row[0] for row in table(f"docs/platforms/{platform}.md", "scraper")} == named
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_us_8_the_page_of_a_platform_names_the_targets_and_faults_of_its_sandbox(platform: str) -> None:
+    page = (ROOT / f"docs/platforms/{platform}.md").read_text()
+    assert written(page, platform) == page, "run python -m tests.platform_pages"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_us_8_the_targets_on_the_page_exist_for_every_seed(platform: str, seed: int) -> None:
+    site = import_module(f"crawler.sandbox.{platform}.site").Site(seed, light=True)
+    targets = site.catalogue()["targets"]
+    assert targets
+    for target in targets:
+        assert site.expected_record(target["params"])
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_us_8_the_targets_of_faults_are_valid(platform: str) -> None:
+    module = import_module(f"crawler.sandbox.{platform}.site")
+    faults = module.Site().catalogue()["faults"]
+    assert {name: (each["code"], each["about"]) for name, each in faults.items()} == {
+        name: (fault.code, fault.about) for name, fault in module.FAULTS.items()
+    }
+    parser = TargetParser(spider(platform).scrapers)
+    for each in faults.values():
+        assert isinstance(parser.parse(each["params"], text=True), Target), each
 
 
 def test_every_setting_of_the_project_is_documented() -> None:

@@ -13,7 +13,7 @@ from scrapy.exceptions import UsageError
 from crawler.commands.serve import keys_file
 from crawler.errors import StoreUnavailable
 from crawler.service import usage
-from crawler.service.keys import KeyStore
+from crawler.service.keys import KeyStore, export
 from crawler.service.limits import parse_rate
 from crawler.service.store import Store, store_location
 
@@ -22,17 +22,18 @@ class Command(ScrapyCommand):
     """Creates, lists and revokes API keys, and prints usage.
 
     ``create CLIENT`` prints a new key, which cannot be printed again. ``list`` prints the ids of all keys, and
-    ``revoke ID`` revokes the key with this id. ``usage`` prints the calls of the last 31 days, of one or all clients.
+    ``revoke ID`` revokes the key with this id. ``export`` prints the hashes of the valid keys, as a value for the
+    setting ``API_KEYS``. ``usage`` prints the calls of the last 31 days, of one or all clients.
     """
 
     requires_project = True
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "create <client> | list | revoke <id> | usage [<client>]"
+        return "create <client> | list | revoke <id> | export | usage [<client>]"
 
     def short_desc(self) -> str:
-        return "Create, list and revoke the endpoint's API keys"
+        return "Create, list, revoke and export the endpoint's API keys"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -63,6 +64,8 @@ class Command(ScrapyCommand):
                 if not store.revoke(key_id):
                     print(f"No valid key has the id {key_id}. 'scrapy keys list' prints all ids.", file=sys.stderr)
                     self.exitcode = 1
+            case ["export"]:
+                print(export(store.all()))
             case ["usage", *client] if len(client) <= 1:
                 try:
                     self._print_usage(client)

@@ -111,10 +111,20 @@ class Command(ScrapyCommand):
 
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
-        from crawler.service.keys import KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415  # only this command needs it
+        from crawler.service.keys import (  # noqa: PLC0415  # only this command needs it
+            ConfiguredKeys,
+            KeyRing,
+            KeyStore,
+            SandboxKeys,
+        )
 
         if opts.sandbox:
             return SandboxKeys()
+        try:
+            if configured := settings.getdict("API_KEYS"):
+                return ConfiguredKeys(configured)
+        except (TypeError, ValueError) as error:
+            raise RefusedError(f"API_KEYS: expected the output of 'scrapy keys export'; {error}.") from None
         store = KeyStore(keys_file(settings))
         try:
             known = store.all()

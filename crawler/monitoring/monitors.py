@@ -19,6 +19,7 @@ from crawler.targets.tracker import target_completed
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     from crawler.spiders.base import PlatformSpider
 
@@ -33,12 +34,18 @@ class Monitors:
         self.suite = suite
         assert crawler.spider is not None
         self.run = Run(spider=crawler.spider.name)
-        folder = Path(crawler.settings["MONITORS_DIR"] or data_path("monitors", createdir=True))
+        folder = _folder(crawler.settings)
         # The runs of the sandbox must not be compared with real runs.
         self.history = History(folder / "sandbox" if crawler.settings.getbool("SANDBOX") else folder, self.run.spider)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Monitors:
+        """Enable the monitors if ``MONITORS`` is set.
+
+        Raises:
+            NotConfigured: ``MONITORS`` is not set, or this is a crawler of the endpoint.
+            RuntimeError: the extra or the folder is missing. It ends the crawl with exit code 1.
+        """
         if not crawler.settings.getbool("MONITORS") or cast("PlatformSpider", crawler.spider).on_demand:
             raise NotConfigured
         try:
@@ -99,3 +106,23 @@ class Monitors:
         ):
             if result.error:
                 logger.error("monitor_action_failed", action=result.action.name, error=result.error)
+
+
+def _folder(settings: BaseSettings) -> Path:
+    """Return the folder for runs and reports, which is created if it is missing.
+
+    Raises:
+        RuntimeError: there is no folder, or it cannot be written.
+    """
+    try:
+        folder = Path(settings["MONITORS_DIR"] or data_path("monitors"))
+        folder.mkdir(parents=True, exist_ok=True)
+    except NotConfigured:  # would disable the extension, and the crawl would run without monitors
+        raise RuntimeError(
+            "MONITORS needs a folder for its reports: set MONITORS_DIR, or run the command in the folder of scrapy.cfg."
+        ) from None
+    except OSError as error:
+        raise RuntimeError(
+            f"MONITORS cannot write to its folder {folder}: {error.strerror}. Set MONITORS_DIR."
+        ) from error
+    return folder

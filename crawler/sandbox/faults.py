@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from twisted.internet import reactor as _reactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from twisted.internet.interfaces import IReactorTime
     from twisted.web.server import Request
@@ -31,6 +31,16 @@ class Fault:
 
     code: str
     about: str
+
+
+def described(faults: Mapping[str, Fault], params: Callable[[str], dict[str, str]]) -> dict[str, dict[str, Any]]:
+    """Return the faults for a site's catalogue. ``params`` returns the params of the target that selects a fault."""
+    return {name: {"params": params(name), "code": fault.code, "about": fault.about} for name, fault in faults.items()}
+
+
+def target(about: str, **params: str) -> dict[str, Any]:
+    """Return a target for a site's catalogue."""
+    return {"params": params, "about": about}
 
 
 COMMON = {

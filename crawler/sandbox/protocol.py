@@ -43,4 +43,8 @@ class FakeSite(Protocol):
         """Return the record that a crawl must extract for a target with these params."""
 
     def catalogue(self) -> dict[str, Any]:
-        """Return the platform's targets and faults. The sandbox serves them at ``/__world__``."""
+        """Return the platform's targets and faults. The sandbox serves them at ``/__world__``.
+
+        ``targets`` is a list of ``{"params", "about"}``: targets that exist for every seed. ``faults`` maps each fault
+        to ``{"params", "code", "about"}``: the params of a target that selects it, and the code of the outcome.
+        """

@@ -1,4 +1,4 @@
-"""API keys. Only their hashes are stored. The ``keys`` command creates and revokes keys."""
+"""API keys. Only their hashes are stored. The ``keys`` command creates, revokes and exports keys."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import re
 import secrets
 import sqlite3
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import structlog
+from limits import parse
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
 from crawler.storage.sqlite import SqliteFile
@@ -95,6 +98,80 @@ class SandboxKeys:
         if key != "sandbox":
             raise InvalidApiKey("This API key is unknown. The sandbox accepts the key 'sandbox'.")
         return Holder("sandbox", "sandbox")
+
+
+def check_client(name: str) -> str:
+    """Check the name of a client, which appears in logs, reports and spreadsheets, and return it.
+
+    Raises:
+        ValueError: the name is not valid.
+    """
+    if not CLIENT.fullmatch(name):
+        raise ValueError(
+            f"invalid client name {name[:80]!r}: use 1 to {MAX_CLIENT} letters, digits, spaces and "
+            "@ . _ - : / + & ' ( ) , #, with a letter or digit at the start"
+        )
+    return name
+
+
+def _check_rate(text: str) -> str:
+    """Check that a text is a rate limit such as ``60/minute``, and return it.
+
+    Raises:
+        ValueError: the text is not a rate limit.
+    """
+    parse(text)
+    return text
+
+
+class ConfiguredKey(BaseModel):
+    """An API key in the setting ``API_KEYS``: its hash, its client and its limits."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    client: Annotated[str, AfterValidator(check_client)]
+    hash: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """The SHA-256 hash of the key, in hexadecimal."""
+    rate: Annotated[str, AfterValidator(_check_rate)] | None = None
+    concurrency: int | None = Field(default=None, ge=1)
+
+
+_CONFIGURED = TypeAdapter(dict[str, ConfiguredKey])
+
+
+class ConfiguredKeys:
+    """The API keys of the setting ``API_KEYS``. A changed setting needs a new process."""
+
+    failures = 0
+
+    def __init__(self, keys: object) -> None:
+        """``keys`` is the value of the setting: key id -> ``ConfiguredKey``.
+
+        Raises:
+            ValueError: a key is not valid. The message has its place, and never the value.
+        """
+        try:
+            found = _CONFIGURED.validate_python(keys, strict=True)
+        except ValidationError as error:
+            first = error.errors(include_input=False)[0]
+            raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        self._valid = {
+            key_id: Key(key_id, key.client, bytes.fromhex(key.hash), 0, None, key.rate, key.concurrency)
+            for key_id, key in found.items()
+        }
+
+    async def holder(self, key: str | None) -> Holder:
+        return _holder(key, self._valid)
+
+
+def export(keys: Iterable[Key]) -> str:
+    """Return the valid ones of the keys as a value for the setting ``API_KEYS``. It has hashes, but no keys."""
+    configured = {
+        key.id: ConfiguredKey(client=key.client, hash=key.hash.hex(), rate=key.rate, concurrency=key.concurrency)
+        for key in keys
+        if key.revoked is None
+    }
+    return _CONFIGURED.dump_json(configured, exclude_none=True).decode()
 
 
 Version = tuple[int, int, int]
@@ -185,21 +262,12 @@ class KeyRing:
         self._retry_at = 0.0
 
     async def holder(self, key: str | None) -> Holder:
-        """Return the client that owns the key, as in ``Keys``.
-
-        Hashes are compared in constant time, even for an unknown key, so that response times reveal nothing.
-        """
-        if not key:
-            raise MissingApiKey("Send an API key in the header X-API-Key.")
-        await self._refresh()
-        if self._valid is None:
-            raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
-        key_id = key.split("_", 2)[1] if key.count("_") > 1 else ""
-        stored = self._valid.get(key_id)
-        matches = hmac.compare_digest(_hash(key), stored.hash if stored else bytes(32))
-        if stored is None or not matches:
-            raise InvalidApiKey("This API key is unknown or revoked.")
-        return Holder(stored.client, stored.id, stored.rate, stored.concurrency)
+        """Return the client that owns the key, as in ``Keys``."""
+        if key:
+            await self._refresh()
+            if self._valid is None:
+                raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
+        return _holder(key, self._valid or {})
 
     async def _refresh(self) -> None:
         """Read the file if it has changed, and wait for the new keys, at most ``WAIT_SECONDS``.
@@ -240,17 +308,23 @@ class KeyRing:
             self._reading = None
 
 
-def check_client(name: str) -> None:
-    """Check the name of a client, which appears in logs, reports and spreadsheets.
+def _holder(key: str | None, valid: Mapping[str, Key]) -> Holder:
+    """Return the client that owns a key. ``valid``: key id -> the valid key.
+
+    Hashes are compared in constant time, even for an unknown key, so that response times reveal nothing.
 
     Raises:
-        ValueError: the name is not valid.
+        MissingApiKey: there is no key.
+        InvalidApiKey: the key is unknown or revoked.
     """
-    if not CLIENT.fullmatch(name):
-        raise ValueError(
-            f"invalid client name {name[:80]!r}: use 1 to {MAX_CLIENT} letters, digits, spaces and "
-            "@ . _ - : / + & ' ( ) , #, with a letter or digit at the start"
-        )
+    if not key:
+        raise MissingApiKey("Send an API key in the header X-API-Key.")
+    key_id = key.split("_", 2)[1] if key.count("_") > 1 else ""
+    stored = valid.get(key_id)
+    matches = hmac.compare_digest(_hash(key), stored.hash if stored else bytes(32))
+    if stored is None or not matches:
+        raise InvalidApiKey("This API key is unknown or revoked.")
+    return Holder(stored.client, stored.id, stored.rate, stored.concurrency)
 
 
 def _hash(key: str) -> bytes:

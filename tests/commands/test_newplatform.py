@@ -127,7 +127,8 @@ def test_the_code_is_formatted_for_short_and_long_names(tmp_path: Path, name: st
     for path, text in platform_files(name).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-        assert path.endswith((".html", ".json")) or max(map(len, text.splitlines())) <= 120
+        lines = [line for line in text.splitlines() if not line.startswith("|")]  # rows of tables cannot be wrapped
+        assert path.endswith((".html", ".json")) or max(map(len, lines)) <= 120
     for command in (["check"], ["format", "--check"]):
         checked = run(tmp_path, "ruff", *command, "--no-cache", ".")
         assert checked.returncode == 0, checked.stdout

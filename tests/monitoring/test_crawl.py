@@ -59,8 +59,12 @@ def test_a_renamed_key_is_reported_as_a_changed_page(shop: Shop, tmp_path: Path)
 
 
 def test_a_failed_report_does_not_fail_the_crawl(shop: Shop, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    run = shop.crawl("-a", "cat_id=976759", MONITORS=1, MONITORS_DIR=tmp_path / "file")
+    def lose_the_folder(body: bytes) -> bytes:
+        (tmp_path / "runs/retail").write_text("a file in place of the folder of the run")
+        return body
+
+    shop.alter = lose_the_folder
+    run = shop.crawl("-a", "cat_id=976759", MONITORS=1, MONITORS_DIR=tmp_path / "runs")
     assert run.returncode == 0
     assert "monitor_action_failed" in run.stderr
 
@@ -74,6 +78,26 @@ def test_us_6_runs_in_the_sandbox_are_not_compared_with_real_runs(tmp_path: Path
 
     assert folder(sandbox=False) == tmp_path / "retail"
     assert folder(sandbox=True) == tmp_path / "sandbox" / "retail"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "set MONITORS_DIR, or run the command in the folder of scrapy.cfg"),
+        ({"MONITORS_DIR": "a-file"}, "MONITORS cannot write to its folder a-file: File exists"),
+        ({"MONITORS_DIR": "a-file/below"}, "MONITORS cannot write to its folder a-file/below: Not a directory"),
+    ],
+)
+def test_us_3_monitors_without_a_folder_end_the_run(
+    settings: dict[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "crawler.settings")
+    (tmp_path / "a-file").write_text("")
+    values = {"MONITORS": True, "MONITORS_SUITE": "crawler.monitoring.suite.Suite", **settings}
+    crawler = SimpleNamespace(settings=Settings(values), spider=SimpleNamespace(name="retail", on_demand=False))
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        Monitors.from_crawler(crawler)  # type: ignore[arg-type]
 
 
 def test_a_missing_suite_fails_the_run(shop: Shop) -> None:

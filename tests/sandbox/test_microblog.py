@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ import orjson
 import pytest
 
 from crawler.platforms.microblog.pages import ProfilePage
-from crawler.sandbox.faults import COMMON
 from crawler.sandbox.microblog.site import FAULTS, PLANS, Site
 from crawler.sandbox.protocol import FakeRequest
 from tests.microblog_pages import answer, page_of, request_for
@@ -104,20 +102,13 @@ def test_every_fault_affects_a_source(name: str) -> None:
     faults = [site.fault(request) for request in requests]
     assert name in faults
     assert set(faults) <= {name, None}
-    assert site.catalogue()["faults"][handle] == {"name": name, "code": FAULTS[name].code}
+    assert site.catalogue()["faults"][name]["params"] == {"username": handle}
 
 
 def test_the_catalogue_names_the_accounts() -> None:
     assert set(Site(light=True).catalogue()["accounts"]) == set(PLANS)
     with pytest.raises(KeyError):
         Site().expected_record({"username": "nobody_here"})
-
-
-def test_the_documentation_lists_every_own_fault() -> None:
-    page = (ROOT / "docs/platforms/microblog.md").read_text()
-    rows = re.findall(r"^\| `([\w-]+)` \| `(\w+)` \| `([A-Z_]+)` \|", page, re.MULTILINE)
-    faults = Site.handles_of_faults.items()
-    assert set(rows) == {(name, handle, FAULTS[name].code) for handle, name in faults if name not in COMMON}
 
 
 INNER = ("tweet_results.result.", "quoted_status_result.result.", "retweeted_status_result.result.")

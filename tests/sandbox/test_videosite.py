@@ -131,8 +131,9 @@ def test_every_fault_has_a_channel() -> None:
         assert site().fault(FakeRequest(f"/@{name}/videos")) == name
         assert site().fault(FakeRequest(f"/channel/{site().named(name).id}/videos")) == name
     assert site().fault(FakeRequest("/@harborlights/videos")) is None
-    assert {each["name"]: each["code"] for each in site().catalogue()["faults"].values()} == {
-        name: fault.code for name, fault in FAULTS.items()
+    faults = site().catalogue()["faults"]
+    assert {name: fault["params"] for name, fault in faults.items()} == {
+        name: {"username": f"@{name}"} for name in FAULTS
     }
 
 

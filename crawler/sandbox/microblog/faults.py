@@ -170,32 +170,37 @@ _empty_shell = _page(200, "X", '<div id="root"></div>')
 
 _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     # Name: code, description, and the damaged response by source. A source that is not listed responds correctly.
-    "page-off": ("OK", "the public page is refused", {PAGE: _refused}),
-    "embed-off": ("OK", "the embed is refused", {EMBED: _refused}),
-    "user-off": ("OK", "the query for the user is refused", {USER: _refused}),
-    "timeline-off": ("OK", "the query for the posts is refused", {TIMELINE: _refused}),
-    "calls-off": ("OK", "all queries are refused", dict.fromkeys(CALLS, _refused)),
-    "only-page": ("OK", "only the public page responds", dict.fromkeys((EMBED, *CALLS), _refused)),
-    "only-embed": ("OK", "only the embed responds", dict.fromkeys((PAGE, *CALLS), _refused)),
-    "only-calls": ("OK", "only the queries respond", dict.fromkeys((PAGE, EMBED), _refused)),
-    "only-user": ("UPSTREAM_BLOCKED", "only the user query responds", dict.fromkeys((PAGE, EMBED, TIMELINE), _refused)),
-    "all-off": ("UPSTREAM_BLOCKED", "all sources are refused", dict.fromkeys(ALL, _refused)),
-    "not-found": ("TARGET_NOT_FOUND", "404 with the platform's message", {PAGE: _missing_account}),
-    "soft-gone": ("TARGET_NOT_FOUND", "the message with status 200", {
+    "page-off": ("OK", "the platform refuses the request for the public page", {PAGE: _refused}),
+    "embed-off": ("OK", "the platform refuses the request for the embed", {EMBED: _refused}),
+    "user-off": ("OK", "the platform refuses the query for the user", {USER: _refused}),
+    "timeline-off": ("OK", "the platform refuses the query for the posts", {TIMELINE: _refused}),
+    "calls-off": ("OK", "the platform refuses all queries", dict.fromkeys(CALLS, _refused)),
+    "only-page": ("OK", "only the public page works; the other sources are refused",
+        dict.fromkeys((EMBED, *CALLS), _refused)),
+    "only-embed": ("OK", "only the embed works; the other sources are refused",
+        dict.fromkeys((PAGE, *CALLS), _refused)),
+    "only-calls": ("OK", "only the queries work; the other sources are refused",
+        dict.fromkeys((PAGE, EMBED), _refused)),
+    "only-user": ("UPSTREAM_BLOCKED", "only the user query works; the other sources are refused",
+        dict.fromkeys((PAGE, EMBED, TIMELINE), _refused)),
+    "all-off": ("UPSTREAM_BLOCKED", "all sources refuse requests", dict.fromkeys(ALL, _refused)),
+    "not-found": ("TARGET_NOT_FOUND", "404 with the platform's not-found message", {PAGE: _missing_account}),
+    "soft-gone": ("TARGET_NOT_FOUND", "the platform's not-found message with status 200", {
         PAGE: _page(200, "X", "<p>This account doesn’t exist</p>"),
     }),
-    "not-found-by-call": ("TARGET_NOT_FOUND", "a query response without data, the page refused", {
+    "not-found-by-call": ("TARGET_NOT_FOUND", "the page is refused, and the responses to queries have no data", {
         PAGE: _refused, EMBED: _no_entries, USER: _missing_account,
     }),
-    "suspended": ("TARGET_RESTRICTED", "a page with the platform's message", {
+    "suspended": ("TARGET_RESTRICTED", "a page with the platform's message about suspended accounts", {
         PAGE: _page(200, "X", "<p>Account suspended</p>"),
     }),
-    "suspended-by-call": ("TARGET_RESTRICTED", "a placeholder instead of the user", {
+    "suspended-by-call": ("TARGET_RESTRICTED", "queries return a placeholder for a suspended account",
+        {
         PAGE: _refused, EMBED: _refused, USER: _unavailable,
     }),
     "suspended-by-code": (
         "TARGET_RESTRICTED",
-        "error 63 of the query",
+        "queries return error 63 (suspended account)",
         {PAGE: _refused, EMBED: _refused, USER: _error(63, "User has been suspended.")},
     ),
     "login-wall": ("UPSTREAM_BLOCKED", "login pages and login errors from all sources", {
@@ -211,32 +216,40 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     }),
     "broken": ("EXTRACTION_FAILED", "truncated data from all sources", dict.fromkeys(ALL, _cut)),
     "broken-page": ("OK", "a public page with truncated data", {PAGE: _cut}),
-    "blind": ("EXTRACTION_FAILED", "renamed keys of mandatory parts", dict.fromkeys(ALL, _renamed)),
+    "blind": ("EXTRACTION_FAILED", "data whose mandatory parts have renamed keys", dict.fromkeys(ALL, _renamed)),
     "wrong-profile": ("EXTRACTION_FAILED", "another account's profile", dict.fromkeys((PAGE, EMBED, USER), _honest)),
-    "wrong-profile-once": ("OK", "the same on the first request", dict.fromkeys((PAGE, EMBED, USER), _honest)),
+    "wrong-profile-once": ("OK", "another account's profile, for the first request only",
+        dict.fromkeys((PAGE, EMBED, USER), _honest)),
     "stale-ids": ("OK", "all query ids are out of date", dict.fromkeys(CALLS, _stale)),
     "stale-first-id": ("OK", "the first query id is out of date", dict.fromkeys(CALLS, _stale_first)),
-    "wrong-query-ids": ("OK", "all query ids are out of date except those that the page names", {
+    "wrong-query-ids": ("OK", "all query ids are out of date except those that the public page names", {
         PAGE: _names_new_ids, **dict.fromkeys(CALLS, _new_ids_only),
     }),
     "missing-flag": ("OK", "the queries require a new flag", dict.fromkeys(CALLS, _missing_flag)),
     "token-refused": ("OK", "the queries reject all tokens", dict.fromkeys(CALLS, _error(239, "Bad guest token", 403))),
     "token-refused-once": ("OK", "the queries reject the first token", dict.fromkeys(CALLS, _text(403, "Forbidden"))),
-    "calls-for-members": ("OK", "the queries are not open to guests", dict.fromkeys(CALLS, _no_login)),
-    "calls-limited": ("OK", "429 for queries", dict.fromkeys(CALLS, _error(88, "Rate limit exceeded.", 429))),
-    "calls-failing": ("OK", "error 131 of the queries", dict.fromkeys(CALLS, _error(131, "Internal"))),
-    "calls-overloaded": ("OK", "an overload error of the queries", dict.fromkeys(CALLS, _error(0, "LoadShed"))),
-    "calls-as-pages": ("OK", "HTML instead of JSON", dict.fromkeys(CALLS, _page(200, "X", "Something went wrong"))),
-    "errors-beside": ("OK", "errors beside complete data", dict.fromkeys(CALLS, _errors_beside)),
-    "all-limited": ("UPSTREAM_RATE_LIMITED", "429 in each source's own form", {
+    "calls-for-members": ("OK", "queries return the error that guests may not use them",
+        dict.fromkeys(CALLS, _no_login)),
+    "calls-limited": ("OK", "queries get status 429", dict.fromkeys(CALLS, _error(88, "Rate limit exceeded.", 429))),
+    "calls-failing": ("OK", "queries return error 131", dict.fromkeys(CALLS, _error(131, "Internal"))),
+    "calls-overloaded": ("OK", "queries return the error that the API is overloaded",
+        dict.fromkeys(CALLS, _error(0, "LoadShed"))),
+    "calls-as-pages": ("OK", "queries return HTML instead of JSON",
+        dict.fromkeys(CALLS, _page(200, "X", "Something went wrong"))),
+    "errors-beside": ("OK", "query responses that have errors in addition to complete data",
+        dict.fromkeys(CALLS, _errors_beside)),
+    "all-limited": ("UPSTREAM_RATE_LIMITED", "every source responds with 429, each in its own format", {
         PAGE: _text(429, ""), EMBED: _text(429, "Rate limit exceeded\n"),
         **dict.fromkeys(CALLS, _error(88, "Rate limit exceeded.", 429)),
     }),
-    "embed-limited": ("OK", "429 with one line of text", {EMBED: _text(429, "Rate limit exceeded\n")}),
+    "embed-limited": ("OK", "the embed gets status 429 with one line of text",
+        {EMBED: _text(429, "Rate limit exceeded\n")}),
     "embed-empty": ("OK", "an embed without entries", {EMBED: _no_entries}),
     "only-cursors": ("OK", "a timeline with cursors but without posts", {TIMELINE: _cursors_only}),
-    "same-cursor": ("OK", "the second page repeats its own cursor", {TIMELINE: _same_cursor}),
-    "stale-cursor": ("OK", "the cursor of the second page is rejected (`INVALID_REQUEST`)", {TIMELINE: _stale_cursor}),
+    "same-cursor": ("OK", "the second page returns the same cursor that was sent with its request",
+        {TIMELINE: _same_cursor}),
+    "stale-cursor": ("OK", "the first page is correct; the cursor to the second page is rejected (`INVALID_REQUEST`)",
+        {TIMELINE: _stale_cursor}),
 }  # fmt: skip
 
 FAULTS = COMMON | {name: Fault(code, about) for name, (code, about, _) in _OWN.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
+from crawler.sandbox.faults import described, target
 from crawler.sandbox.microblog import faults as microblog_faults
 from crawler.sandbox.microblog import new as microblog_new
 from crawler.sandbox.microblog import old as microblog_old
@@ -57,6 +58,17 @@ PLANS = {
     "lone_wolf": Plan(1, "B", flat=False),
 }
 FAULTY = Plan(30)
+
+TARGETS = [
+    target("230 posts", username="quiet_harbor"),
+    target("215 posts, in the oldest response formats of the API", username="old_lantern"),
+    target("45 posts, in older response formats", username="iron_meadow"),
+    target("45 posts, in the newest response formats", username="relay_station"),
+    target("65 posts, sorted by popularity", username="popular_tide"),
+    target("a protected account", username="closed_garden"),
+    target("an account without posts", username="empty_shelf"),
+    target("an account with one post", username="lone_wolf"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,9 +290,11 @@ class Site:
 
     def catalogue(self) -> dict[str, Any]:
         """Return the microblog's accounts, and the handles that select its faults."""
+        handles = {name: handle for handle, name in self.faults.items()}
         return {
+            "targets": TARGETS,
             "accounts": {h: {"posts": len(self.account(h).posts), "shape": PLANS[h].shape} for h in PLANS},
-            "faults": {handle: {"name": name, "code": FAULTS[name].code} for handle, name in self.faults.items()},
+            "faults": described(FAULTS, lambda name: {"username": handles[name]}),
         }
 
     # Expected records

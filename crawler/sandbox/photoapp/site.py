@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from crawler.sandbox.faults import described, target
 from crawler.sandbox.photoapp import faults as photoapp_faults
 from crawler.sandbox.photoapp import graph as photoapp_graph
 from crawler.sandbox.photoapp import media as photoapp_media
@@ -35,6 +36,11 @@ ACCOUNT_WITHOUT_REELS = "reels.forbidden"
 _POST = re.compile(r"/(?:[\w.]+/)?(?:p|reel|reels|tv)/(?P<code>[\w-]+)/(?P<embed>embed/captioned/)?", re.ASCII)
 _SHARE = re.compile(r"/share/(?:(?:p|reel|reels|tv)/)?(?P<token>[\w-]+)/?", re.ASCII)
 _REELS = re.compile(r"/(?P<username>[\w.]+)/reels/", re.ASCII)
+
+TARGETS = [
+    target("a post", url=f"{photoapp_page.PUBLIC}/p/{EXAMPLE}/"),
+    target("a share link to the same post", url=f"{photoapp_page.PUBLIC}/share/p/BASandbox01/"),
+]
 
 
 class Site:
@@ -179,9 +185,10 @@ class Site:
     def catalogue(self) -> dict[str, Any]:
         """Return the photo app's posts and share links, and the shortcodes and tokens that select its faults."""
         return {
+            "targets": TARGETS,
             "posts": {code: {"owner": self.posts[code].owner.username} for code in self.listed},
             "shares": self.shares,
-            "faults": {code: {"name": name, "code": FAULTS[name].code} for code, name in self.faults.items()},
+            "faults": described(FAULTS, lambda name: {"url": self.url_of_fault(name)}),
         }
 
     def url_of_fault(self, name: str) -> str:

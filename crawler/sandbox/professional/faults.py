@@ -31,7 +31,7 @@ FAULTS = COMMON | {
     "home": Fault("UPSTREAM_BLOCKED", "a redirect to the home page"),
     "status-999": Fault("UPSTREAM_BLOCKED", "status 999, which blocks the visitor and opens the circuit breaker"),
     "status-999-empty": Fault("UPSTREAM_BLOCKED", "status 999 without a body"),
-    "script-200": Fault("UPSTREAM_BLOCKED", "the script of status 999, but with status 200"),
+    "script-200": Fault("UPSTREAM_BLOCKED", "status 200 with the script that a response with status 999 contains"),
     "wrong-member": Fault("EXTRACTION_FAILED", "a page that names two members"),
     "wrong-member-once": Fault("OK", "a page that names two members, for the first request only"),
     "other-member": Fault("EXTRACTION_FAILED", "another member's page, without a redirect"),
@@ -40,9 +40,9 @@ FAULTS = COMMON | {
     "nameless": Fault("EXTRACTION_FAILED", "a profile without a name"),
     "no-address": Fault("EXTRACTION_FAILED", "a profile without its URL"),
     "blind": Fault("EXTRACTION_FAILED", "positions with renamed classes"),
-    "blind-sections": Fault("EXTRACTION_FAILED", "sections without their ``data-section`` names"),
+    "blind-sections": Fault("EXTRACTION_FAILED", "sections without their `data-section` names"),
     "no-linked-data": Fault("OK", "a page without linked data"),
-    "broken-linked-data": Fault("OK", "linked data that ends in the middle"),
+    "broken-linked-data": Fault("OK", "truncated linked data"),
     "deep-linked-data": Fault("OK", "linked data of ten thousand nested lists"),
 }
 """The faults by name. A request for the profile with this name in its URL gets the fault."""

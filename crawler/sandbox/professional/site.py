@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from crawler.sandbox.faults import described, target
 from crawler.sandbox.professional import faults as professional_faults
 from crawler.sandbox.professional import page as professional_page
 from crawler.sandbox.professional.expected import record
@@ -26,6 +27,16 @@ RANDOM_MEMBERS = 20
 OTHER = "tomas-okafor-4a0756"
 """The member whose page a fault serves instead of the requested one."""
 _IN = re.compile(r"/in/([^/?#]+)")
+
+TARGETS = [
+    target("a member with articles and activity", username="mara-lindqvist"),
+    target("the same member", url="https://www.linkedin.com/in/mara-lindqvist"),
+    target("a former name, which redirects to the same member", username="mara-before"),
+    target("a member whose positions are masked", username="masked-past"),
+    target("a member with 40 positions", username="forty-positions"),
+    target("a member without positions", username="nobody-yet"),
+    target("a member without a photo", username="no-photo"),
+]
 
 
 class Site:
@@ -94,12 +105,13 @@ class Site:
     def catalogue(self) -> dict[str, Any]:
         """Return the network's members, former profile names and faults."""
         return {
+            "targets": TARGETS,
             "members": {
                 member.slug: {"name": member.name, "masked": member.masked, "positions": len(member.positions)}
                 for member in self.members.values()
             },
             "former_names": RENAMED,
-            "faults": {name: {"code": fault.code, "about": fault.about} for name, fault in FAULTS.items()},
+            "faults": described(FAULTS, lambda name: {"username": name}),
         }
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from crawler.sandbox.faults import described, target
 from crawler.sandbox.retail import faults as retail_faults
 from crawler.sandbox.retail import page as retail_page
 from crawler.sandbox.retail.faults import FAULTS
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from crawler.sandbox.retail.shop import Row
 
 __all__ = ["FAULTS", "Site"]
+
+TARGETS = [
+    target("a department with 25 pages", cat_id="976759"),
+    target("a category below it", cat_id="976759_6837314"),
+    target("a department that is too large for one listing: `exhaustive=true` splits it", cat_id="4044"),
+    target("a search, as for any other text", query="mustard"),
+]
 
 
 class Site(Shop):
@@ -63,11 +71,12 @@ class Site(Shop):
     def catalogue(self) -> dict[str, Any]:
         """Return the shop's categories and faults."""
         return {
+            "targets": TARGETS,
             "big_category": self.big_category,
             "categories": {
                 c.id: {"name": c.name, "total": len(self.matching(c.id, None))} for c in self.categories.values()
             },
-            "faults": {cat_id: {"name": name, "code": FAULTS[name].code} for cat_id, name in self.faults.items()},
+            "faults": described(FAULTS, lambda name: {"query": name}),
         }
 
     # Expected records

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from crawler.sandbox.faults import described, target
 from crawler.sandbox.shortvideo import app as shortvideo_app
 from crawler.sandbox.shortvideo import faults as shortvideo_faults
 from crawler.sandbox.shortvideo import page as shortvideo_page
@@ -33,6 +34,11 @@ _STATIC: dict[str, FakeResponse] = {
     "/robots.txt": (200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"),
 }
 """Pages with fixed content, by path."""
+
+TARGETS = [
+    target("a search, as for any other text", keywords="whales"),
+    target("more than ten pages of results", keywords=LONG),
+]
 
 
 class Site(Posts):
@@ -138,8 +144,9 @@ class Site(Posts):
         """
         return {
             "clicks": self.clicks,
+            "targets": TARGETS,
             "examples": [self.example, LONG],
-            "faults": {name: {"code": fault.code, "about": fault.about} for name, fault in FAULTS.items()},
+            "faults": described(FAULTS, lambda name: {"keywords": name}),
         }
 
     # Expected records

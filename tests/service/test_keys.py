@@ -1,0 +1,69 @@
+"""API keys in the setting ``API_KEYS``, as ``scrapy keys export`` prints them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from crawler.commands.serve import Command, RefusedError
+from crawler.errors import InvalidApiKey, MissingApiKey
+from crawler.service.keys import ConfiguredKeys, Holder, Keys, KeyStore, export
+
+VALID = {"a1": {"client": "acme", "hash": "0" * 64}}
+
+
+def keys_of(**settings: Any) -> Keys:
+    """The keys of ``scrapy serve`` with these settings."""
+    return Command._keys(argparse.Namespace(sandbox=False), Settings(settings))
+
+
+def test_us_4_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None:
+    store = KeyStore(tmp_path / "keys.sqlite")
+    key, revoked = store.create("acme", "60/minute", 4), store.create("former")
+    store.revoke(revoked.split("_")[1])
+    exported = export(store.all())
+    assert key not in exported
+    assert "former" not in exported
+
+    keys = keys_of(API_KEYS=exported, KEYS_FILE=str(tmp_path / "missing.sqlite"))
+    assert isinstance(keys, ConfiguredKeys)
+    assert asyncio.run(keys.holder(key)) == Holder("acme", key.split("_")[1], "60/minute", 4)
+    for wrong in (revoked, f"{key}x", "sandbox"):
+        with pytest.raises(InvalidApiKey):
+            asyncio.run(keys.holder(wrong))
+    with pytest.raises(MissingApiKey):
+        asyncio.run(keys.holder(None))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("sk_a1_secret", "Expecting value"),
+        (5, "'int' object is not iterable"),
+        ({"a1": "sk_a1_secret"}, "a1: Input should be a valid dictionary"),
+        ({"a1": {"client": "acme"}}, "a1.hash: Field required"),
+        ({"a1": {"client": "acme", "hash": "sk_a1_secret"}}, "a1.hash: String should match pattern"),
+        ({"a1": VALID["a1"] | {"client": "=1+1"}}, "a1.client: Value error, invalid client name '=1+1'"),
+        ({"a1": VALID["a1"] | {"rate": "often"}}, "a1.rate: Value error, couldn't parse rate limit string 'often'"),
+        ({"a1": VALID["a1"] | {"concurrency": 0}}, "a1.concurrency: Input should be greater than or equal to 1"),
+        ({"a1": VALID["a1"] | {"key": "x"}}, "a1.key: Extra inputs are not permitted"),
+    ],
+)
+def test_us_4_wrong_keys_are_refused(value: Any, message: str) -> None:
+    text = value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict) else value
+    with pytest.raises(RefusedError) as raised:
+        keys_of(API_KEYS=text)
+    assert str(raised.value).startswith(f"API_KEYS: expected the output of 'scrapy keys export'; {message}")
+    assert raised.value.exitcode == 2
+    assert "secret" not in str(raised.value)
+
+
+def test_us_4_without_any_key_the_endpoint_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="No API key is valid"):
+        keys_of(API_KEYS="{}", KEYS_FILE=str(tmp_path / "missing.sqlite"))

@@ -1,0 +1,57 @@
+"""The demo calls every scraper, and prints its data."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from crawler.registry import scrapers
+from crawler.targets.target import Scraper
+from scripts import demo
+
+OWN = {name: scraper for name, scraper in scrapers().items() if name == scraper.name}
+
+
+def sandbox_record(scraper: Scraper) -> dict[str, Any]:
+    """The record of a scraper's example in the sandbox."""
+    site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site(light=True)
+    record: dict[str, Any] = site.expected_record({"scraper": scraper.name, **scraper.example})
+    return record
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the called scrapers. Calls return the records of the sandbox, without a service."""
+    names: list[str] = []
+
+    def call(_base: str, name: str, params: dict[str, Any]) -> dict[str, Any]:
+        if params == demo.UNKNOWN_CATEGORY:
+            return {"status": {"code": "TARGET_NOT_FOUND", "retryable": False, "message": ""}}
+        names.append(name)
+        return {"success": True, "data": sandbox_record(OWN[name]), "meta": {"duration_ms": 1}}
+
+    catalogue = {name: {"example": scraper.example, "summary": scraper.summary} for name, scraper in OWN.items()}
+    monkeypatch.setattr(demo, "catalogue", lambda _: catalogue)
+    monkeypatch.setattr(demo, "call", call)
+    return names
+
+
+def test_us_8_the_demo_shows_every_scraper(called: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert demo.show_calls("")
+    assert sorted(called) == sorted(OWN)
+    printed = capsys.readouterr().out
+    for name, scraper in OWN.items():
+        assert f"{name}  {json.dumps(dict(scraper.example))}" in printed
+    assert demo.SHOWN_BY.keys() <= OWN.keys()
+
+
+def test_us_8_the_demo_shows_scrapers_of_new_platforms(
+    called: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "SHOWN_BY", {})
+    assert demo.show_calls("")
+    assert sorted(called) == sorted(OWN)
+    assert "FIELD" in capsys.readouterr().out
