@@ -17,14 +17,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
+from crawler.configuration.command import CheckedCommand
+from crawler.configuration.kinds import host_and_port
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
-from crawler.platforms.ids import check_platform_ids
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -43,11 +44,7 @@ STARTUP_SECONDS = 1.0
 
 def keys_file(settings: Settings) -> Path:
     """Return the path of the file with the API keys."""
-    return Path(settings["KEYS_FILE"] or data_file("keys.sqlite"))
-
-
-OPTIONAL_ROUTES = frozenset({"/docs", "/metrics", "/openapi.json"})
-"""Routes that the setting ``SERVICE_HIDDEN_ROUTES`` may contain."""
+    return Path(settings["KEYS_FILE"] or data_file("keys.sqlite", instead="the setting KEYS_FILE"))
 
 
 class RefusedError(Exception):
@@ -66,14 +63,13 @@ class Listeners:
     internal: socket.socket | None
 
 
-class Command(ScrapyCommand):
+class Command(CheckedCommand):
     """Serves until SIGTERM, and then completes the calls in flight.
 
     Exit codes: 1 if it cannot listen on a port, 2 if no API key is valid, ``--sandbox`` is used with a public host, or
     a setting is invalid.
     """
 
-    requires_project = True
     requires_crawler_process = False
 
     def short_desc(self) -> str:
@@ -91,11 +87,13 @@ class Command(ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if args:
+            raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
         assert self.settings is not None
         try:
-            self._check_settings(self.settings)
             keys = self._keys(opts, self.settings)
-            internal = _internal_address(self.settings)
+            address = self.settings["SERVICE_INTERNAL_ADDRESS"]
+            internal = host_and_port(address) if address else None
             if opts.sandbox:
                 _require_loopback(opts.host, *internal[:1] if internal else ())
             listener = _listen(opts.host, opts.port)
@@ -108,8 +106,11 @@ class Command(ScrapyCommand):
 
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
-        from crawler.service.keys import KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415  # only this command needs it
+        # Only this command and ``scrapy keys`` need the service.
+        from crawler.service.keys import KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415
+        from crawler.service.store import store_location  # noqa: PLC0415
 
+        store_location(settings)  # raises UsageError if no setting names a file, and there is no project folder
         if opts.sandbox:
             return SandboxKeys()
         store = KeyStore(keys_file(settings))
@@ -120,23 +121,6 @@ class Command(ScrapyCommand):
         if all(key.revoked is not None for key in known):
             raise RefusedError("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
         return KeyRing(store)
-
-    @staticmethod
-    def _check_settings(settings: Settings) -> None:
-        from crawler.service.addresses import Addresses  # noqa: PLC0415  # as above
-
-        unknown = set(settings.getlist("SERVICE_HIDDEN_ROUTES")) - OPTIONAL_ROUTES
-        if unknown:
-            routes = ", ".join(sorted(OPTIONAL_ROUTES))
-            raise RefusedError(f"SERVICE_HIDDEN_ROUTES may contain {routes}, not {', '.join(sorted(unknown))}.")
-        try:
-            check_platform_ids(settings)
-        except ValueError as error:
-            raise RefusedError(str(error)) from None
-        try:
-            Addresses.from_settings(settings)
-        except ValueError as error:
-            raise RefusedError(f"SERVICE_TRUSTED_PROXIES: {error}. Expected addresses or networks.") from None
 
     def _configure(self, opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -236,18 +220,6 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise RefusedError(f"Cannot listen on {host}:{port}: {error.strerror or error}.", EXIT_PORT_BUSY) from error
-
-
-def _internal_address(settings: Settings) -> tuple[str, int] | None:
-    """Return the host and port of ``SERVICE_INTERNAL_ADDRESS``, or None if it is not set."""
-    text = settings["SERVICE_INTERNAL_ADDRESS"]
-    if not text:
-        return None
-    host, _, number = str(text).rpartition(":")
-    try:
-        return host.removeprefix("[").removesuffix("]") or "127.0.0.1", port(number)
-    except (ValueError, argparse.ArgumentTypeError):
-        raise RefusedError(f"SERVICE_INTERNAL_ADDRESS: expected host:port, not {text!r}.") from None
 
 
 def _url(listener: socket.socket) -> str:

@@ -15,10 +15,10 @@ from rich import box
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
+from crawler.configuration.command import CheckedCommand
 from crawler.monitoring.progress import clock
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
@@ -35,10 +35,9 @@ REFRESH_SECONDS = 1.0
 """Seconds between two refreshes of the status on a terminal."""
 
 
-class Command(ScrapyCommand):
+class Command(CheckedCommand):
     """Exit codes: 0 for success, 4 if lines of the file are not targets, 1 if Redis or the file cannot be used."""
 
-    requires_project = True
     requires_crawler_process = False
 
     def syntax(self) -> str:
@@ -58,9 +57,13 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--queue", default="default", help="the queue's name, as in -a queue= (default: default)")
-        parser.add_argument("--scraper", help="push: the scraper of targets that do not name one")
-        parser.add_argument("--json", action="store_true", help="status: print one line of JSON, also on a terminal")
+        parser.add_argument(
+            "--queue", default="default", help="the queue's name, as in -a queue= ('default' without this option)"
+        )
+        parser.add_argument("--scraper", help="for push, the scraper of targets that do not name one")
+        parser.add_argument(
+            "--json", action="store_true", help="for status, print one line of JSON, also on a terminal"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from difflib import get_close_matches
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from crawler.targets.files import Shard
 
-RUNNER_ARGUMENTS = frozenset({"_job", "source", "shared"})
-"""Arguments that a user does not set: Scrapyd sets ``_job``, and the endpoint sets the others."""
+JOB = "_job"
+"""The argument that Scrapyd sets, in addition to those of the user."""
+OBJECTS = frozenset({"source", "shared"})
+"""Arguments of the endpoint, whose values are objects. A user can set only text."""
 
 
 class CrawlArguments(BaseModel):
@@ -35,6 +38,17 @@ class CrawlArguments(BaseModel):
     """Maximum number of pages to scrape per listing, including the requested page."""
     since: Literal["last"] | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """``last``: stop reading a listing at the entries that the last run has seen."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, arguments: dict[str, Any]) -> dict[str, Any]:
+        known = cls.model_fields.keys()
+        objects = {name for name in OBJECTS & arguments.keys() if not isinstance(arguments[name], str)}
+        for unknown in sorted(arguments.keys() - known - objects - {JOB}):
+            near = get_close_matches(unknown, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(known)}"
+            raise ValueError(f"no argument is called {unknown}; {hint}")
+        return arguments
 
     @model_validator(mode="after")
     def _validate_shard(self) -> Self:

@@ -33,7 +33,7 @@ from crawler.errors import (
 from crawler.outputs.columns import RecordPath, column_type_of_models, rows_named
 from crawler.outputs.failures import failures_feed
 from crawler.platforms.page import PlatformPage
-from crawler.spiders.arguments import RUNNER_ARGUMENTS, CrawlArguments
+from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First, P
 from crawler.storage.data_files import data_file
 from crawler.targets.closing import Closing
@@ -75,16 +75,20 @@ class PlatformSpider(Spider):
     def __init__(
         self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
     ) -> None:
+        """``kwargs``: the ``-a`` arguments. Raises ``ValueError`` if one of them is unknown or invalid."""
         super().__init__(*args, **kwargs)
         self.shared = shared or SharedState()
         """State that all crawlers in this process share, such as throttles."""
-        unknown = kwargs.keys() - type(self.args).model_fields.keys() - RUNNER_ARGUMENTS
-        if unknown:
-            logger.warning("unknown_arguments", names=sorted(unknown), known=sorted(type(self.args).model_fields))
+        if self.args.since and not any(scraper.entries for scraper in self.scrapers):
+            raise ValueError(
+                f"since=last requires a listing that is sorted by newest first; no scraper of {self.name} has one"
+            )
         self.source = self._own_source(kwargs) if source is None else source
         self.origins: dict[str, str] = {}
         self.exploded: RecordPath | None = None
         """The list in the data whose rows become the lines of the feeds (argument ``explode``)."""
+        if self.args.explode:
+            self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
         self.seen: Seen | None = None
         self.stale_ids: dict[str, str] = {}
         """Ids of the platform's data file that are out of date, with the reason."""
@@ -109,10 +113,24 @@ class PlatformSpider(Spider):
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)
         if spider.args.since:
-            file = crawler.settings["SEEN_FILE"] or data_file("seen.sqlite")
-            spider.seen = Seen(SeenFile(Path(file)))
+            spider.seen = Seen(SeenFile(_seen_file(crawler.settings)))
             crawler.signals.connect(spider.seen.close, signals.spider_closed)
         return spider
+
+    def check(self, settings: BaseSettings) -> None:
+        """Check the targets and what the arguments require, without requests to the platform.
+
+        Raises:
+            WrongTargetsError: the run would have no targets.
+            ValueError: the argument ``queue`` requires a setting.
+            UsageError: the argument ``since`` requires a project folder.
+        """
+        if self.args.queue and not settings["REDIS_URL"]:
+            raise ValueError("REDIS_URL is not set: a queue needs Redis")
+        if self.args.since:
+            _seen_file(settings)
+        if not self.args.queue:
+            self.source.check()
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
         parser = TargetParser(self.scrapers, self.args.scraper, sliced=self.sliced)
@@ -175,15 +193,6 @@ class PlatformSpider(Spider):
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield the first request of each target, when the tracker releases the target."""
-        if self.args.explode:
-            try:
-                self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
-            except ValueError as error:
-                raise CloseSpider(str(error)) from None
-        if self.args.since and not any(scraper.entries for scraper in self.scrapers):
-            raise CloseSpider(
-                f"since=last requires a listing that is sorted by newest first; no scraper of {self.name} has one"
-            )
         try:
             async for target in self.tracker.release(self.source):
                 try:
@@ -410,3 +419,7 @@ def _of_target(request: Request, target: Target) -> Request:
     """Return the request with its target in ``meta``, exempt from duplicate filtering."""
     request.meta["target"] = target
     return request.replace(dont_filter=True)
+
+
+def _seen_file(settings: BaseSettings) -> Path:
+    return Path(settings["SEEN_FILE"] or data_file("seen.sqlite", instead="the setting SEEN_FILE"))

@@ -20,7 +20,7 @@ import orjson
 from fsspec.utils import infer_compression
 
 from crawler.errors import InvalidRequest
-from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.sources import TargetSource, TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Target, TargetParser
 
 if TYPE_CHECKING:
@@ -88,6 +88,14 @@ class FileSource(TargetSource):
     _rows: int = 0
     _expected: int | None = None
 
+    def check(self) -> None:
+        try:
+            self._open()
+        except WrongTargetsError:
+            raise
+        except TargetsUnavailableError:
+            return  # such as a bucket that does not respond: the run reports it, if it is still so
+
     async def open(self) -> None:
         """Find the files.
 
@@ -106,7 +114,7 @@ class FileSource(TargetSource):
         except READ_ERRORS as error:
             raise TargetsUnavailableError(f"cannot read the targets {self.location}: {error}") from error
         if not self._files:
-            raise TargetsUnavailableError(f"no such targets file: {self.location}")
+            raise WrongTargetsError(f"no such targets file: {self.location}")
 
     @property
     def identity(self) -> dict[str, Any]:

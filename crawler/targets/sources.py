@@ -15,6 +15,10 @@ class TargetsUnavailableError(Exception):
     """Raised when a source cannot provide all of its targets. The run then ends with this message."""
 
 
+class WrongTargetsError(TargetsUnavailableError):
+    """Raised when the targets were given wrongly, such as a file that does not exist. No run can provide them."""
+
+
 class TargetSource:
     """The base class of target sources, from which a crawl gets its targets."""
 
@@ -26,6 +30,13 @@ class TargetSource:
 
         Raises:
             TargetsUnavailableError: the source cannot be read.
+        """
+
+    def check(self) -> None:
+        """Check that the targets were given correctly. ``scrapy crawl`` calls this before it opens a feed.
+
+        Raises:
+            WrongTargetsError: the run would have no targets.
         """
 
     def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
@@ -60,6 +71,11 @@ class ArgumentSource(TargetSource):
 
     parser: TargetParser
     params: Mapping[str, Any]
+
+    def check(self) -> None:
+        target = self.parser.parse(self.params, text=True)
+        if isinstance(target, InvalidTarget):
+            raise WrongTargetsError(target.error.message)
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         yield self.parser.parse(self.params, text=True, row=0)
