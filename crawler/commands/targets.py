@@ -23,7 +23,7 @@ from crawler.monitoring.progress import clock
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
 from crawler.targets.files import FileSource
-from crawler.targets.sources import TargetsUnavailableError
+from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ REFRESH_SECONDS = 1.0
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 for success, 4 if lines of the file are not targets, 1 if Redis or the file cannot be used."""
+    """Exit codes: 0 for success, 4 if lines of the file are not targets, 1 if Redis or the file cannot be used.
+
+    2 for wrong use, such as a file that does not exist.
+    """
 
     requires_crawler_process = False
 
@@ -91,6 +94,8 @@ class Command(CheckedCommand):
         try:
             with contextlib.suppress(KeyboardInterrupt):
                 self.exitcode = asyncio.run(_closing(streams, work))
+        except WrongTargetsError as error:
+            raise UsageError(str(error)) from None
         except (RedisError, TargetsUnavailableError) as error:
             print(error, file=sys.stderr)
             self.exitcode = RUN_BROKE

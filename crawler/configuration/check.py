@@ -98,5 +98,6 @@ def _check_browser_fallback(settings: BaseSettings) -> None:
 
 
 def _check_response_cache(settings: BaseSettings) -> None:
-    for name in settings.getdict("RESPONSE_CACHE").keys() - set(scraper_names()):
-        raise ValueError(f"RESPONSE_CACHE: no scraper is called {name}; use {', '.join(scraper_names())}.")
+    unknown = sorted(settings.getdict("RESPONSE_CACHE").keys() - set(scraper_names()))
+    if unknown:
+        raise ValueError(f"RESPONSE_CACHE: no scraper is called {unknown[0]}; use {', '.join(scraper_names())}.")

@@ -180,7 +180,7 @@ def test_a_file_is_pushed_and_the_status_is_printed(redis_url: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("url", "arguments", "code", "message"),
     [
-        (None, ["push", "nowhere.jsonl"], 1, "no such targets file"),
+        (None, ["push", "nowhere.jsonl"], 2, "no such targets file"),
         (None, ["push"], 2, "push <file> | status | dead"),
         ("redis://127.0.0.1:1", ["status"], 1, "127.0.0.1:1"),
     ],
