@@ -1,5 +1,8 @@
 """The project's settings: its own, and those that differ from Scrapy's defaults.
 
+The annotation of a setting is its type, with bounds. Commands check the values of all annotated settings when they
+start (``configuration/check.py``). The text below one of the project's own settings describes it.
+
 An environment variable ``CRAWLER_<SETTING>`` overrides a setting. Its value is decoded as JSON, or used as text if it
 is not valid JSON.
 """
@@ -7,12 +10,43 @@ is not valid JSON.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import orjson
 from scrapy.settings import default_settings
 
 from crawler import logs
+from crawler.configuration.kinds import (
+    Address,
+    Budgets,
+    CacheTimes,
+    ClassPath,
+    Count,
+    Database,
+    Egresses,
+    File,
+    Folder,
+    IdFiles,
+    Integer,
+    Items,
+    KeyHashes,
+    LaunchOptions,
+    LogLevel,
+    Network,
+    Optional,
+    Origins,
+    Positive,
+    PositiveSeconds,
+    Rate,
+    RedisUrl,
+    Route,
+    Seconds,
+    Secret,
+    ServiceUrl,
+    Share,
+    Switch,
+    Text,
+    Uri,
+)
 
 logs.configure()
 
@@ -27,39 +61,39 @@ ASYNCIO_EVENT_LOOP = "crawler.event_loop.Loop"  # default None: asyncio's own lo
 
 # The platforms: origins, rate limits, circuit breakers
 
-PLATFORM_ORIGINS: dict[str, Any] = {}
+PLATFORM_ORIGINS: Origins = {}
 """Platform -> origin, or platform -> role (page, api, feed, image, script) -> origin. Overrides the origins in
 ``crawler/platforms``."""
 
-PLATFORM_BUDGETS: dict[str, dict[str, Any]] = {}
+PLATFORM_BUDGETS: Budgets = {}
 """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Overrides the budgets
 in ``crawler/platforms``. A third key, ``sources``, maps a source to a budget of its own, within the platform's."""
-EGRESSES: list[dict[str, Any]] | str = []
+EGRESSES: Egresses = []
 """The operator's own addresses: a list of ``name``, ``proxy``, ``bind``, ``platforms`` and ``budgets``, or the path of
 a JSON file with this list (``docs/egress.md``). Empty: the direct connection. Checked when a command starts."""
-PLATFORM_IDS: dict[str, str] = {}
+PLATFORM_IDS: IdFiles = {}
 """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags and
 client versions that the platform changes at will. Checked when a command starts."""
-SANDBOX = False
+SANDBOX: Switch = False
 """Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
 
-PROCESSES = 1
+PROCESSES: Positive = 1
 """Number of processes that crawl the same platforms and serve the same API keys. Without Redis, each process gets an
 equal share of every limit. ``scrapy serve --workers N`` multiplies this number by N."""
-REDIS_URL: str | None = None
+REDIS_URL: Optional[RedisUrl] = None
 """URL (``redis://...``) of the Redis server for shared limits and queues. Needs the extra ``redis``."""
-ZYTE_API_KEY: str | None = None
+ZYTE_API_KEY: Optional[Secret] = None
 """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
 
-BREAKER_THRESHOLD = 5
+BREAKER_THRESHOLD: Count = 5
 """A source's circuit breaker opens after this many consecutive blocks or rate limits. A block or rate limit with
 ``Retry-After`` opens it at once. 0 disables all circuit breakers."""
-BREAKER_COOLDOWN = 60.0
+BREAKER_COOLDOWN: Seconds = 60.0
 """Seconds until an open circuit breaker lets a trial request through. Doubled for each further block."""
-BREAKER_GIVE_UP = 7_200.0
+BREAKER_GIVE_UP: Seconds = 7_200.0
 """If a circuit breaker stays open for this many seconds, a crawl that waits for it ends with exit code 1. 0: never.
 The default is longer than ``RETRY_AFTER_MAX``, so that the platform is tried again before the crawl ends."""
-RETRY_AFTER_MAX = 3_600.0
+RETRY_AFTER_MAX: Seconds = 3_600.0
 """Maximum seconds for which a platform's ``Retry-After`` is obeyed."""
 
 # The headers that a browser sends. The platforms' formats of numbers and dates depend on the language.
@@ -67,70 +101,79 @@ DEFAULT_REQUEST_HEADERS = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Language": "en-US,en;q=0.9",
 }
-USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
-ROBOTSTXT_OBEY = False  # as Scrapy's default: users request single pages, and the spiders follow no links
-COOKIES_ENABLED = False  # default True: the targets in a crawler must not share a session
+USER_AGENT: Text = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
+)
+ROBOTSTXT_OBEY: Switch = False  # as Scrapy's default: users request single pages, and the spiders follow no links
+COOKIES_ENABLED: Switch = False  # default True: the targets in a crawler must not share a session
 
 # Targets and outcomes
 
-TARGETS_IN_FLIGHT = 32
+TARGETS_IN_FLIGHT: Positive = 32
 """Maximum number of targets in flight in a crawl."""
-QUEUE_IDLE = 60.0
+QUEUE_IDLE: PositiveSeconds = 60.0
 """If a queue's worker sends no heartbeat for this many seconds, other workers take over its targets."""
-QUEUE_TRIES = 5
+QUEUE_TRIES: Positive = 5
 """If this many workers have crashed while a target was in flight, the target becomes a dead letter. The target may not
 be the cause, because a crash affects all targets that the worker has in flight."""
-TARGET_TIMEOUT = 0.0
+TARGET_TIMEOUT: Seconds = 0.0
 """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
 (DOWNLOAD_TIMEOUT)."""
-SOURCE_TIMEOUT = 10.0
+SOURCE_TIMEOUT: PositiveSeconds = 10.0
 """Timeout in seconds for each download from a platform with several sources, so that there is time for the next one."""
-GUEST_TOKEN_LIFETIME = 3_600.0
+GUEST_TOKEN_LIFETIME: Seconds = 3_600.0
 """Seconds after which a guest token is replaced, unless the platform rejects it earlier."""
-GUEST_TOKEN_PAUSE = 60.0
+GUEST_TOKEN_PAUSE: Seconds = 60.0
 """Seconds to wait after a failed request for a guest token before the next such request."""
-SEEN_FILE: str | None = None
+SEEN_FILE: Optional[File] = None
 """SQLite file in which ``since=last`` stores the entries that it has seen. None: ``seen.sqlite`` in the project's
 ``.scrapy`` folder."""
-LISTING_CEILING = 400
+LISTING_CEILING: Positive = 400
 """An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows per
 listing, and some rows repeat a product."""
-VIDEOSITE_ENRICH_MAX = 15
+VIDEOSITE_ENRICH_MAX: Count = 15
 """Maximum number of requests per page of a channel's list for exact dates, views and likes, which the list lacks."""
-PHOTOAPP_PLAY_COUNTS = False
+PHOTOAPP_PLAY_COUNTS: Switch = False
 """Whether to fetch play counts of reels. This takes a second page per reel, which has only the account's newest
 reels."""
 
 # Downloads
 
-CLOSE_GRACE = 10.0
+CLOSE_GRACE: Seconds = 10.0
 """When a crawl closes, downloads in progress may take this many seconds more. Targets that wait for a download slot end
 at once."""
-DOWNLOAD_TIMEOUT = 60  # default 180: no page of the platforms takes a minute
-DOWNLOAD_MAXSIZE = 32 * 1024 * 1024  # default 1 GiB: the largest page seen is 1.3 MB
-DOWNLOAD_WARNSIZE = 8 * 1024 * 1024  # default 32 MiB
-DOWNLOAD_VERIFY_CERTIFICATES = True  # default False
+DOWNLOAD_TIMEOUT: PositiveSeconds = 60  # default 180: no page of the platforms takes a minute
+DOWNLOAD_MAXSIZE: Count = 32 * 1024 * 1024  # default 1 GiB: the largest page seen is 1.3 MB
+DOWNLOAD_WARNSIZE: Count = 8 * 1024 * 1024  # default 32 MiB
+DOWNLOAD_VERIFY_CERTIFICATES: Switch = True  # default False
 DOWNLOAD_HANDLERS = {
     "http": "crawler.downloads.handlers.HttpHandler",  # Scrapy's handler, limited by CLOSE_GRACE
     "https": "crawler.downloads.handlers.HttpHandler",
     **dict.fromkeys(("file", "data", "s3", "ftp")),  # default: all enabled; URLs are user input
 }
-DOWNLOAD_DELAY = 0  # ThrottleMiddleware limits the downloads of all crawlers instead
-CONCURRENT_REQUESTS = 256  # default 16: ThrottleMiddleware limits the downloads
-CONCURRENT_REQUESTS_PER_DOMAIN = 256  # default 8: ThrottleMiddleware limits the downloads
-CONCURRENT_ITEMS = 4  # default 100: Scrapy creates this many tasks for each callback, which yields one item
-SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024  # default 5 MB, which seven pages of 0.7 MB fill
-RETRY_TIMES = 2
-RETRY_HTTP_CODES = [500, 502, 503, 504, 522, 524]  # default also 408 and 429: a rate limit is not retried
+DOWNLOAD_DELAY: Seconds = 0  # ThrottleMiddleware limits the downloads of all crawlers instead
+CONCURRENT_REQUESTS: Positive = 256  # default 16: ThrottleMiddleware limits the downloads
+CONCURRENT_REQUESTS_PER_DOMAIN: Positive = 256  # default 8: ThrottleMiddleware limits the downloads
+CONCURRENT_ITEMS: Positive = 4  # default 100: Scrapy creates this many tasks for each callback, which yields one item
+SCRAPER_SLOT_MAX_ACTIVE_SIZE: Positive = 64 * 1024 * 1024  # default 5 MB, which seven pages of 0.7 MB fill
+RETRY_TIMES: Count = 2
+RETRY_HTTP_CODES: Items[Positive] = [
+    500,
+    502,
+    503,
+    504,
+    522,
+    524,
+]  # default also 408 and 429: a rate limit is not retried
 RETRY_EXCEPTIONS = [*default_settings.RETRY_EXCEPTIONS, "crawler.errors.BrowserGone"]  # a browser can be replaced
-RETRY_PRIORITY_ADJUST = 0  # default -1: a retry has already waited, and its target may have a deadline
-RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # default ERROR: the target's outcome already shows the failure
-RETRY_BACKOFF_BASE = 0.5
+RETRY_PRIORITY_ADJUST: Integer = 0  # default -1: a retry has already waited, and its target may have a deadline
+RETRY_GIVE_UP_LOG_LEVEL: LogLevel = "DEBUG"  # default ERROR: the target's outcome already shows the failure
+RETRY_BACKOFF_BASE: Seconds = 0.5
 """Maximum seconds of the random wait before the first retry. The maximum doubles with each further retry."""
-RETRY_BACKOFF_MAX = 30.0
+RETRY_BACKOFF_MAX: Seconds = 30.0
 """Maximum seconds of a wait before a retry. A request is not retried if ``Retry-After`` is longer."""
 
-DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
+DOWNLOADER_MIDDLEWARES = {
     "crawler.downloads.log_context.BindTarget": 10,  # first, so that all log lines of the others have the target's id
     "crawler.middlewares.AllowedOrigins": 20,  # before the others. A redirected request passes through it again
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins replaces it, with a typed error
@@ -146,7 +189,7 @@ DOWNLOADER_MIDDLEWARES: dict[str, int | None] = {
     "crawler.downloads.injection.PlannedInjection": 543,  # scrapy-poet's middleware, with one plan per callback
     "crawler.middlewares.ThrottleMiddleware": 990,  # nearest to the network: cached responses need no slot
 }
-SPIDER_MIDDLEWARES: dict[str, int | None] = {
+SPIDER_MIDDLEWARES = {
     "crawler.downloads.log_context.BindTarget": 10,  # before all others
     "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine, because others may drop a target's item
     # The next four process every response or callback result for links, but the spiders follow no links.
@@ -160,7 +203,7 @@ ITEM_PIPELINES = {
     "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that may change the data
     "crawler.pipelines.BatchLinePipeline": 900,  # last, because the others need the data, not the line of a feed
 }
-EXTENSIONS: dict[str, int | None] = {
+EXTENSIONS = {
     "crawler.targets.closing.AnnounceClosing": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter, and sends a signal when a target is stored
@@ -176,20 +219,19 @@ EXTENSIONS: dict[str, int | None] = {
 
 # The browser. Only crawlers whose spiders may use it have its download handler.
 
-BROWSER_FALLBACK: list[str] = []
+BROWSER_FALLBACK: Items[str] = []
 """Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request. Checked when a
 command starts, because not all platforms support this."""
-BROWSER_PAGES = 4
+BROWSER_PAGES: Positive = 4
 """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200 MB.
 """
-BROWSER_QUIET = 9.0
+BROWSER_QUIET: PositiveSeconds = 9.0
 """Seconds without a new response after which the session on a browser page ends."""
-BROWSER_SCROLL_PAUSE = 1.0
+BROWSER_SCROLL_PAUSE: Seconds = 1.0
 """Seconds from a response to the next scroll of a browser page, about as a visitor would wait. 0 in the sandbox."""
-BROWSER_BLOCKED_TYPES = ["image", "media", "font"]
+BROWSER_BLOCKED_TYPES: Items[str] = ["image", "media", "font"]
 """Resource types that the browser does not load. Pages need scripts and styles to request their data."""
-BROWSER_TRACKERS = [
-    # Hosts of trackers. Requests to them and to their subdomains are aborted.
+BROWSER_TRACKERS: Items[str] = [
     "google-analytics.com",
     "googletagmanager.com",
     "doubleclick.net",
@@ -205,14 +247,15 @@ BROWSER_TRACKERS = [
     "branch.io",
     "appsflyer.com",
 ]
-PLAYWRIGHT_LAUNCH_OPTIONS: dict[str, Any] = {}
+"""Hosts of trackers. The browser's requests to them and to their subdomains are aborted."""
+PLAYWRIGHT_LAUNCH_OPTIONS: LaunchOptions = {}
 """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``proxy``, ``chromium_sandbox`` etc."""
 
 # Feeds
 
 FEED_URI_PARAMS = "crawler.outputs.feeds.uri_params"
 FEED_EXPORT_ENCODING = "utf-8"  # default None: all non-ASCII characters in JSON are escaped
-FAILURES_FEED: str | None = "auto"
+FAILURES_FEED: Optional[Uri] = "auto"
 """URI of the feed that has one line for each failed target. ``auto``: ``failures/%(name)s-%(job)s.jsonl``, but no file
 for a single target whose error is on the terminal or in the log. None disables the feed. Without failures, no file is
 written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its ``item_classes``."""
@@ -224,84 +267,87 @@ FEED_EXPORTERS = {
     "parquet": "crawler.outputs.parquet.ParquetExporter",
     "csv": "crawler.outputs.csv_exporter.CsvExporter",
 }
-CSV_BOM = False
+CSV_BOM: Switch = False
 """Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8."""
-CSV_ESCAPE_FORMULAS = True
+CSV_ESCAPE_FORMULAS: Switch = True
 """Whether an apostrophe is put before text in CSV that a spreadsheet would calculate as a formula."""
 
-SQL_SINK: str | None = None
+SQL_SINK: Optional[Database] = None
 """Database to which crawls write their data: an SQLite file, or the URL of a PostgreSQL database. None: no database."""
 
 # Monitors of batch runs
 
-MONITORS = False
+MONITORS: Switch = False
 """Whether to compare the fields and outcomes of each run with the last runs, and to write a report."""
-MONITORS_DIR: str | None = None
+MONITORS_DIR: Optional[Folder] = None
 """Folder in which runs and reports are stored. None: ``monitors`` in the project's ``.scrapy`` folder."""
-MONITORS_RUNS = 10
+MONITORS_RUNS: Positive = 10
 """Number of previous runs that a run is compared with."""
-MONITORS_MAX_FAILED = 0.1
+MONITORS_MAX_FAILED: Share = 0.1
 """Share of targets that may be invalid, or fail with an upstream or internal error. A higher share is reported."""
-MONITORS_SUITE = "crawler.monitoring.suite.Suite"
+MONITORS_SUITE: ClassPath = "crawler.monitoring.suite.Suite"
 """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
 
 # The endpoint
 
-SERVICE_RECYCLE_TARGETS = 10_000
+SERVICE_RECYCLE_TARGETS: Count = 10_000
 """Number of targets after which an open crawler is replaced. 0: the number of targets is not limited."""
-SERVICE_RECYCLE_MINUTES = 60.0
+SERVICE_RECYCLE_MINUTES: PositiveSeconds = 60.0
 """Minutes after which an open crawler is replaced."""
-SERVICE_MAX_WAITING = 1_000
+SERVICE_MAX_WAITING: Count = 1_000
 """Maximum number of calls that wait for a platform's crawler. The crawler itself has twice as many targets in flight as
 may download at once."""
-SERVICE_MAX_CALLS = 2_000
+SERVICE_MAX_CALLS: Positive = 2_000
 """Maximum number of calls in flight. At the maximum, a platform with less than its equal share still gets calls."""
-KEY_RATE: str | None = None
+KEY_RATE: Optional[Rate] = None
 """Rate limit of each API key, such as ``600/minute``. None: no limit. ``scrapy keys create`` can set another limit for
 a key."""
-KEY_CONCURRENCY = 0
+KEY_CONCURRENCY: Count = 0
 """Maximum number of calls in flight of each API key. 0: no limit. ``scrapy keys create`` can set another limit for a
 key."""
-SERVICE_MAX_CONNECTIONS = 4_000
+SERVICE_MAX_CONNECTIONS: Positive = 4_000
 """Maximum number of open client connections per process. Further connections get ``OVERLOADED`` and are closed."""
-SERVICE_ADDRESS_CONNECTIONS = 1_000
+SERVICE_ADDRESS_CONNECTIONS: Count = 1_000
 """Maximum number of open connections of one client address per process. 0: no limit."""
-SERVICE_ADDRESS_FAILED_KEYS = 30
+SERVICE_ADDRESS_FAILED_KEYS: Count = 30
 """Maximum number of calls without a valid API key in a minute from one client address. Further ones get
 ``RATE_LIMITED``. Calls with a valid key are not affected. 0: no limit."""
-SERVICE_TRUSTED_PROXIES: list[str] = []
+SERVICE_TRUSTED_PROXIES: Items[Network] = []
 """Addresses or networks of proxies whose ``X-Forwarded-For`` header is used to find the client's address."""
-SERVICE_HIDDEN_ROUTES: list[str] = []
+SERVICE_HIDDEN_ROUTES: Items[Route] = []
 """Routes that the port of the service does not serve: ``/docs``, ``/llms.txt``, ``/metrics``,
 ``/openapi.json``."""
-SERVICE_URL: str | None = None
+SERVICE_URL: Optional[ServiceUrl] = None
 """URL under which clients reach the service, such as ``https://data.example.com``. Links in errors, in
 ``/openapi.json`` and in ``/llms.txt`` begin with it. None: links are paths."""
-SERVICE_INTERNAL_ADDRESS: str | None = None
+SERVICE_INTERNAL_ADDRESS: Optional[Address] = None
 """A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
-SERVICE_STORE: str | None = None
+SERVICE_STORE: Optional[Database] = None
 """Database of usage counts and stored responses: an SQLite file, or a ``postgresql://`` URL for several hosts. None: a
 file in the project's ``.scrapy`` folder."""
-IDEMPOTENCY_HOURS = 24.0
+IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
 """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
-RESPONSE_CACHE: dict[str, float] = {}
+RESPONSE_CACHE: CacheTimes = {}
 """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
-RESPONSE_CACHE_MB = 64
+RESPONSE_CACHE_MB: Count = 64
 """Maximum megabytes of memory for cached records, per process."""
-API_KEYS: dict[str, Any] = {}
+API_KEYS: KeyHashes = {}
 """The hashes of the valid API keys, as ``scrapy keys export`` prints them. If it is not empty, the endpoint does not
 read ``KEYS_FILE``."""
-KEYS_FILE: str | None = None
+KEYS_FILE: Optional[File] = None
 """SQLite file with the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
 
 # Operation
 
-LOG_LEVEL = "INFO"  # default DEBUG, which prints every item
-TELNETCONSOLE_ENABLED = False  # default True: each crawl would open a port
-REMOTE_CONTROL_ENABLED = False  # default True: each crawl would open a port and execute any code that is sent to it
+LOG_LEVEL: LogLevel = "INFO"  # default DEBUG, which prints every item
+LOGSTATS_INTERVAL: Seconds = 60.0  # as Scrapy's default; here so that its value is checked
+TELNETCONSOLE_ENABLED: Switch = False  # default True: each crawl would open a port
+REMOTE_CONTROL_ENABLED: Switch = (
+    False  # default True: each crawl would open a port and execute any code that is sent to it
+)
 
 for _name, _value in os.environ.items():
-    if _name.startswith("CRAWLER_"):
+    if _name.startswith("CRAWLER_") and _name.isupper():
         try:
             globals()[_name.removeprefix("CRAWLER_")] = orjson.loads(_value)
         except orjson.JSONDecodeError:

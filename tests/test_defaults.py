@@ -75,15 +75,15 @@ def test_seen_entries_are_stored_in_the_project_folder(project: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["crawl", "nope"], 2, "known spiders are microblog"),
-        (["crawl", "retail", "-a", "query=mustard", "-a", "exhaustive=true"], 1, "only a category can be collected"),
+        (["crawl", "retail", "-a", "query=mustard", "-a", "exhaustive=true"], 2, "only a category can be collected"),
         (
             ["crawl", "retail", "-a", "query=a", "-s", 'PLATFORM_ORIGINS={"origins": {}}'],
-            1,
+            2,
             "no platform is called origins",
         ),
         (
             ["crawl", "retail", "-a", "query=a", "-s", 'PLATFORM_BUDGETS={"retial": {}}'],
-            1,
+            2,
             "no platform is called retial",
         ),
         (["serve", "--sandbox", "--port", "99999"], 2, "expected 0 to 65535"),

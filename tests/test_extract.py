@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 import pytest
+from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
 from crawler.commands.extract import Command
@@ -62,6 +63,10 @@ class Extract:
             opts, args = parser.parse_known_args(arguments)
             command.run(args, opts)
             code = command.exitcode
+        except UsageError as error:  # as Scrapy handles it
+            with pytest.raises(SystemExit) as exit_:
+                parser.error(str(error))
+            code = int(exit_.value.code or 0)
         except SystemExit as error:
             code = int(error.code or 0)
         captured = self.captured.readouterr()
@@ -112,9 +117,9 @@ def test_a_saved_search_is_extracted(extract: Extract) -> None:
         (["cat_id=976759", "page=1", "sort=best_match"], 0),
         (["url=https://www.walmart.com/browse/food/976759?x=1"], 0),
         (["page=1"], 0),
-        (["cat_id=5438"], 2),
-        (["page=2"], 2),
-        (["sort=new"], 2),
+        (["cat_id=5438"], 4),
+        (["page=2"], 4),
+        (["sort=new"], 4),
     ],
 )
 def test_the_echo_is_compared_with_the_given_params_only(extract: Extract, params: list[str], code: int) -> None:
@@ -150,7 +155,7 @@ def test_a_failure_is_printed_as_the_error_of_the_envelope(
     extract: Extract, saved: bytes, code: str, reason: str
 ) -> None:
     done = extract(CATEGORY, extract.file(saved))
-    assert (done.code, done.stderr) == (2, "")
+    assert (done.code, done.stderr) == (4, "")
     assert (done.out["code"], done.out["upstream"]) == (code, {"status": None, "reason": reason})
     assert list(done.out) == ["code", "type", "message", "details", "retry_after", "upstream", "doc_url"]
 
@@ -176,7 +181,7 @@ def test_a_failure_is_printed_as_the_error_of_the_envelope(
 def test_wrong_usage_prints_one_line(extract: Extract, arguments: list[str], message: str) -> None:
     files = {"FILE": extract.file(page()), "CUT": extract.file(gzip.compress(page())[:100], "page.html.gz")}
     done = extract(*[files.get(argument, argument) for argument in arguments])
-    assert (done.code, done.out) == (3, None)
+    assert (done.code, done.out) == (2, None)
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
 

@@ -17,6 +17,7 @@ LAYERS = {
     "errors": 0,
     "event_loop": 0,
     "logs": 0,
+    "outside": 0,
     "reading": 1,
     "storage": 1,
     "platforms": 2,
@@ -36,8 +37,10 @@ LAYERS = {
     "items": 9,
     "probe": 9,
     "service": 9,
-    "commands": 10,
-    "settings": 10,
+    "configuration.kinds": 0,
+    "settings": 9,
+    "configuration": 10,
+    "commands": 11,
 }
 SANDBOX = "sandbox"
 MAY_IMPORT_SANDBOX = {"commands", "service"}

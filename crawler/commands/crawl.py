@@ -1,4 +1,4 @@
-"""``scrapy crawl``: Scrapy's own command, with an exit code that depends on the outcomes of the targets."""
+"""``scrapy crawl``: Scrapy's own command, which checks its arguments first, and whose exit code shows the outcomes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import argparse
 import logging
 import os
 import sys
+from collections.abc import Collection
+from pathlib import PurePosixPath
 from typing import Any, get_args, get_origin
 
-import structlog
 from pydantic import ValidationError
 from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.spiderloader import get_spider_loader
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from typing_extensions import get_original_bases
 
-from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
+from crawler.configuration.command import CheckedCommand
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.feeds import FAILED, UNSTORED
@@ -27,19 +29,35 @@ from crawler.spiders.base import PlatformSpider
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.tracker import outcomes_by_code
 
-logger = structlog.get_logger(__name__)
-
 ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED = 0, 1, 4
 
 
-class Command(CrawlCommand):
-    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 if a setting or the
-    targets are wrong.
+class Command(CheckedCommand, CrawlCommand):
+    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
+
+    Wrong use is a wrong setting, argument, target or feed. It is found before the log begins and a feed is opened.
     """
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """On a terminal, print a summary instead of the log, unless the user has set a log level."""
         super().process_options(args, opts)
+        assert self.settings is not None
+        if len(args) != 1:
+            raise UsageError("Expected one spider: scrapy crawl <spider>")
+        loader = get_spider_loader(self.settings)
+        if args[0] not in loader.list():
+            raise UsageError(f"Unknown spider {args[0]!r}; known spiders are {', '.join(sorted(loader.list()))}")
+        try:
+            check_arguments(loader.load(args[0]), opts.spargs, self.settings)
+            if opts.output or opts.overwrite_output:
+                feeds = self.settings.getdict("FEEDS")
+                formats = self.settings.getwithbase("FEED_EXPORTERS").keys()
+                self.settings.set("FEEDS", with_formats_of_gzip(feeds, formats), priority="cmdline")
+        except (ValueError, WrongTargetsError) as error:
+            raise UsageError(str(error)) from None
+        self._choose_summary()
+
+    def _choose_summary(self) -> None:
+        """On a terminal, print a summary instead of the log, unless the user has set a log level."""
         assert self.settings is not None
         chosen = self.settings.getpriority("LOG_LEVEL") == SETTINGS_PRIORITIES["cmdline"]
         chosen = chosen or "CRAWLER_LOG_LEVEL" in os.environ or not self.settings.getbool("LOG_ENABLED")
@@ -49,27 +67,8 @@ class Command(CrawlCommand):
             logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # the summary has the failed targets
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if len(args) != 1:
-            raise UsageError("Expected one spider: scrapy crawl <spider>")
         assert self.crawler_process is not None
-        known = self.crawler_process.spider_loader.list()
-        if args[0] not in known:
-            raise UsageError(f"Unknown spider {args[0]!r}; known spiders are {', '.join(sorted(known))}")
-        if not settings_are_valid(self.crawler_process.settings):
-            self.exitcode = EXIT_INVALID_SETTINGS
-            return
-        crawler = self.crawler_process.create_crawler(args[0])
-        problems = argument_problems(crawler.spidercls, opts.spargs)
-        if problems:
-            logger.error("invalid_arguments", spider=args[0], **problems)
-            self.exitcode = RUN_BROKE
-            return
-        try:
-            check_targets(crawler.spidercls, opts.spargs)
-        except WrongTargetsError as error:
-            print(error, file=sys.stderr)
-            self.exitcode = EXIT_INVALID_SETTINGS
-            return
+        crawler = self._create_crawler(args[0])
         self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()
         if self.crawler_process.bootstrap_failed:
@@ -81,26 +80,58 @@ class Command(CrawlCommand):
             print(*collected.lines(), sep="\n", file=sys.stderr)
 
 
+def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: BaseSettings) -> None:
+    """Check the ``-a`` arguments of a crawl, and its targets, without requests to the platform.
+
+    Raises:
+        ValueError: arguments are invalid, or contradict each other or the settings.
+        WrongTargetsError: the crawl would have no targets.
+        UsageError: the arguments require a project folder.
+    """
+    problems = argument_problems(spider, arguments)
+    if problems:
+        raise ValueError("; ".join(_sentence(name, problem, arguments) for name, problem in problems.items()))
+    if issubclass(spider, PlatformSpider):
+        own: dict[str, Any] = {**arguments}
+        spider(**own).check(settings)
+
+
 def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
-    """Return the name of each invalid ``-a`` argument with its error, so that a log line can replace a traceback."""
+    """Return the name of each invalid ``-a`` argument with its error. Errors of several arguments are at ``""``."""
     models = [get_args(base)[0] for base in get_original_bases(spider) if get_origin(base) is Args]
     try:
         for model in models:
             model(**arguments)
     except ValidationError as error:
-        details = validation_details(error)
-        return {".".join(map(str, each["loc"])) or "arguments": each["msg"] for each in details}
+        return {".".join(map(str, each["loc"])): each["msg"] for each in validation_details(error)}
     return {}
 
 
-def check_targets(spider: type[Spider], arguments: dict[str, Any]) -> None:
-    """Check the targets of a crawl, before a feed is opened, which would overwrite earlier output.
+def _sentence(name: str, problem: str, arguments: dict[str, str]) -> str:
+    return f"{name}={arguments.get(name, '')}: {problem}" if name else problem
+
+
+def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return ``FEEDS`` with the formats of compressed feeds. Scrapy takes ``gz`` as the format of ``out.csv.gz``.
 
     Raises:
-        WrongTargetsError: the crawl would have no targets.
+        ValueError: the name of a feed shows no format, or one that should not be compressed.
     """
-    if issubclass(spider, PlatformSpider):
-        spider(**arguments).source.check()
+    return {
+        uri: {**options, "format": _format_of_gzip(str(uri), formats)} if options.get("format") == "gz" else options
+        for uri, options in feeds.items()
+    }
+
+
+def _format_of_gzip(uri: str, formats: Collection[str]) -> str:
+    name = PurePosixPath(uri).stem
+    suffix = PurePosixPath(name).suffix.removeprefix(".") or "jsonlines"
+    if suffix == "parquet":
+        raise ValueError(f"{uri}: the data in Parquet files is already compressed; use {name}")
+    if suffix not in formats:
+        known = ", ".join(sorted(set(formats) - {"gz", "parquet"}))
+        raise ValueError(f"{uri}: no feed format is called {suffix}; write {uri}:FORMAT, with one of {known}")
+    return suffix
 
 
 def exit_code(crawler: Crawler) -> int:

@@ -15,12 +15,11 @@ import orjson
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler import platforms
-from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
 from crawler.commands.crawl import ALL_HAVE_DATA, SOME_FAILED
+from crawler.configuration.command import CheckedCommand
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import Egress, egresses_of
 from crawler.downloads.tunnel import check
@@ -54,10 +53,9 @@ class Row:
         return not self.problem and self.resting_until is None
 
 
-class Command(ScrapyCommand):
+class Command(CheckedCommand):
     """Exit codes: 0 if all egresses work, 4 if one does not work or rests, 2 if a setting is wrong."""
 
-    requires_project = True
     requires_crawler_process = False
 
     def syntax(self) -> str:
@@ -82,9 +80,6 @@ class Command(ScrapyCommand):
         unknown = set(names) - platforms.platforms().keys()
         if args[:1] != ["check"] or unknown:
             raise UsageError(f"Use: scrapy egress {self.syntax()}; platforms are {', '.join(platforms.platforms())}")
-        if not settings_are_valid(self.settings):
-            self.exitcode = EXIT_INVALID_SETTINGS
-            return
         rows = asyncio.run(check_all(names, self.settings))
         if opts.json:
             print(orjson.dumps({"egresses": [asdict(row) for row in rows], "targets_per_hour": sums(rows)}).decode())

@@ -9,14 +9,14 @@ import sys
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 from web_poet import HttpResponse, PageParams
 
+from crawler.configuration.command import CheckedCommand
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms import platforms
@@ -24,13 +24,12 @@ from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.targets.target import Scraper, check_params
 
-FAILED, WRONG_USAGE = 2, 3
+FAILED = 4
 
 
-class Command(ScrapyCommand):
-    """Prints the data as JSON. Exit codes: 0 for data, 2 if the page has a typed error, 3 for wrong usage."""
+class Command(CheckedCommand):
+    """Prints the data as JSON. Exit codes: 0 for data, 4 if the page has a typed error, 2 for wrong use."""
 
-    requires_project = True
     requires_crawler_process = False
 
     def syntax(self) -> str:
@@ -41,7 +40,6 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.error = _exit_with_usage_error  # type: ignore[method-assign]  # argparse would exit with code 2
         parser.add_argument("--url", help="URL of the responses")
         parser.add_argument(
             "-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="a param of the request"
@@ -53,19 +51,13 @@ class Command(ScrapyCommand):
             params = _asked(scraper, opts.params)
             url = opts.url or platforms()[scraper.platform].origin
             data = asyncio.run(extract(scraper, bodies, params, url=url))
-        except (UsageError, InvalidRequest, OSError, EOFError, zlib.error) as error:
-            print(error, file=sys.stderr)
-            self.exitcode = WRONG_USAGE
+        except (InvalidRequest, OSError, EOFError, zlib.error) as error:
+            raise UsageError(str(error)) from None
         except ScrapeError as error:
             _print(error.as_dict())
             self.exitcode = FAILED
         else:
             _print(data)
-
-
-def _exit_with_usage_error(message: str) -> NoReturn:
-    print(message, file=sys.stderr)
-    sys.exit(WRONG_USAGE)
 
 
 def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:

@@ -7,18 +7,18 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands.serve import keys_file
+from crawler.configuration.command import CheckedCommand
+from crawler.configuration.kinds import rate
 from crawler.errors import StoreUnavailable
 from crawler.service import usage
 from crawler.service.keys import KeyStore, export
-from crawler.service.limits import parse_rate
 from crawler.service.store import Store, store_location
 
 
-class Command(ScrapyCommand):
+class Command(CheckedCommand):
     """Creates, lists and revokes API keys, and prints usage.
 
     ``create CLIENT`` prints a new key, which cannot be printed again. ``list`` prints the ids of all keys, and
@@ -26,7 +26,6 @@ class Command(ScrapyCommand):
     setting ``API_KEYS``. ``usage`` prints the calls of the last 31 days, of one or all clients.
     """
 
-    requires_project = True
     requires_crawler_process = False
 
     def syntax(self) -> str:
@@ -38,9 +37,11 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         limits = parser.add_argument_group("limits of the key to create")
-        limits.add_argument("--rate", type=rate, help="calls per period, as 60/minute (default: the setting KEY_RATE)")
         limits.add_argument(
-            "--concurrency", type=concurrency, help="calls in flight (default: the setting KEY_CONCURRENCY)"
+            "--rate", type=rate, help="calls per period, as 60/minute (default is the setting KEY_RATE)"
+        )
+        limits.add_argument(
+            "--concurrency", type=concurrency, help="calls in flight (default is the setting KEY_CONCURRENCY)"
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -93,15 +94,6 @@ class Command(ScrapyCommand):
 def printable(client: str) -> str:
     """Return a client's name without control characters. Earlier versions accepted names with them."""
     return client if client.isprintable() else ascii(client)
-
-
-def rate(text: str) -> str:
-    """Check that a text is a rate limit such as ``60/minute``, and return it."""
-    try:
-        parse_rate(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"invalid rate value: {error}") from None
-    return text
 
 
 def concurrency(text: str) -> int:

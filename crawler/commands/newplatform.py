@@ -16,10 +16,10 @@ from pathlib import Path
 from string import Template
 from typing import Any, ClassVar
 
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 import crawler
+from crawler.configuration.command import CheckedCommand
 
 # Names that are valid in a host name, and so short that no generated line is too long.
 NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
@@ -28,10 +28,9 @@ CHECKOUT = ("pyproject.toml", "docs/platforms", "tests/platforms")
 OWN_IMPORTS = re.compile(r"(?:^from crawler\..*\n)+", re.MULTILINE)
 
 
-class Command(ScrapyCommand):
+class Command(CheckedCommand):
     """Exit codes: 0 if all files were written, 2 for wrong usage. No file is written then."""
 
-    requires_project = True
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
 

@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.conf import arglist_to_dict
-from scrapy.utils.project import data_path
 
-from crawler.commands import EXIT_INVALID_SETTINGS, settings_are_valid
-from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
-from crawler.commands.extract import FAILED
+from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED, check_arguments
+from crawler.configuration.command import CheckedCommand
 from crawler.probe import nightly
 from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
 from crawler.probe.scrub import Scrubber
 from crawler.registry import find_scraper, scraper_names, spider_for
+from crawler.storage.data_files import data_file
+from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import Scraper
 
 if TYPE_CHECKING:
@@ -31,13 +30,11 @@ if TYPE_CHECKING:
     from crawler.spiders.base import PlatformSpider
 
 
-class Command(ScrapyCommand):
-    """Exit codes: 0 if the target has data, 2 for a typed error or a wrong setting, 1 if the run itself failed.
+class Command(CheckedCommand):
+    """Exit codes: 0 if the target has data, 4 for a typed error, 2 for wrong use, 1 if the run itself failed.
 
     With ``--all``: 0 if all targets have all of their data, 4 if a target, a source or a field failed or got worse.
     """
-
-    requires_project = True
 
     def syntax(self) -> str:
         return "<scraper> [-a NAME=VALUE ...] [--save DIR] [--keep NAME ...] | --all [--targets FILE] [--last FILE]"
@@ -53,7 +50,7 @@ class Command(ScrapyCommand):
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help="a param of the target (default: the scraper's example)",
+            help="a param of the target (default is the scraper's example)",
         )
         parser.add_argument("--save", metavar="DIR", type=Path, help="save the responses as scrubbed fixtures")
         parser.add_argument(
@@ -66,9 +63,11 @@ class Command(ScrapyCommand):
             dest="every",
             help="probe one known target per scraper, and compare it with its last run",
         )
-        parser.add_argument("--targets", metavar="FILE", type=Path, help="with --all: a JSON object, scraper -> params")
         parser.add_argument(
-            "--last", metavar="FILE", type=Path, help="with --all: the last runs (default: .scrapy/probe/last.json)"
+            "--targets", metavar="FILE", type=Path, help="for --all, a JSON object of params by scraper"
+        )
+        parser.add_argument(
+            "--last", metavar="FILE", type=Path, help="for --all, the last runs (default .scrapy/probe/last.json)"
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -84,9 +83,6 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
-        if not settings_are_valid(self.crawler_process.settings):
-            self.exitcode = EXIT_INVALID_SETTINGS
-            return
         if opts.every:
             self._run_all(args, opts)
             return
@@ -113,11 +109,20 @@ class Command(ScrapyCommand):
             for path, note in recorder.save(opts.save, Scrubber(keep=opts.keep), origins):
                 print(f"saved      {path}{f' ({note})' if note else ''}")
             print("Review the fixtures before you share them: they still contain names and texts of people.")
-        self.exitcode = FAILED if recorder.outcome.error else 0
+        self.exitcode = SOME_FAILED if recorder.outcome.error else ALL_HAVE_DATA
 
     def _crawl(self, scraper: Scraper, params: dict[str, str]) -> tuple[Crawler, Recorder]:
-        """Prepare the crawl of one target. It runs when ``crawler_process`` is started."""
+        """Prepare the crawl of one target. It runs when ``crawler_process`` is started.
+
+        Raises:
+            UsageError: the params are not the scraper's.
+        """
         assert self.crawler_process is not None
+        assert self.settings is not None
+        try:
+            check_arguments(spider_for(scraper), {"scraper": scraper.name, **params}, self.settings)
+        except (ValueError, WrongTargetsError) as error:
+            raise UsageError(str(error)) from None
         crawler = self.crawler_process.create_crawler(spider_for(scraper))
         recorder = Recorder(crawler, scraper)
         self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
@@ -127,7 +132,7 @@ class Command(ScrapyCommand):
         if args or opts.params or opts.save:
             raise UsageError("--all takes neither a scraper, -a nor --save: name the targets with --targets FILE.")
         assert self.settings is not None
-        last = opts.last or Path(data_path("probe/last.json"))
+        last = opts.last or data_file("probe/last.json", instead="the option --last")
         try:
             targets = nightly.load_targets(opts.targets, sandbox=self.settings.getbool("SANDBOX"))
             runs = nightly.load_last(last)

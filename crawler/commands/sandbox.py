@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import orjson
-from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
 from scrapy.utils.reactor import install_reactor
 
+from crawler.configuration.command import CheckedCommand
 from crawler.event_loop import LOOP
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorCore
 
 
-class Command(ScrapyCommand):
+class Command(CheckedCommand):
     """Serves the simulated platforms, and prints their origins as one line of JSON.
 
     The line is ``{"origins": {platform: origin}}``. The inner object is a value for the setting ``PLATFORM_ORIGINS``.
     """
 
-    requires_project = True
     requires_crawler_process = False
 
     def short_desc(self) -> str:
@@ -30,7 +30,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--port", type=int, default=0, help="first port (default: free ports)")
+        parser.add_argument("--port", type=int, default=0, help="first port (default is any free port)")
         parser.add_argument("--seed", type=int, default=1, help="seed of the simulated data (default 1)")
         parser.add_argument("--latency", type=float, default=0.0, help="seconds before each response")
         parser.add_argument(
@@ -41,6 +41,8 @@ class Command(ScrapyCommand):
         parser.add_argument("--log", type=Path, metavar="FILE", help="write one line of JSON for each request")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if args:
+            raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
         install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
         from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default reactor
 

@@ -16,18 +16,17 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
-from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
-from crawler.downloads.egress import check_egresses
+from crawler.configuration.command import CheckedCommand
+from crawler.configuration.kinds import host_and_port
 from crawler.event_loop import LOOP
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
-from crawler.platforms.ids import check_platform_ids
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -46,11 +45,7 @@ STARTUP_SECONDS = 1.0
 
 def keys_file(settings: Settings) -> Path:
     """Return the path of the file with the API keys."""
-    return Path(settings["KEYS_FILE"] or data_file("keys.sqlite"))
-
-
-OPTIONAL_ROUTES = frozenset({"/docs", "/llms.txt", "/metrics", "/openapi.json"})
-"""Routes that the setting ``SERVICE_HIDDEN_ROUTES`` may contain."""
+    return Path(settings["KEYS_FILE"] or data_file("keys.sqlite", instead="the setting KEYS_FILE"))
 
 
 class RefusedError(Exception):
@@ -69,14 +64,13 @@ class Listeners:
     internal: socket.socket | None
 
 
-class Command(ScrapyCommand):
+class Command(CheckedCommand):
     """Serves until SIGTERM, and then completes the calls in flight.
 
     Exit codes: 1 if it cannot listen on a port, 2 if no API key is valid, ``--sandbox`` is used with a public host, or
     a setting is invalid.
     """
 
-    requires_project = True
     requires_crawler_process = False
 
     def short_desc(self) -> str:
@@ -94,11 +88,13 @@ class Command(ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if args:
+            raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
         assert self.settings is not None
         try:
-            self._check_settings(self.settings)
             keys = self._keys(opts, self.settings)
-            internal = _internal_address(self.settings)
+            address = self.settings["SERVICE_INTERNAL_ADDRESS"]
+            internal = host_and_port(address) if address else None
             if opts.sandbox:
                 _require_loopback(opts.host, *internal[:1] if internal else ())
             listener = _listen(opts.host, opts.port)
@@ -111,13 +107,11 @@ class Command(ScrapyCommand):
 
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
-        from crawler.service.keys import (  # noqa: PLC0415  # only this command needs it
-            ConfiguredKeys,
-            KeyRing,
-            KeyStore,
-            SandboxKeys,
-        )
+        # Only this command and ``scrapy keys`` need the service.
+        from crawler.service.keys import ConfiguredKeys, KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415
+        from crawler.service.store import store_location  # noqa: PLC0415
 
+        store_location(settings)  # raises UsageError if no setting names a file, and there is no project folder
         if opts.sandbox:
             return SandboxKeys()
         try:
@@ -133,33 +127,6 @@ class Command(ScrapyCommand):
         if all(key.revoked is not None for key in known):
             raise RefusedError("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
         return KeyRing(store)
-
-    @staticmethod
-    def _check_settings(settings: Settings) -> None:
-        from crawler.service.addresses import Addresses  # noqa: PLC0415  # as above
-        from crawler.service.limits import parse_rate  # noqa: PLC0415  # as above
-
-        if rate := settings["KEY_RATE"]:
-            try:
-                parse_rate(rate)
-            except ValueError as error:
-                raise RefusedError(f"KEY_RATE: {error}.") from None
-        unknown = set(settings.getlist("SERVICE_HIDDEN_ROUTES")) - OPTIONAL_ROUTES
-        if unknown:
-            routes = ", ".join(sorted(OPTIONAL_ROUTES))
-            raise RefusedError(f"SERVICE_HIDDEN_ROUTES may contain {routes}, not {', '.join(sorted(unknown))}.")
-        url = urlsplit(settings["SERVICE_URL"] or "http://localhost")
-        if url.scheme not in {"http", "https"} or not url.netloc or url.query or url.fragment:
-            raise RefusedError(f"SERVICE_URL: expected a URL such as https://data.example.com, not {url.geturl()!r}.")
-        try:
-            check_platform_ids(settings)
-            check_egresses(settings)
-        except ValueError as error:
-            raise RefusedError(str(error)) from None
-        try:
-            Addresses.from_settings(settings)
-        except ValueError as error:
-            raise RefusedError(f"SERVICE_TRUSTED_PROXIES: {error}. Expected addresses or networks.") from None
 
     def _configure(self, opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -261,18 +228,6 @@ def _listen(host: str, port: int) -> socket.socket:
         raise RefusedError(f"Cannot listen on {host}:{port}: {error.strerror or error}.", EXIT_PORT_BUSY) from error
 
 
-def _internal_address(settings: Settings) -> tuple[str, int] | None:
-    """Return the host and port of ``SERVICE_INTERNAL_ADDRESS``, or None if it is not set."""
-    text = settings["SERVICE_INTERNAL_ADDRESS"]
-    if not text:
-        return None
-    host, _, number = str(text).rpartition(":")
-    try:
-        return host.removeprefix("[").removesuffix("]") or "127.0.0.1", port(number)
-    except (ValueError, argparse.ArgumentTypeError):
-        raise RefusedError(f"SERVICE_INTERNAL_ADDRESS: expected host:port, not {text!r}.") from None
-
-
 def _url(listener: socket.socket) -> str:
     host, number = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{number}"
@@ -295,7 +250,11 @@ def use_sandbox(settings: Settings) -> None:
 
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
     if not settings["SERVICE_STORE"]:
-        settings.set("SERVICE_STORE", str(data_file("sandbox/service.sqlite3")), priority="cmdline")
+        settings.set(
+            "SERVICE_STORE",
+            str(data_file("sandbox/service.sqlite3", instead="the setting SERVICE_STORE")),
+            priority="cmdline",
+        )
     budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
     settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")

@@ -15,11 +15,11 @@ from rich import box
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
 from crawler.commands.target_files import Check, print_retries
+from crawler.configuration.command import WRONG_USE, CheckedCommand
 from crawler.monitoring.progress import clock
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
@@ -32,15 +32,13 @@ if TYPE_CHECKING:
 
 TARGETS_PER_PUSH = 500
 """Number of targets that are added to the queue in one transaction."""
-WRONG_USE = 2
 REFRESH_SECONDS = 1.0
 """Seconds between two refreshes of the status on a terminal."""
 
 
-class Command(ScrapyCommand):
+class Command(CheckedCommand):
     """Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if Redis or a file cannot be used."""
 
-    requires_project = True
     requires_crawler_process = False
 
     def syntax(self) -> str:
@@ -64,12 +62,16 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--queue", default="default", help="the queue's name, as in -a queue= (default: default)")
-        parser.add_argument("--scraper", help="check, push: the scraper of targets that do not name one")
-        parser.add_argument("--spider", help="check: the spider for the targets, otherwise all spiders")
-        parser.add_argument("--encoding", help="check, push: the encoding of files that are not UTF-8, such as cp1252")
-        parser.add_argument("--all", action="store_true", help="retry: also targets whose errors are not retryable")
-        parser.add_argument("--json", action="store_true", help="status: print one line of JSON, also on a terminal")
+        parser.add_argument(
+            "--queue", default="default", help="the queue's name, as in -a queue= ('default' without this option)"
+        )
+        parser.add_argument("--scraper", help="for check and push, the scraper of targets that do not name one")
+        parser.add_argument("--spider", help="for check, the spider of the targets; all spiders without this option")
+        parser.add_argument("--encoding", help="for check and push, the encoding of files that are not UTF-8 (cp1252)")
+        parser.add_argument("--all", action="store_true", help="for retry, also targets whose errors are not retryable")
+        parser.add_argument(
+            "--json", action="store_true", help="for status, print one line of JSON, also on a terminal"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None

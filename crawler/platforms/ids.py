@@ -57,16 +57,12 @@ def shipped_ids(kind: type[Ids]) -> Ids:
 
 
 def check_platform_ids(settings: BaseSettings) -> None:
-    """Check the setting ``PLATFORM_IDS`` and all files that it names, before the first request.
+    """Check all files that the setting ``PLATFORM_IDS`` names, before the first request.
 
     Raises:
         ValueError: as for ``platform_ids``.
     """
-    try:
-        names = settings.getdict(SETTING)
-    except (TypeError, ValueError):
-        raise ValueError(f'{SETTING}: expected a JSON object such as {{"microblog": "/path/file.json"}}.') from None
-    for name, path in names.items():
+    for name, path in settings.getdict(SETTING).items():
         _load(_model(name), name, path)
 
 

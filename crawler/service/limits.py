@@ -192,18 +192,6 @@ def _clock_offset() -> float:
     return time.time() - time.monotonic()
 
 
-def parse_rate(text: str) -> RateLimitItem:
-    """Parse a rate limit such as ``60/minute``.
-
-    Raises:
-        ValueError: the text is not a rate limit, or allows no call.
-    """
-    item = parse(text)
-    if item.amount < 1:
-        raise ValueError(f"{text!r} allows no call: expected at least 1 call per period")
-    return item
-
-
 def _concurrency_limited(slots: int, processes: int = 1) -> ConcurrencyLimited:
     return ConcurrencyLimited(
         f"Concurrency limit reached: this key may have {slots} calls in flight{_divided(processes)}.", retry_after=1

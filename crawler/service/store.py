@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 def store_location(settings: BaseSettings) -> str:
     """Return the path or URL of the store: ``SERVICE_STORE``, else a file in the project's ``.scrapy`` folder."""
-    return str(settings["SERVICE_STORE"] or data_file("service.sqlite3"))
+    return str(settings["SERVICE_STORE"] or data_file("service.sqlite3", instead="the setting SERVICE_STORE"))
 
 
 @dataclass(frozen=True)

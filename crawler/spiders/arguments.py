@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Self
+from difflib import get_close_matches
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from crawler.targets.files import Shard, check_encoding
 
-RUNNER_ARGUMENTS = frozenset({"_job", "source", "shared"})
-"""Arguments that a user does not set: Scrapyd sets ``_job``, and the endpoint sets the others."""
+JOB = "_job"
+"""The argument that Scrapyd sets, in addition to those of the user."""
+OBJECTS = frozenset({"source", "shared"})
+"""Arguments of the endpoint, whose values are objects. A user can set only text."""
 
 
 class CrawlArguments(BaseModel):
@@ -52,6 +55,17 @@ class CrawlArguments(BaseModel):
             except ValueError:
                 raise ValueError(f"{since!r} is not a day: write last, or a day such as 2026-11-01") from None
         return since
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, arguments: dict[str, Any]) -> dict[str, Any]:
+        known = cls.model_fields.keys()
+        objects = {name for name in OBJECTS & arguments.keys() if not isinstance(arguments[name], str)}
+        for unknown in sorted(arguments.keys() - known - objects - {JOB}):
+            near = get_close_matches(unknown, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(known)}"
+            raise ValueError(f"no argument is called {unknown}; {hint}")
+        return arguments
 
     @model_validator(mode="after")
     def _validate_shard(self) -> Self:

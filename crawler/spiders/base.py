@@ -34,12 +34,12 @@ from crawler.outputs.columns import RecordPath, column_type_of_models, rows_name
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
 from crawler.platforms.page import PlatformPage
-from crawler.spiders.arguments import RUNNER_ARGUMENTS, CrawlArguments
+from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First, P
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, StartAnew, as_scrape_error
 from crawler.targets.files import FileSource, Shard
-from crawler.targets.incremental import Since, new_since
+from crawler.targets.incremental import Since, new_since, seen_file
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
 from crawler.targets.tracker import PARTIAL, TargetTracker, outcomes_by_code, target_completed
@@ -77,18 +77,25 @@ class PlatformSpider(Spider):
     def __init__(
         self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
     ) -> None:
+        """``kwargs``: the ``-a`` arguments. Raises ``ValueError`` if one of them is unknown or invalid."""
         super().__init__(*args, **kwargs)
         self.shared = shared or SharedState()
         """State that all crawlers in this process share, such as throttles."""
-        unknown = kwargs.keys() - type(self.args).model_fields.keys() - RUNNER_ARGUMENTS
-        if unknown:
-            logger.warning("unknown_arguments", names=sorted(unknown), known=sorted(type(self.args).model_fields))
+        if self.args.since and not any(scraper.entries for scraper in self.scrapers):
+            raise ValueError(
+                f"since={self.args.since} requires a listing that is sorted by newest first; "
+                f"no scraper of {self.name} has one"
+            )
         self.source = self._own_source(kwargs) if source is None else source
         self.origins: dict[str, str] = {}
         self.exploded: RecordPath | None = None
         """The list in the data whose rows become the lines of the feeds (argument ``explode``)."""
+        if self.args.explode:
+            self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
         self.selection: Selection | None = None
         """The fields to write to the feeds (argument ``fields``). None: all fields."""
+        if self.args.fields:
+            self.selection = Selection.parse(self.args.fields, self.scrapers, self.exploded, sliced=self.sliced)
         self.since: Since | None = None
         self.stale_ids: dict[str, str] = {}
         """Ids of the platform's data file that are out of date, with the reason."""
@@ -116,6 +123,21 @@ class PlatformSpider(Spider):
             spider.since = new_since(spider.args.since, crawler.settings)
             crawler.signals.connect(spider.since.close, signals.spider_closed)
         return spider
+
+    def check(self, settings: BaseSettings) -> None:
+        """Check the targets and what the arguments require, without requests to the platform.
+
+        Raises:
+            WrongTargetsError: the run would have no targets.
+            ValueError: the argument ``queue`` requires a setting.
+            UsageError: the argument ``since`` requires a project folder.
+        """
+        if self.args.queue and not settings["REDIS_URL"]:
+            raise ValueError("REDIS_URL is not set: a queue needs Redis")
+        if self.args.since == "last":
+            seen_file(settings)
+        if not self.args.queue:
+            self.source.check()
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
         parser = TargetParser(self.scrapers, self.args.scraper, sliced=self.sliced)
@@ -187,18 +209,6 @@ class PlatformSpider(Spider):
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield the first request of each target, when the tracker releases the target."""
-        try:
-            if name := self.args.explode:
-                self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), name)
-            if names := self.args.fields:
-                self.selection = Selection.parse(names, self.scrapers, self.exploded, sliced=self.sliced)
-        except ValueError as error:
-            raise CloseSpider(str(error)) from None
-        if self.args.since and not any(scraper.entries for scraper in self.scrapers):
-            raise CloseSpider(
-                f"since={self.args.since} requires a listing that is sorted by newest first; "
-                f"no scraper of {self.name} has one"
-            )
         try:
             async for target in self.tracker.release(self.source):
                 try:

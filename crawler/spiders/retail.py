@@ -55,6 +55,8 @@ class RetailArguments(CrawlArguments):
     def _validate_exhaustive(self) -> Self:
         if self.exhaustive and self.queue:
             raise ValueError("the workers of a queue share no progress: leave out exhaustive or queue")
+        if self.exhaustive and "max_pages" in self.model_fields_set:
+            raise ValueError("an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests")
         if self.exhaustive and self.query:
             raise ValueError("only a category can be collected exhaustively: leave out exhaustive, or give cat_id")
         if self.max_requests is not None and not self.exhaustive:

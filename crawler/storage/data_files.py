@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from scrapy.exceptions import NotConfigured, UsageError
 from scrapy.utils.project import data_path
 
 
-def data_file(name: str) -> Path:
+def data_file(name: str, *, instead: str) -> Path:
     """Return the path of a file in the ``.scrapy`` folder or below. Its folder is created if it is missing.
 
-    Scrapy's ``data_path(name, createdir=True)`` would create a folder with this name instead.
+    ``instead``: the setting or option that can name another file. Scrapy's ``data_path(name, createdir=True)`` would
+    create a folder with this name instead of a file's.
+
+    Raises:
+        UsageError: there is no project folder. Commands print the message, and end with exit code 2.
     """
-    path = Path(data_path("", createdir=True)) / name
+    try:
+        path = Path(data_path("", createdir=True)) / name
+    except NotConfigured:
+        raise UsageError(
+            f"No scrapy.cfg in {Path.cwd()} or above: run the command in the project's folder, or use {instead}."
+        ) from None
     path.parent.mkdir(exist_ok=True)
     return path

@@ -203,8 +203,16 @@ def new_since(since: str, settings: BaseSettings) -> Since:
     """Return the object that decides which entries are new: ``last``, or a day as YYYY-MM-DD."""
     if since != "last":
         return SinceDate(date.fromisoformat(since))
-    file = SeenFile(Path(settings["SEEN_FILE"] or data_file("seen.sqlite")))
-    return Seen(file, "sandbox " if settings.getbool("SANDBOX") else "")
+    return Seen(SeenFile(seen_file(settings)), "sandbox " if settings.getbool("SANDBOX") else "")
+
+
+def seen_file(settings: BaseSettings) -> Path:
+    """Return the path of the file with the entries that runs have seen.
+
+    Raises:
+        UsageError: no setting names the file, and there is no project folder.
+    """
+    return Path(settings["SEEN_FILE"] or data_file("seen.sqlite", instead="the setting SEEN_FILE"))
 
 
 def entry_ids(target: Target, data: dict[str, Any]) -> list[str]:

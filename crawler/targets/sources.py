@@ -72,6 +72,11 @@ class ArgumentSource(TargetSource):
     parser: TargetParser
     params: Mapping[str, Any]
 
+    def check(self) -> None:
+        target = self.parser.parse(self.params, text=True)
+        if isinstance(target, InvalidTarget):
+            raise WrongTargetsError(target.error.message)
+
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         yield self.parser.parse(self.params, text=True, row=0)
 

@@ -57,6 +57,4 @@ def test_no_scraper_reports_the_prefix_of_pydantic(params: dict[str, Any]) -> No
 
 def test_invalid_spider_arguments_omit_the_prefix_of_pydantic() -> None:
     problems = argument_problems(RetailSpider, {"query": "mustard", "exhaustive": "true"})
-    assert problems == {
-        "arguments": "only a category can be collected exhaustively: leave out exhaustive, or give cat_id"
-    }
+    assert problems == {"": "only a category can be collected exhaustively: leave out exhaustive, or give cat_id"}

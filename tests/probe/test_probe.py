@@ -70,7 +70,7 @@ def test_a_failed_extraction_is_saved_as_a_fixture_of_its_error(shop: Shop, tmp_
     whole = shop.alter
     shop.alter = lambda body: whole(body).replace(b'"itemStacks"', b'"stacks"')
     probe = shop.scrapy("probe", CATEGORY, "--save", str(tmp_path))
-    assert probe.returncode == 2, probe.stderr
+    assert probe.returncode == 4, probe.stderr
     assert "outcome    EXTRACTION_FAILED" in probe.stdout
     assert "props.pageProps.initialData.searchResult.itemStacks: " in probe.stdout
     assert probe.stdout.count("\nrequest ") == 2, "it is retried once"
@@ -91,7 +91,7 @@ def test_a_renamed_key_is_reported_as_empty_in_every_row(shop: Shop) -> None:
 def test_an_unreachable_platform_is_reported(shop: Shop, tmp_path: Path) -> None:
     origins = '{"retail": "http://127.0.0.1:9"}'
     probe = shop.scrapy("probe", CATEGORY, "--save", str(tmp_path), PLATFORM_ORIGINS=origins)
-    assert probe.returncode == 2
+    assert probe.returncode == 4
     assert "outcome    UPSTREAM_ERROR" in probe.stdout
     assert "sources    none" in probe.stdout
     assert "request 3  no response" in probe.stdout
@@ -104,7 +104,7 @@ def test_an_unreachable_platform_is_reported(shop: Shop, tmp_path: Path) -> None
         ([], 2, "Expected one scraper"),
         (["nothing"], 2, "Unknown scraper 'nothing'; known scrapers are "),
         ([CATEGORY, "-a", "cat_id"], 2, "-a name=value"),
-        ([CATEGORY, "-a", "cat_id=food"], 2, "outcome    INVALID_REQUEST"),
+        ([CATEGORY, "-a", "cat_id=food"], 2, "retail-category-v4: cat_id: String should match pattern"),
     ],
 )
 def test_wrong_usage_is_reported(shop: Shop, arguments: list[str], code: int, message: str) -> None:

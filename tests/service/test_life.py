@@ -146,12 +146,15 @@ def test_rb_24_routes_can_be_moved_to_a_second_port(tmp_path: Path, workers: int
         ([], "scrapy keys create"),
         (
             ["--sandbox", "-s", "SERVICE_HIDDEN_ROUTES=/healthz"],
-            "may contain /docs, /llms.txt, /metrics, /openapi.json",
+            "SERVICE_HIDDEN_ROUTES: expected '/docs', '/llms.txt', '/metrics' or '/openapi.json', not '/healthz'.",
         ),
         (["--sandbox", "-s", "SERVICE_URL=data.example.com"], "SERVICE_URL: expected a URL such as"),
         (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=x"], "expected host:port"),
         (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=0.0.0.0:1"], "loopback"),
-        (["--sandbox", "-s", "SERVICE_TRUSTED_PROXIES=proxy.example"], "Expected addresses or networks"),
+        (
+            ["--sandbox", "-s", "SERVICE_TRUSTED_PROXIES=proxy.example"],
+            "expected an IP address, or a network such as 10.0.0.0/8, not 'proxy.example'.",
+        ),
         (["--sandbox", "--host", "0.0.0.0"], "loopback"),
         (["--sandbox", "--host", "example.com"], "loopback"),
     ],

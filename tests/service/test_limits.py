@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from argparse import ArgumentTypeError
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from crawler.commands.keys import rate
+from crawler.configuration.kinds import rate
 from crawler.errors import ConcurrencyLimited, RateLimited
 from crawler.service.keys import Holder
 from crawler.service.limits import KeyLimits, Release
@@ -177,7 +176,7 @@ async def test_us_13_clients_are_told_the_limit_that_the_operator_set() -> None:
 
 @pytest.mark.parametrize("text", ["0/minute", "0 per hour", "lots"])
 def test_us_13_a_rate_without_calls_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="invalid rate value: "):
+    with pytest.raises(ValueError, match="expected a rate limit such as 60/minute"):
         rate(text)
 
 

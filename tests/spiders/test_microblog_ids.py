@@ -196,7 +196,10 @@ def test_mb_2_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name
         ('{"retail": "/x"}', "retail has no ids that a file can replace; use microblog, videosite."),
         ('{"microbolg": "/x"}', "microbolg has no ids that a file can replace; use microblog, videosite."),
         ('{"microblog": 3}', "the value for microblog must be the path of a JSON file, not 3."),
-        ("/path/file.json", 'expected a JSON object such as {"microblog": "/path/file.json"}.'),
+        (
+            "/path/file.json",
+            'expected a JSON object such as {"microblog": "/path/file.json"}, not \'/path/file.json\'.',
+        ),
     ],
     ids=["no ids", "no platform", "no path", "no object"],
 )

@@ -229,5 +229,5 @@ def test_declared_entries_exist_in_the_data(name: str) -> None:
 def test_since_is_refused_for_a_spider_without_sorted_listings(tmp_path: Path) -> None:
     start = command("retail", {"query": "mustard", "since": "last"}, {"SEEN_FILE": tmp_path / "seen.sqlite"})
     run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert "since=last requires a listing that is sorted by newest first" in run.stderr

@@ -154,19 +154,20 @@ def test_contradictory_arguments_are_refused(arguments: dict[str, str], message:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "code", "message"),
     [
-        ({}, "REDIS_URL is not set"),
-        ({"REDIS_URL": "http://x", "SANDBOX": "1"}, "REDIS_URL is not a valid Redis URL"),
-        ({"REDIS_URL": "redis://127.0.0.1:1"}, "the queue cannot be used"),
+        ({}, 2, "REDIS_URL is not set"),
+        ({"REDIS_URL": "http://x"}, 2, "REDIS_URL: expected a URL such as redis://host:6379/0"),
+        ({"REDIS_URL": "redis://x:port", "SANDBOX": "1"}, 1, "REDIS_URL is not a valid Redis URL"),
+        ({"REDIS_URL": "redis://127.0.0.1:1"}, 1, "the queue cannot be used"),
     ],
 )
 def test_an_unusable_queue_ends_the_run(
-    settings: dict[str, str], message: str, tmp_path: Path, processes: ExitStack
+    settings: dict[str, str], code: int, message: str, tmp_path: Path, processes: ExitStack
 ) -> None:
     log = tmp_path / "log"
     run = start(processes, command("retail", {"queue": "a"}, {"FAILURES_FEED": "", **settings}), log)
-    assert run.wait() == 1
+    assert run.wait() == code
     assert message in log.read_text()
 
 

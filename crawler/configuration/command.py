@@ -1,0 +1,47 @@
+"""The base class of the project's commands, which checks the settings before the command starts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from crawler.configuration.check import check_settings
+
+WRONG_USE = 2
+"""The exit code of all commands for wrong options, arguments and settings."""
+
+
+class CheckedCommand(ScrapyCommand):
+    """A command that ends with one sentence and ``WRONG_USE`` if it is used wrongly, or if a setting is wrong.
+
+    The settings are checked before anything is logged, opened or sent. For other wrong use, raise ``UsageError``.
+    """
+
+    requires_project = True
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError; it prints the help
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        try:
+            check_settings(self.settings)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+    def _refuse(self, message: str) -> NoReturn:
+        """Print a message as a sentence to stderr, and to the log file if there is one: Scrapyd shows only that."""
+        assert self.settings is not None
+        sentence = message if message.endswith((".", "?")) else f"{message}."
+        print(sentence, file=sys.stderr)
+        if self.settings["LOG_FILE"]:
+            with Path(self.settings["LOG_FILE"]).open("a", encoding="utf-8") as log:
+                print(sentence, file=log)
+        sys.exit(WRONG_USE)
