@@ -19,6 +19,8 @@ SERVICE_LINK = re.compile(
     r".+_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)", re.ASCII
 )
 """The variables that Kubernetes sets in each pod for each service, such as one with the name ``crawler-endpoint``."""
+OWN_PACKAGE = "social-retail-crawler"
+"""The name of this project's package, whose settings are all declared."""
 NEEDS_SCRAPY = re.compile(r"scrapy\b", re.IGNORECASE)
 
 
@@ -41,7 +43,8 @@ def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> s
 
 
 def _exists(name: str) -> bool:
-    return name in declarations() or name in _names_of_scrapy() or _defined_by_a_package(name)
+    known = name in declarations() or name in _names_of_scrapy()
+    return known or (name.isupper() and _defined_by_a_package(name))
 
 
 @cache
@@ -71,12 +74,12 @@ def _defined_by_a_package(name: str) -> bool:
 @cache
 def _code_of_packages() -> bytes:
     """Return the Python code of Scrapy and of the installed packages that need it. Read only for unknown names."""
-    own = Path(__file__).parents[1]
     files = (
         Path(str(file.locate()))
         for package in distributions()
-        if any(NEEDS_SCRAPY.match(each) for each in [package.name, *(package.requires or ())])
+        if package.name != OWN_PACKAGE
+        and any(NEEDS_SCRAPY.match(each) for each in [package.name, *(package.requires or ())])
         for file in package.files or ()
         if file.suffix == ".py"
     )
-    return b"\n".join(file.read_bytes() for file in files if file.is_file() and not file.is_relative_to(own))
+    return b"\n".join(file.read_bytes() for file in files if file.is_file())

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Annotated, Protocol
 
 import structlog
-from limits import parse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from crawler.configuration.kinds import rate as check_rate
 from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
+from crawler.platforms.model import validation_details
 from crawler.storage.sqlite import SqliteFile
 
 logger = structlog.get_logger(__name__)
@@ -114,16 +115,6 @@ def check_client(name: str) -> str:
     return name
 
 
-def _check_rate(text: str) -> str:
-    """Check that a text is a rate limit such as ``60/minute``, and return it.
-
-    Raises:
-        ValueError: the text is not a rate limit.
-    """
-    parse(text)
-    return text
-
-
 class ConfiguredKey(BaseModel):
     """An API key in the setting ``API_KEYS``: its hash, its client and its limits."""
 
@@ -132,7 +123,7 @@ class ConfiguredKey(BaseModel):
     client: Annotated[str, AfterValidator(check_client)]
     hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """The SHA-256 hash of the key, in hexadecimal."""
-    rate: Annotated[str, AfterValidator(_check_rate)] | None = None
+    rate: Annotated[str, AfterValidator(check_rate)] | None = None
     concurrency: int | None = Field(default=None, ge=1)
 
 
@@ -148,12 +139,12 @@ class ConfiguredKeys:
         """``keys`` is the value of the setting: key id -> ``ConfiguredKey``.
 
         Raises:
-            ValueError: a key is not valid. The message has its place, and never the value.
+            ValueError: a key is not valid. The message has its place, and never a hash.
         """
         try:
             found = _CONFIGURED.validate_python(keys, strict=True)
         except ValidationError as error:
-            first = error.errors(include_input=False)[0]
+            first = validation_details(error)[0]
             raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
         self._valid = {
             key_id: Key(key_id, key.client, bytes.fromhex(key.hash), 0, None, key.rate, key.concurrency)

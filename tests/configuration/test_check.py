@@ -32,6 +32,12 @@ WRONG_TYPES: dict[str, list[object]] = {
 }
 SPECIAL: dict[str, list[object]] = {
     "BROWSER_FALLBACK": ["retial", "professional", ["retail", "x"], [1]],
+    "EGRESSES": [
+        "/no/file.json",
+        "[1]",
+        [{"name": "a", "proxy": "socks5://127.0.0.1:1"}],
+        [{"name": "a", "platforms": ["retail"]}],
+    ],
     "IDEMPOTENCY_HOURS": [0],
     "KEY_RATE": ["lots", "0/minute", "600/fortnight", "-1/minute", 5],
     "LOGSTATS_INTERVAL": [-1],
@@ -63,10 +69,12 @@ SPECIAL: dict[str, list[object]] = {
     "SERVICE_INTERNAL_ADDRESS": ["x", "9100", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1"],
     "SERVICE_STORE": ["mysql://host/db"],
     "SERVICE_TRUSTED_PROXIES": ["proxy.example", "10.0.0.0/99", [5]],
+    "SERVICE_URL": ["data.example.com", "ftp://data.example.com", "https://data.example.com?x=1"],
     "SQL_SINK": ["mysql://user:password@host/db"],
 }
 """Values of the right Python type that are wrong, for types whose bounds are not numbers."""
 WITHOUT_BOUNDS = {
+    "API_KEYS",  # scrapy serve checks the keys
     "BROWSER_BLOCKED_TYPES",
     "BROWSER_TRACKERS",
     "FAILURES_FEED",
@@ -135,7 +143,9 @@ def test_us_11_a_wrong_value_is_explained_in_one_sentence(name: str, value: obje
     assert problem.startswith(f"{name}: ")
     assert problem.endswith(".")
     assert "\n" not in problem
-    assert re.search(r"expected|no platform is called|no scraper is called|cannot|has no ids|must be", problem)
+    assert re.search(
+        r"expected|no platform is called|no egress serves|no scraper is called|cannot|has no ids|must be", problem
+    )
     assert "Input should" not in problem
 
 
