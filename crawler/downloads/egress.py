@@ -229,7 +229,7 @@ def _decoded(text: str) -> Any:
 def _first_problem(error: ValidationError) -> str:
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"]))
-    if first["type"] == "dataclass_type":
+    if first["type"] == "model_type":
         return f'{place}: expected an object such as {{"name": "a", "proxy": "http://host:3128"}}'
     message = first["msg"].removeprefix(VALUE_ERROR_PREFIX)
     return f"{place}: {message}" if place else 'expected a list such as [{"name": "a", "proxy": "http://host:3128"}]'
