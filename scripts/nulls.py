@@ -34,23 +34,25 @@ SOURCES = (SANDBOX, SAVED)
 INTRODUCTION = f"""\
 # Null values
 
-Which fields may be null, when, and how often. A field that is not listed here is never null. An unknown text is `""`
-and an unknown list is `[]`, unless the table says otherwise. A value is never 0 instead of unknown, and never a guess.
-Keys of the kind *absent* are optional: the data lacks the key.
+The fields of each scraper's record that may be null or absent, when, and how often. A field that is not listed here is
+never null or absent: if it is a text, its unknown value is `""`, and if it is a list, its unknown value is `[]`. An
+unknown number is never 0, and no value is a guess. The column *kind* has *null*, or *absent* if the object then lacks
+the key.
 
-This page is generated: the column *when* from the descriptions of the models' fields, which are also in
-`/openapi.json`; the shares from counts in `scripts/nulls.json`. `python -m scripts.nulls write` writes the page, and
-`python -m scripts.nulls measure` counts again. `tests/test_nulls.py` checks that page and counts are up to date.
+This page is generated. The column *when* is from the descriptions of the models' fields, which are also in
+`/openapi.json`. The shares are from the counts in `scripts/nulls.json`. `python -m scripts.nulls write` writes the
+page, and `python -m scripts.nulls measure` counts again. `tests/test_nulls.py` checks that page and counts are up to
+date.
 
-The shares are percentages of the objects that have the field: of all posts, for a field of a post.
+The shares are percentages of the objects to which the field belongs. For a field of a post, these are all posts.
 
 - *sandbox*: a crawl of the sandbox with seed {SEED}, over all targets in `scripts/golden_targets.jsonl` that need no
   special settings and are not named after a fault. The sandbox imitates what was observed, but it is not a measurement
   of the real platforms.
 - *saved*: records that `scrapy extract` reads from single saved responses of the real platforms. These responses are
-  not part of the repository. They were saved because they differ, not at random: the shares show that a value may be
-  null, and only roughly how often. Parts of a record that come from further requests are missing in them.
-- "–": no such object was found.
+  not part of the repository. They were not chosen at random, but because they differ. So the shares show that a value
+  may be null, and only roughly how often. The records lack the data that a crawl gets with further requests.
+- "–": no object to which the field belongs was found.
 """
 
 
