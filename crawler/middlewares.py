@@ -178,7 +178,7 @@ class ThrottleMiddleware:
             release()  # the breaker has opened in the meantime
 
     def _use(self, request: Request, route: Route) -> None:
-        """Send the request, and all later ones of its target, through the route's egress."""
+        """Mark the request for the route's egress, and bind its target to the route for all later requests."""
         if route.egress is not DIRECT:
             request.meta["egress"] = route.egress.name
             self.routes.use(request.meta.get("target"), route)

@@ -35,7 +35,8 @@ ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED = 0, 1, 4
 class Command(CheckedCommand, CrawlCommand):
     """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
 
-    Wrong use is a wrong setting, argument, target or feed. It is found before the log begins and a feed is opened.
+    Wrong use is an invalid setting, argument, target or feed format. All of them are checked before logging starts and
+    a feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
     """
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -64,7 +65,7 @@ class Command(CheckedCommand, CrawlCommand):
         self.prints_summary = stderr_is_terminal() and not chosen
         if self.prints_summary and not self.settings["LOG_FILE"]:
             self.settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
-            logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # the summary has the failed targets
+            logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # hides target_failed: the summary shows it
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
@@ -97,7 +98,7 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
 
 
 def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
-    """Return the name of each invalid ``-a`` argument with its error. Errors of several arguments are at ``""``."""
+    """Return the error of each invalid ``-a`` argument by its name. ``""``: an error of several arguments."""
     models = [get_args(base)[0] for base in get_original_bases(spider) if get_origin(base) is Args]
     try:
         for model in models:
@@ -112,10 +113,12 @@ def _sentence(name: str, problem: str, arguments: dict[str, str]) -> str:
 
 
 def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return ``FEEDS`` with the formats of compressed feeds. Scrapy takes ``gz`` as the format of ``out.csv.gz``.
+    """Return ``FEEDS`` with ``gz`` replaced by a real format. Scrapy takes ``gz`` as the format of ``out.csv.gz``.
+
+    The format is the suffix before ``.gz``, or JSON Lines if there is none.
 
     Raises:
-        ValueError: the name of a feed shows no format, or one that should not be compressed.
+        ValueError: this suffix is not a feed format, or it is ``parquet``, whose data is already compressed.
     """
     return {
         uri: {**options, "format": _format_of_gzip(str(uri), formats)} if options.get("format") == "gz" else options

@@ -33,7 +33,7 @@ TABLE_WIDTH = 160
 
 @dataclass(frozen=True)
 class Row:
-    """One egress of one platform."""
+    """What the command prints for one egress and one platform."""
 
     egress: str
     platform: str
@@ -44,12 +44,12 @@ class Row:
     concurrency: int
     delay: float
     resting_until: float | None
-    """Unix time; None if the egress does not rest, or if nothing shares it with this process."""
+    """Unix time of the end of the rest. None: the egress does not rest, or no Redis shows it to this process."""
     targets_per_hour: float
 
     @property
     def usable(self) -> bool:
-        """Whether targets get through now."""
+        """Whether the platform can be reached through the egress, and the egress does not rest."""
         return not self.problem and self.resting_until is None
 
 
@@ -90,7 +90,7 @@ class Command(CheckedCommand):
 
 
 async def check_all(names: list[str], settings: BaseSettings) -> list[Row]:
-    """Check each egress of these platforms, all at once."""
+    """Check each egress of each of these platforms. All checks run concurrently."""
     resting = await _resting(settings)
     return await asyncio.gather(
         *(_check(egress, name, settings, resting) for name in names for egress in egresses_of(name, settings))
@@ -118,7 +118,7 @@ async def _check(egress: Egress, name: str, settings: BaseSettings, resting: Map
 
 
 async def _resting(settings: BaseSettings) -> dict[str, float]:
-    """Return the open circuit breakers that processes share: ``BreakerKey`` as text -> end of the cooldown."""
+    """Return the open circuit breakers in Redis: ``BreakerKey`` as text -> Unix time of the cooldown's end."""
     url = settings.get("REDIS_URL")
     if not url:
         return {}
@@ -138,7 +138,7 @@ async def _resting(settings: BaseSettings) -> dict[str, float]:
 
 
 def sums(rows: list[Row]) -> dict[str, float]:
-    """Return the targets per hour of each platform, through the egresses that can be used now."""
+    """Return the targets per hour of each platform: the sum over its usable egresses."""
     names = dict.fromkeys(row.platform for row in rows)
     return {name: sum(row.targets_per_hour for row in rows if row.platform == name and row.usable) for name in names}
 

@@ -88,7 +88,7 @@ def line_problems(path: Path, end: int) -> Iterator[str]:
         except (orjson.JSONDecodeError, KeyError, TypeError):
             invalid.append(number)
             continue
-        if target != last and target in seen:  # the rows of one target follow each other
+        if target != last and target in seen:  # rows of the same target are consecutive
             repeated.append(number)
         seen.add(target)
         last = target

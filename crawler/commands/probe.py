@@ -115,7 +115,7 @@ class Command(CheckedCommand):
         """Prepare the crawl of one target. It runs when ``crawler_process`` is started.
 
         Raises:
-            UsageError: the params are not the scraper's.
+            UsageError: the params are not valid for the scraper.
         """
         assert self.crawler_process is not None
         assert self.settings is not None

@@ -15,7 +15,7 @@ WIDTH = 100
 
 
 class Command(SettingsCommand):
-    """It does not check the settings, so that it can print wrong values, too."""
+    """Does not check the settings, so that it also prints invalid values."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

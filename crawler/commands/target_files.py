@@ -25,14 +25,14 @@ MAX_SHOWN_ROWS = 10
 
 @dataclass
 class Check:
-    """The rows of targets files: how many are targets of each scraper, and which are not targets."""
+    """The result of ``scrapy targets check``: how many rows are targets of each scraper, and which are not targets."""
 
     scrapers: dict[str, Scraper] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     invalid: int = 0
     first_invalid: list[InvalidTarget] = field(default_factory=list)
     error: TargetsUnavailableError | None = None
-    """Why the rest of the files cannot be read."""
+    """Why the rest of the files cannot be read. None: all rows were read."""
 
     @classmethod
     async def of(cls, source: FileSource) -> Check:
@@ -80,7 +80,7 @@ class Check:
 
 
 def duration(platform: str, targets: int, settings: BaseSettings) -> str:
-    """Describe the shortest time in which a platform's budget allows a crawl of so many targets, of one page each."""
+    """Describe how long a crawl of this many targets takes at least: one download each, at the longest delay."""
     limits = budget(platform, settings)
     delays = {"": limits["delay"], **{source: each["delay"] for source, each in limits["sources"].items()}}
     source, delay = max(delays.items(), key=lambda each: float(each[1]))
@@ -93,7 +93,8 @@ def duration(platform: str, targets: int, settings: BaseSettings) -> str:
 def print_retries(location: str, *, retry_all: bool) -> int:
     """Print the failed targets of a failures feed as a targets file, and their number on stderr.
 
-    ``retry_all``: also the targets whose errors a retry does not help. A row that could not be parsed has no params.
+    ``retry_all``: also print targets whose errors are not retryable. Rows that could not be parsed have no params, and
+    are left out. Return the exit code.
 
     Raises:
         TargetsUnavailableError: the files cannot be read, or are not failures feeds.

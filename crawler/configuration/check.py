@@ -19,7 +19,7 @@ from crawler.registry import scraper_names, spider
 
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
 PAGE = "page"
-"""The role whose origin is used for roles without an origin."""
+"""The role (``page``, ``api``, ...) whose origin all roles have that ``PLATFORM_ORIGINS`` does not name."""
 
 
 def check_settings(settings: BaseSettings, environment: Mapping[str, str] = os.environ) -> None:
@@ -63,14 +63,14 @@ def _sentence(declaration: Declaration, value: object, error: ValidationError) -
 
 
 def _expected(message: str) -> str:
-    """Return a message of pydantic in the words of the others."""
+    """Return a message of pydantic in the words of this project's messages: "expected ..."."""
     return message.replace("Input should be", "expected").replace(
         "Extra inputs are not permitted", "expected no such key"
     )
 
 
 def _check_platforms(settings: BaseSettings) -> None:
-    """Check that the settings by platform name only platforms and spiders that exist."""
+    """Check that the keys of ``PLATFORM_ORIGINS`` and ``PLATFORM_BUDGETS`` are names of platforms or spiders."""
     for name in ("PLATFORM_ORIGINS", "PLATFORM_BUDGETS"):
         unknown = settings.getdict(name).keys() - platforms().keys()
         if unknown and (unknown := unknown - set(get_spider_loader(settings).list())):

@@ -26,7 +26,7 @@ class CheckedCommand(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError; it prints the help
+        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError; it prints usage
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
@@ -37,7 +37,10 @@ class CheckedCommand(ScrapyCommand):
             raise UsageError(str(error)) from None
 
     def _refuse(self, message: str) -> NoReturn:
-        """Print a message as a sentence to stderr, and to the log file if there is one: Scrapyd shows only that."""
+        """Print a message as a sentence to stderr, and to the log file if ``LOG_FILE`` is set. Exit with ``WRONG_USE``.
+
+        Scrapyd shows its users only the log file.
+        """
         assert self.settings is not None
         sentence = message if message.endswith((".", "?")) else f"{message}."
         print(sentence, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Reads the declaration of the settings in ``crawler/settings.py``: their types, their meanings, what is expected."""
+"""Reads the declarations of the settings in ``crawler/settings.py``: their types, meanings and permitted values."""
 
 from __future__ import annotations
 

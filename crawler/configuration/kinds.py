@@ -74,7 +74,7 @@ def _list(value: object) -> object:
 
 
 def _json(value: object) -> object:
-    """Convert text to the object that it contains as JSON. Any other text is returned unchanged, to be refused."""
+    """Decode text that is JSON. Any other text is returned unchanged: the type of the setting accepts or refuses it."""
     try:
         return orjson.loads(value) if isinstance(value, str) else value
     except orjson.JSONDecodeError:
@@ -120,7 +120,7 @@ def _class(value: object) -> object:
 
 
 def _log_level(value: object) -> object:
-    """Return the level if it is one of ``logging``: a name, or a number that a settings module may contain."""
+    """Refuse values that are not log levels. A log level is a name from ``logging``, or a number of at least 0."""
     number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     if not number and str(value) not in logging.getLevelNamesMapping():
         raise PydanticKnownError("literal_error", {"expected": "a log level"})
@@ -184,7 +184,7 @@ class SourceBudget(TypedDict, total=False):
 
 
 class Budget(SourceBudget, total=False):
-    """The budget of a platform, and of those of its sources that have their own."""
+    """The budget of a platform. ``sources`` are the budgets of those of its sources that have their own."""
 
     sources: dict[str, SourceBudget]
 

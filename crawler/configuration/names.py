@@ -18,17 +18,18 @@ PREFIX = "CRAWLER_"
 SERVICE_LINK = re.compile(
     r".+_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)", re.ASCII
 )
-"""The variables that Kubernetes sets in each pod for each service, such as one with the name ``crawler-endpoint``."""
+"""Variables that Kubernetes sets in each pod for each service: ``CRAWLER_ENDPOINT_PORT`` for ``crawler-endpoint``."""
 OWN_PACKAGE = "social-retail-crawler"
-"""The name of this project's package, whose settings are all declared."""
+"""The name of this project's package. Its code is not searched for settings, because all of them are declared."""
 NEEDS_SCRAPY = re.compile(r"scrapy\b", re.IGNORECASE)
 
 
 def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> str | None:
-    """Return a sentence about the first name that is no setting's, or None.
+    """Return a sentence about the first setting whose name is misspelled, or None.
 
-    All variables with the prefix ``CRAWLER_`` must name a setting. Settings from elsewhere may have any name that does
-    not differ in only one letter from a declared setting.
+    Each environment variable with the prefix ``CRAWLER_`` must name a setting, except those that Kubernetes sets. A
+    setting from another place (such as ``-s``) is misspelled if no installed package names it, and if its name differs
+    by one letter from that of a declared setting.
     """
     for variable in sorted(environment):
         name = variable.removeprefix(PREFIX)
@@ -65,7 +66,7 @@ def _differ_in_one_letter(one: str, other: str) -> bool:
 
 
 def _defined_by_a_package(name: str) -> bool:
-    """Whether an installed package that needs Scrapy names the setting in its code."""
+    """Whether Scrapy or an installed package that requires it names the setting in its code."""
     defined = rf"[\"']{re.escape(name)}[\"']|^\s*{re.escape(name)}\s*[:=]"
     code = _code_of_packages()
     return name.encode() in code and re.search(defined.encode(), code, re.MULTILINE) is not None
@@ -73,7 +74,7 @@ def _defined_by_a_package(name: str) -> bool:
 
 @cache
 def _code_of_packages() -> bytes:
-    """Return the Python code of Scrapy and of the installed packages that need it. Read only for unknown names."""
+    """Return the Python code of Scrapy and of the installed packages that require it. Called only for unknown names."""
     files = (
         Path(str(file.locate()))
         for package in distributions()

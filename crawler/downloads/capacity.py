@@ -13,16 +13,17 @@ HOUR = 3_600.0
 
 
 def targets_per_hour(platform: Platform, budget: Mapping[str, Any]) -> float:
-    """Return the targets per hour that a budget through one egress allows. Infinite without a delay and a duration.
+    """Return the targets per hour that a platform's budget for one egress allows.
 
-    ``budget``: ``concurrency``, ``delay`` and ``sources``. A source with its own budget is requested once per target.
+    ``budget``: ``concurrency``, ``delay`` and ``sources``. The estimate assumes ``Platform.downloads`` downloads per
+    target, and one of them from each source that has its own budget.
     """
     whole = _rate(budget, platform.seconds) / platform.downloads
     return HOUR * min([whole, *(_rate(each, platform.seconds) for each in budget["sources"].values())])
 
 
 def _rate(budget: Mapping[str, Any], seconds: float) -> float:
-    """Return the downloads per second that a budget allows if each download takes a number of seconds."""
+    """Return the downloads per second that a budget allows. ``seconds``: the duration of one download."""
     by_delay = 1 / budget["delay"] if budget["delay"] else math.inf
     return float(min(by_delay, budget["concurrency"] / seconds))
 

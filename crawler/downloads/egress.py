@@ -53,7 +53,7 @@ class SourceBudget(_Strict):
 
 
 class EgressBudget(_Strict):
-    """The keys of a platform's budget that differ for an egress. The others are those of ``PLATFORM_BUDGETS``."""
+    """The keys in which a platform's budget differs for an egress. None: the value of the platform's own budget."""
 
     concurrency: PositiveInt | None = None
     delay: NonNegativeFloat | None = None
@@ -134,7 +134,7 @@ class Egress(_Strict):
 
     @property
     def can_fail(self) -> bool:
-        """Whether the egress has failures of its own, which are not the platform's."""
+        """Whether failures may be the egress's own. Without a proxy and ``bind``, all count as the platform's."""
         return self.proxy is not None or self.bind is not None
 
     def serves(self, platform: str) -> bool:

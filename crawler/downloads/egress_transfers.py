@@ -1,4 +1,4 @@
-"""Sends downloads through the egress that ``meta["egress"]`` names, and tells its failures from the platform's."""
+"""Sends requests through the egress that ``meta["egress"]`` names, and finds out whether it caused a failure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ logger = structlog.get_logger(__name__)
 UNREACHABLE = (CannotResolveHostError, ConnectError, DownloadConnectionRefusedError, TunnelError)
 """Failures to connect. Through a proxy, only the proxy can be the cause."""
 UNCLEAR = (ConnectionLost, DownloadFailedError, DownloadTimeoutError, *UNREACHABLE)
-"""Failures for which the egress or the platform may be the cause: a check of the egress decides."""
+"""Failures that the egress or the platform may have caused. A test connection through the egress shows which."""
 TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
 
 
 class ThroughEgress:
     """A mixin for download handlers: the connections of a request are made through its egress.
 
-    The request that callbacks and middlewares see has only the egress's name, so that credentials stay in here.
+    The requests in callbacks and middlewares contain the name of the egress only. The handler adds the credentials.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -54,7 +54,7 @@ class ThroughEgress:
             EgressFailed: the egress failed before the platform answered.
         """
         handler: Any = super()
-        if "egress" not in request.meta or "page_session" in request.meta:  # a page connects through its own proxy
+        if "egress" not in request.meta or "page_session" in request.meta:  # FilteringProxy connects browser pages
             return cast("Response", await handler.download_request(request))
         egress = self.egresses[request.meta["egress"]]
         try:
@@ -67,7 +67,7 @@ class ThroughEgress:
             raise failure from None  # the message of a library's error might contain the proxy's URL
 
     async def _failure(self, egress: Egress, request: Request, error: Exception) -> EgressFailed | None:
-        """Return the error if the egress has caused a failed download. None if the platform may have caused it."""
+        """Return the error to raise if the egress caused the failure. None: the platform may be the cause."""
         if egress.proxy and isinstance(error, UNREACHABLE):
             status = TUNNEL_STATUS.search(str(error)) if isinstance(error, TunnelError) else None
             why = f"the proxy answered with status {status[1]}" if status else "cannot connect to the proxy"

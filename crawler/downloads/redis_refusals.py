@@ -1,4 +1,4 @@
-"""The memory of refused targets, shared through Redis. While Redis is unavailable, each process uses its own."""
+"""The memory of refusals, which processes share through Redis. While it is unavailable, each uses its own memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RedisRefusals:
-    """The memory of one platform. ``keep_seconds``: after this time a refused target is forgotten."""
+    """The memory of one platform's refusals. ``keep_seconds``: how long a refused target is remembered."""
 
     def __init__(self, redis: Redis, platform: str, keep_seconds: float) -> None:
         self.redis = redis

@@ -1,6 +1,8 @@
-"""Remembers which targets a platform has refused through which egress, and which egresses have met the same wall.
+"""The memory of refusals: through which egress a platform refused a target, and which egresses have met a wall.
 
-A refused target is not sent through another egress. ``redis_refusals.py`` shares what is remembered.
+A wall is one source's refusals for one reason, such as its login wall. An egress has met it when the refusals have
+opened the source's circuit breaker. A refused target is not sent through another egress. ``redis_refusals.py`` shares
+the memory among processes.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ import orjson
 from crawler.targets.target import Target
 
 WALL_SECONDS = 600.0
-"""If most egresses meet the same wall within this many seconds, the platform rests as a whole."""
+"""If more than half of a platform's egresses meet the same wall within this many seconds, all egresses rest."""
 MAX_TARGETS = 100_000
 """Maximum number of refused targets that a process remembers."""
 
 
 class Refusals(Protocol):
-    """Interface of the memory of one platform."""
+    """Interface of the memory of one platform's refusals."""
 
     async def remember(self, key: str, egress: str) -> None:
         """Remember that a target was refused through an egress."""
@@ -31,7 +33,10 @@ class Refusals(Protocol):
         """Return the name of the egress through which a target was refused, or None."""
 
     async def meet(self, wall: str, egress: str) -> int:
-        """Note that an egress has met a wall. Return how many egresses have met it within ``WALL_SECONDS``."""
+        """Note that an egress has met a wall. Return how many egresses have met it in the last ``WALL_SECONDS``.
+
+        ``wall``: the source and the reason of the refusals.
+        """
 
     async def forget(self, wall: str) -> None:
         """Forget which egresses have met a wall."""
@@ -46,7 +51,7 @@ def target_key(target: Target) -> str:
 
 @dataclass
 class LocalRefusals:
-    """The memory of one process. ``keep_seconds``: after this time a refused target is forgotten."""
+    """One platform's refusals in one process. ``keep_seconds``: how long a refused target is remembered."""
 
     keep_seconds: float
     _targets: OrderedDict[str, tuple[str, float]] = field(default_factory=OrderedDict)

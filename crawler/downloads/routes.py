@@ -30,11 +30,11 @@ from crawler.targets.target import Target
 logger = structlog.get_logger(__name__)
 
 CONNECTION = "(connection)"
-"""The key of the circuit breaker for an egress's own failures, where a source's breaker has the source's name."""
+"""Names the circuit breaker for an egress's own failures. All other breakers have the name of a source."""
 REFUSED = (UpstreamBlocked, UpstreamRateLimited)
 """The platform's refusals. A target that has one of these errors is not sent through another egress."""
 LOST_TARGETS = 2
-"""An egress rests after this many targets in a row have lost their connections, without an answer in between."""
+"""An egress rests after this many targets have lost their connections. A response through it resets their number."""
 
 
 @dataclass(eq=False)
@@ -51,13 +51,13 @@ class Route:
     targets: int = 0
     """Number of targets in flight that are bound to the route."""
     last_bound: int = 0
-    """When a target was last bound to the route, as a number in the order of all bindings of the platform."""
+    """Number of the last binding of a target to the route. The bindings of all routes of a platform are numbered."""
     failures: int = 0
     """Failures of the egress that ``take_failures`` has not returned yet."""
     targets_per_hour: float = 0.0
-    """What the budget allows."""
+    """How many targets per hour the budget allows."""
     _lost: set[str] = field(default_factory=set)
-    """Ids of the targets that have lost their connections since the last answer."""
+    """Ids of the targets that have lost their connections since the platform's last response."""
 
     def throttles(self, source: str | None) -> Iterator[Throttle]:
         """Yield the throttles for a request to a source: the source's own, if it has one, then the platform's."""
@@ -95,7 +95,7 @@ class Route:
             await self.connection.record(None)
 
     async def count_lost(self, target: Target) -> None:
-        """Count a target whose connections were lost in every try. The egress rests after ``LOST_TARGETS``."""
+        """Count a target whose connections were lost in every try. After ``LOST_TARGETS`` of them, the egress rests."""
         self._lost.add(target.id)
         if len(self._lost) >= LOST_TARGETS:
             self._lost.clear()
@@ -109,12 +109,15 @@ class Route:
 
     @property
     def resting(self) -> float:
-        """Seconds until a request to any source may be sent, as far as this process knows. 0 if the route is in use."""
+        """Seconds until a request to at least one source may be sent, as far as this process knows. 0: it may now."""
         failed = self.connection.cooldown_left
         return max(failed, self.breakers.cooldown_left) if self.breakers.all_open else failed
 
     def next_slot(self, now: float) -> tuple[float, float, int]:
-        """Return the seconds until the next slot. Between equal times, targets per slot and the last binding decide."""
+        """Return the sort key of the route. A target that is not bound gets the route with the lowest one.
+
+        It consists of the seconds until the next slot, the targets per slot, and the number of the last binding.
+        """
         seconds = round(max(self.budget.earliest() - now, 0.0), 2)
         return seconds, self.targets / self.budget.concurrency, self.last_bound
 
@@ -125,7 +128,7 @@ def egress_failed(name: str, why: str) -> EgressFailed:
 
 
 def is_lost_connection(error: ScrapeError | None) -> bool:
-    """Whether a request failed without a complete answer, so that the platform or the egress may be the cause."""
+    """Whether a request failed without a complete response, so that the platform or the egress may be the cause."""
     return isinstance(error, UpstreamError) and error.reason in {"connection", "timeout"}
 
 
@@ -135,11 +138,11 @@ class _Binding:
 
     route: Route
     fixed: bool = False
-    """Whether the target must not get another route."""
+    """Whether all further requests of the target must use this route."""
     sent: bool = False
-    """Whether a request of the target was sent."""
+    """Whether a request of the target was sent through this route."""
     failed: Route | None = None
-    """The route whose egress has failed for the target, which is therefore not used again."""
+    """The route that the target has left because its egress failed. The target does not use it again."""
 
 
 @dataclass
@@ -160,14 +163,14 @@ class Routes:
         return iter(self.routes)
 
     def of(self, target: Target | None) -> Route:
-        """Return the route of a target. If it is not bound, return the one with the next slot."""
+        """Return the route of a target. If the target is not bound, return the route whose next slot comes first."""
         if self.single:
             return self.routes[0]
         binding = self._bound.get(target.id) if target else None
         return binding.route if binding else self._by_next_slot(self.routes)[0]
 
     def candidates(self, target: Target | None) -> Sequence[Route]:
-        """Return the routes for a target's next request: its own, or all in the order of their next slots."""
+        """Return the routes that a target's next request may use: the fixed one, or several by their next slots."""
         if self.single:
             return self.routes
         binding = self._bound.get(target.id) if target else None
@@ -178,14 +181,14 @@ class Routes:
         return self._by_next_slot([route for route in self.routes if route is not binding.failed])
 
     def is_fixed(self, target: Target | None) -> bool:
-        """Whether the target cannot get another route, because a request of it was sent."""
+        """Whether the target must keep its route: a request was sent, or will contain the egress's guest token."""
         binding = self._bound.get(target.id) if target else None
         return binding is not None and binding.fixed
 
     async def refused_by(self, target: Target | None) -> Route | None:
-        """Return the route through which the platform has refused a target. None if it may be sent through any route.
+        """Return the route through which the platform has refused a target before. None: the target may use any route.
 
-        A target that has sent a request is not looked up again.
+        Also None once a request of the target was sent, because it is then bound to a route.
         """
         if self.single or target is None:
             return None
@@ -196,13 +199,13 @@ class Routes:
         return next((route for route in self.routes if route.egress.name == name), None)
 
     def use(self, target: Target | None, route: Route) -> None:
-        """Bind a target to a route for all of its requests, because one of them is sent."""
+        """Bind a target to a route for all of its requests, because one of them is about to be sent."""
         self.bind(target, route, fixed=True)
         if target is not None and target.id in self._bound:
             self._bound[target.id].sent = True
 
     def bind(self, target: Target | None, route: Route, *, fixed: bool = False) -> None:
-        """Bind a target to a route. ``fixed``: for all of its requests; else until it is bound to another route."""
+        """Bind a target to a route. ``fixed``: for all of its requests. Otherwise a later call may change the route."""
         if self.single or target is None:
             return
         binding = self._bound.get(target.id)
@@ -218,9 +221,10 @@ class Routes:
         binding.fixed = binding.fixed or fixed
 
     def assign(self, target: Target) -> Route:
-        """Return the route of a target. If it is not bound, bind it to the one with the next slot that does not rest.
+        """Return the route of a target, for all of its requests.
 
-        For targets whose first request depends on the egress, because it contains a guest token.
+        If none is fixed, it is the one with the earliest slot among those whose egresses have not failed. For targets
+        whose first request contains the egress's guest token.
         """
         if self.single or self.is_fixed(target):
             return self.of(target)
@@ -230,7 +234,7 @@ class Routes:
         return route
 
     def leave(self, target: Target) -> None:
-        """Let a target start anew on another route, because the egress of its route has failed."""
+        """Let a target that starts anew use any other route, because the egress of its route has failed."""
         binding = self._bound[target.id]
         binding.fixed = binding.sent = False
         binding.failed = binding.route
@@ -242,7 +246,10 @@ class Routes:
 
     @property
     def in_use(self) -> tuple[Route, ...]:
-        """The routes that do not rest. If all of them rest, those whose egresses work: a source may have a fallback."""
+        """The routes that do not rest. If all rest, those whose egresses have not failed.
+
+        Through these, a fallback may still work: a source that was not requested yet, and so has no breaker.
+        """
         if self.single and not self.routes[0].egress.can_fail:
             return self.routes
         working = tuple(route for route in self.routes if not route.connection.cooldown_left)
@@ -256,7 +263,7 @@ class Routes:
     def earliest(self, ahead: int = 0) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others.
 
-        It is not later than the real one: through several routes, downloads start at the sum of their rates.
+        It may be too early, but never too late: through several routes, it assumes the sum of their rates.
 
         Raises:
             CircuitOpen: all egresses rest.
@@ -272,14 +279,14 @@ class Routes:
         return first + max(0, ahead + 1 - len(routes)) / rate
 
     async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a target's request, as ``Route.count`` does. The platform may rest as a whole."""
+        """Count the result of a target's request. If most egresses have now met the same wall, all of them rest."""
         route = self.of(target)
         await route.count(source, error, status)
         if not self.single and isinstance(error, REFUSED) and route.breakers[source].cooldown_left:
             await self._meet_wall(route, source, error)
 
     async def _meet_wall(self, met_by: Route, source: str, error: ScrapeError) -> None:
-        """Let all egresses rest if most of them have met the same wall."""
+        """Note that an egress has met a wall. If more than half have met it, let all egresses rest for the source."""
         wall = f"{source}:{error.reason or error.code}"
         number = await self.refusals.meet(wall, met_by.egress.name)
         if 2 * number <= len(self.routes):
@@ -291,7 +298,7 @@ class Routes:
             await route.breakers[source].record(UpstreamRateLimited(error.message, retry_after=seconds))
 
     def completed(self, target: Target, error: ScrapeError | None) -> None:
-        """Release the route of a target that has its outcome. If the platform has refused it, remember the target."""
+        """Unbind a target that has its outcome. If the platform has refused it, remember the target and its egress."""
         binding = self._bound.pop(target.id, None)
         if binding is None:
             return

@@ -12,10 +12,10 @@ from crawler.downloads.egress import Egress, Proxy
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[str, int], Awaitable[Connection]]
-"""Opens a connection to an address and a port."""
+"""A function that opens a TCP connection to a host or address, and a port."""
 
 CHECK_SECONDS = 10.0
-"""Maximum seconds for a check of an egress."""
+"""Maximum duration of the check of an egress, in seconds."""
 PORTS = {"http": 80, "https": 443}
 
 
@@ -24,7 +24,7 @@ class ProxyError(ConnectionError):
 
 
 def through_proxy(proxy: Proxy) -> Connect:
-    """Return a function that connects through an HTTP proxy. The proxy gets the address that the function gets."""
+    """Return a function that connects through an HTTP proxy. If it gets a host's name, the proxy resolves it."""
     authorization = b""
     if proxy.authorization:
         authorization = b"Proxy-Authorization: " + proxy.authorization + b"\r\n"
@@ -74,10 +74,10 @@ def through(egress: Egress) -> Connect:
 
 @dataclass(frozen=True)
 class Check:
-    """The result of a check: why an egress does not work, or how long a connection took."""
+    """The result of a check of an egress: why no connection can be made through it, or how long it took."""
 
     problem: str
-    """Empty if the egress works."""
+    """Why the connection failed; empty if it was made."""
     seconds: float = 0.0
     tls: str = ""
     """The version of TLS, such as ``TLSv1.3``; empty for an origin without TLS."""

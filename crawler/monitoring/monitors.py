@@ -117,7 +117,7 @@ def _folder(settings: BaseSettings) -> Path:
     try:
         folder = Path(settings["MONITORS_DIR"] or data_path("monitors"))
         folder.mkdir(parents=True, exist_ok=True)
-    except NotConfigured:  # would disable the extension, and the crawl would run without monitors
+    except NotConfigured:  # Scrapy would disable the extension, and crawl without monitors
         raise RuntimeError(
             "MONITORS needs a folder for its reports: set MONITORS_DIR, or run the command in the folder of scrapy.cfg."
         ) from None

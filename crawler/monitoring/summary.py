@@ -29,7 +29,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass
 class _Files:
-    """The files of one feed. A feed in batches has several."""
+    """The files of one feed. With ``FEED_EXPORT_BATCH_ITEM_COUNT``, a feed has several."""
 
     uris: list[str] = field(default_factory=list)
     lines: int = 0
@@ -64,7 +64,7 @@ class Summary:
         return cast("PlatformSpider", self.crawler.spider)
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Log a failed target: as an error if it is the only one, or else as information."""
+        """Log a failed target: at the level INFO in a batch, else at the level ERROR."""
         if outcome.error is None:
             return
         self.first.setdefault(outcome.code, outcome)
@@ -82,7 +82,7 @@ class Summary:
         )
 
     def feed_slot_closed(self, slot: FeedSlot) -> None:
-        """Remember a file that was written."""
+        """Collect the name and the number of lines of a feed's file that is complete."""
         files = self._files.setdefault(slot.uri_template, _Files())
         files.uris.append(slot.uri)
         files.lines += slot.itemcount
@@ -108,7 +108,7 @@ class Summary:
 
     def _example(self, code: str) -> str:
         outcome = self.first.get(code)
-        if outcome is None or outcome.error is None:  # a target of an earlier start of the run
+        if outcome is None or outcome.error is None:  # all targets with this code ended in earlier starts
             return "see the failures of the earlier start"
         if not self._spider.batch:
             return outcome.error.message

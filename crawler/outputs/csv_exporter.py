@@ -33,7 +33,7 @@ class UnusableFileError(Exception):
 
 
 class CsvExporter(CsvItemExporter):
-    """Writes a table whose columns are the fields of the data model, and further keys of the first item.
+    """Writes a table. Its columns are the fields of the data model, then the first item's keys that the model lacks.
 
     Nested objects are dotted columns. Lists are JSON in one cell. Text that a spreadsheet would calculate as a formula
     is escaped. Scrapy's own exporter writes only the columns of the first item, and repeats the header when it appends.
@@ -49,7 +49,7 @@ class CsvExporter(CsvItemExporter):
         bom: bool = False,
         **kwargs: Any,
     ) -> None:
-        """``fields``: the columns, before objects are flattened. ``has_more_keys``: whether items may add columns."""
+        """``fields``: the columns, as nested objects. ``has_more_keys``: add the other keys of the first item, too."""
         self.fields = fields or Struct({})
         self.escape = escape
         named = kwargs.get("fields_to_export")  # the option ``fields`` of the feed

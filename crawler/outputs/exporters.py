@@ -28,7 +28,7 @@ class JsonLinesExporter(BaseItemExporter):
 def exploded_rows(record: Record, row_path: RecordPath, new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield one row for each entry of a list in the record's data, with the columns that join it to its target.
 
-    ``new``: the ids of the entries to write, if the list is the scraper's list of entries. None: all entries.
+    ``new``: the ids of the entries to write, if the list is the one that ``-a since=`` compares. None: all entries.
     """
     entries = record.target.scraper.entries
     key = entries.key if entries and entries.path == ".".join(row_path.path) else None

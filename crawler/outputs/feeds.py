@@ -116,7 +116,7 @@ class Feeds(FeedExporter):
             if not is_for_failures(options):
                 self.filters[uri] = WithoutFailures(self.filters[uri])
             elif options["format"] == "csv" and not options["fields"]:
-                options["fields"] = list(FAILURE_KEYS)  # the columns of other CSV feeds are those of the records
+                options["fields"] = list(FAILURE_KEYS)  # not those of records, as in other CSV feeds
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -315,7 +315,7 @@ class Feeds(FeedExporter):
 
 
 def _is_single(spider: PlatformSpider) -> bool:
-    """Whether the crawl has one target whose error its user sees. Nobody sees the errors of Scrapyd's jobs."""
+    """Whether the crawl has a single target whose error its user sees. False for jobs of Scrapyd: nobody sees it."""
     return not spider.batch and not hasattr(spider, "_job")
 
 

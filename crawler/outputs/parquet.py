@@ -52,8 +52,8 @@ def arrow_schema(
 ) -> pa.Schema:
     """Return the columns of a file: columns to identify the target, then the keys of the data or of the list's rows.
 
-    ``sliced``: whether a requested target may have several lines, so that ``root`` must name it. ``selection``: the
-    columns to keep, and their order.
+    ``sliced``: whether requested targets are split into slices. Then ``root`` contains the id of the requested target.
+    ``selection``: the columns to keep, and their order.
     """
     import pyarrow as pa  # noqa: PLC0415  # an extra
 

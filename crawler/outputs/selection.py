@@ -20,8 +20,8 @@ WARNINGS = ListOf(Struct(dict.fromkeys(FailedSource._fields, "text")))
 def provenance_columns(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool) -> Struct:
     """Return the columns that identify the target of a row.
 
-    ``row_path``: the list whose entries are the rows. None: the rows are whole records. ``sliced``: whether a requested
-    target may have several lines, so that ``root`` must name it.
+    ``row_path``: the list whose entries are the rows. None: the rows are whole records. ``sliced``: whether requested
+    targets are split into slices. Then ``root`` contains the id of the requested target.
     """
     return Struct(
         {
@@ -106,7 +106,7 @@ class Selection:
         return cls(tree, _narrowed(known, tree))
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the selected keys of a row. Keys that it lacks stay missing."""
+        """Return the selected keys of a row. Keys that the row lacks are omitted."""
         pruned: dict[str, Any] = _pruned(row, self.tree)
         return pruned
 
@@ -157,4 +157,4 @@ def _pruned(value: Any, tree: Tree | None) -> Any:
         return [_pruned(each, tree) for each in value]
     if isinstance(value, dict):
         return {name: _pruned(value[name], inner) for name, inner in tree.items() if name in value}
-    return value  # null
+    return value  # None: there is no object or list

@@ -67,7 +67,7 @@ class Model(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Return the JSON schema without defaults: a default only marks a key as optional. An absent key has no value.
+        """Return the JSON schema without defaults: in these models, a default only marks a key as optional.
 
         Generated clients would otherwise insert the defaults: a price of 0 for a product without this price.
         """

@@ -156,7 +156,7 @@ class ConfiguredKeys:
 
 
 def export(keys: Iterable[Key]) -> str:
-    """Return the valid ones of the keys as a value for the setting ``API_KEYS``. It has hashes, but no keys."""
+    """Return the keys that are not revoked as a value for the setting ``API_KEYS``: hashes, clients and limits."""
     configured = {
         key.id: ConfiguredKey(client=key.client, hash=key.hash.hex(), rate=key.rate, concurrency=key.concurrency)
         for key in keys

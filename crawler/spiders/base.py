@@ -347,8 +347,8 @@ class PlatformSpider(Spider):
     async def _raise_for_egress(self, request: Request, error: ScrapeError) -> None:
         """Raise ``StartAnew`` if the target's egress may have caused an error, and the target can use another egress.
 
-        An answer of the platform is never a reason. A target whose connections were lost in every try starts anew, too:
-        the platform did not answer, and another egress shows whether it does.
+        A response of the platform is never a reason. If the connections were lost in every try, there was no response:
+        the target starts anew, and shows whether the platform responds through another egress.
         """
         if self.routes.single:
             return

@@ -44,7 +44,7 @@ class LimitReached(BlockedByPolicy):
     """
 
 
-class StartAnew(Exception):  # not a typed error, which a target with other sources would survive
+class StartAnew(Exception):  # not a ScrapeError: scrape() may catch one and use another source
     """Raised out of ``scrape()`` when a target must start again from its first request, because its egress failed."""
 
 

@@ -252,7 +252,7 @@ class TargetTracker:
         return entry is not None and entry.fetched_at is None and not entry.restarted
 
     def restart(self, target: Target) -> bool:
-        """Let a target start anew from its first request, once, without the warnings and follow-ups that it had.
+        """Prepare a target to start anew from its first request, once: drop its warnings, follow-ups and note.
 
         Return False if it must not, because it has an outcome or was restarted before.
         """

@@ -43,7 +43,7 @@ _ROWS: dict[str, tuple[str, str]] = {
     "volunteer_experience": ('section[data-section="volunteering"]', _OUTERMOST),
 }
 _LINKED = {"awards": "Person.awards", "education": "Person.alumniOf", "languages": "Person.knowsLanguage"}
-"""Paths of the lists in the linked data whose rows may be unreadable."""
+"""List -> its path in the linked data, for lists that ``unread_linked_rows`` checks."""
 HISTORY = ("experience", "education")
 """The lists that a masked page has in one section."""
 
@@ -94,7 +94,8 @@ def linked_lists(person: Row, articles: list[Row]) -> dict[str, list[Any]]:
 def unread_linked_rows(person: Row, linked: dict[str, list[Any]], absent: set[str]) -> list[Unread]:
     """Return the lists of the linked data in which rows were not understood.
 
-    ``linked`` are the lists read from it; only those in ``absent``, which the page's sections do not have, matter.
+    ``linked``: the lists that were read from the linked data. ``absent``: the names of the lists that no section of the
+    page has. Other lists are not checked.
     """
     present = {
         "awards": person.get("awards"),

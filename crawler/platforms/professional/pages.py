@@ -308,7 +308,7 @@ class ProfilePage(PlatformPage):
 
     @property
     def _absent(self) -> set[str]:
-        """The lists that only the linked data has."""
+        """Names of the lists that no section of the page has. They are taken from the linked data."""
         return {name for name in self._linked if not self._shown[name] and not lists.has_rows(self._page, name)}
 
     @property

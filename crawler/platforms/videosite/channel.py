@@ -346,7 +346,7 @@ class ChannelReader:
         if max_requests < 1 or not posts:
             return found
         work = asyncio.ensure_future(self._enrich(channel, tab, posts, max_requests=max_requests, end=end, found=found))
-        work.add_done_callback(_ignore_error)  # if it is still running at the end, nothing awaits it
+        work.add_done_callback(_ignore_error)  # nothing awaits work that runs after ``end``
         done, _ = await asyncio.wait([work], timeout=None if end is None else end - loop.time())
         for finished in done:
             finished.result()
@@ -381,7 +381,7 @@ class ChannelReader:
         try:
             await asyncio.gather(*(work(waiting) for _ in range(MAX_CONCURRENT_ENRICHMENTS)))
         finally:
-            deque(waiting, maxlen=0)  # if one of them has failed, the target ends here, and the others must not go on
+            deque(waiting, maxlen=0)  # if one worker has failed, the others must find no more work: the target ends
 
     async def _item(
         self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False

@@ -12,21 +12,21 @@ MAX_CHANNELS = 1_000
 
 
 class RecentChannels:
-    """The items of channel pages, without the lists of items, by channel id and by whether they have the about panel.
+    """The data of channels without their lists of videos, by channel id and by whether it includes the about panel.
 
-    The oldest is removed if there are more than ``MAX_CHANNELS``.
+    If there are more than ``MAX_CHANNELS``, the one that was read the longest ago is removed.
     """
 
     def __init__(self) -> None:
         self._pages: OrderedDict[tuple[str, bool], tuple[float, dict[str, Any]]] = OrderedDict()
 
     def get(self, channel: str, *, about: bool) -> dict[str, Any] | None:
-        """Return a channel's page that was read at most ``LIFETIME_SECONDS`` ago, or None."""
+        """Return the data of a channel that was read less than ``LIFETIME_SECONDS`` ago, or None."""
         read_at, page = self._pages.get((channel, about), (0.0, None))
         return page if page is not None and time.monotonic() - read_at < LIFETIME_SECONDS else None
 
     def add(self, channel: str, page: dict[str, Any], *, about: bool) -> None:
-        """Store a channel's page that was read just now."""
+        """Store the data of a channel that was just read."""
         self._pages[channel, about] = (time.monotonic(), {**page, "posts": [], "continuation": ""})
         self._pages.move_to_end((channel, about))
         if len(self._pages) > MAX_CHANNELS:

@@ -11,7 +11,7 @@ from crawler.targets.target import OWN_KEYS, Scraper, TargetParser, name_unknown
 
 
 def candidates(parser: TargetParser) -> tuple[Scraper, ...]:
-    """Return the scrapers that targets without the column ``scraper`` may have."""
+    """Return the scrapers of rows that do not name one: the default scraper, or else any scraper of the parser."""
     return (parser.scraper(parser.default, {}),) if parser.default else parser.scrapers
 
 
@@ -46,7 +46,7 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
 
 
 def required_params(params: type[BaseModel]) -> list[set[str]]:
-    """Return the sets of params of which a target must have one, such as ``{"cat_id"}`` and ``{"url"}``."""
+    """Return the sets of params of which a target needs one, such as ``{"cat_id"}`` and ``{"url"}``."""
     schema = params.model_json_schema()
     always = set(schema.get("required", ()))
     return [always | set(each["required"]) for each in schema.get("oneOf", ())] or [always]

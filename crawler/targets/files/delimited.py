@@ -59,7 +59,7 @@ def _next_with_content(lines: Iterator[Line]) -> Line | None:
 
 
 class _Table:
-    """A table whose lines are passed to the CSV reader. A record of it may have several lines."""
+    """A table, read by ``csv.reader``. A record is a row of it: several lines if a cell in quotes has line ends."""
 
     def __init__(self, lines: Iterator[Line], separator: str) -> None:
         self._lines = lines
@@ -103,7 +103,7 @@ class _Table:
         return cells
 
     def read_header(self, parser: TargetParser) -> None:
-        """Read the names of the columns. Columns without a name are left out at the end.
+        """Read the names of the columns. Columns without a name at the end of the header are dropped.
 
         Raises:
             UnreadableFileError: the columns do not fit.
@@ -146,7 +146,7 @@ class _Table:
         return Row(self._line, None, self._raw, problem)
 
     def _extent(self) -> str:
-        """Describe that a record has several lines, which may be due to a missing quotation mark."""
+        """Return a hint for the error message if the record has several lines: perhaps a quotation mark is missing."""
         if len(self._record) == 1:
             return ""
         return f" (it extends to line {self._record[-1].number}: is a quotation mark missing?)"

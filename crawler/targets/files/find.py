@@ -56,7 +56,7 @@ def unreadable(file: OpenFile, error: Exception) -> TargetsUnavailableError:
 
 
 def read_json_objects(location: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each object in files of JSON Lines, after the name of its file and its line.
+    """Yield each object in files of JSON Lines, as a pair: its place (``name, line 3``) and the object.
 
     Raises:
         WrongTargetsError: no file matches, or a line is not a JSON object.

@@ -11,7 +11,7 @@ from crawler.targets.files.rows import MAX_LINE_BYTES, UNDECODABLE, Row, Unreada
 from crawler.targets.files.text import TextFile
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\],]', re.DOTALL)
-"""A string, the beginning of an incomplete string, or a character of JSON's structure."""
+"""Matches a whole string, the opening quotation mark of a string without an end, a bracket, a brace or a comma."""
 
 
 def read_json_lines(text: TextFile) -> Iterator[Row]:
@@ -90,7 +90,7 @@ class _Elements:
 
 
 def _element_end(text: str) -> int | None:
-    """Return the index of the comma or bracket that follows the element at the start of a text. None: it has none."""
+    """Return the index of the comma or bracket after the first element of a text. None: the element is incomplete."""
     depth = 0
     for token in _TOKEN.finditer(text):
         match token[0]:

@@ -14,7 +14,7 @@ from crawler.targets.files.text import TextFile
 from crawler.targets.target import Scraper, TargetParser
 
 _ANY_TEXT = "Any text: 1 + 1?"
-"""A text that is neither an id nor a handle nor a URL."""
+"""Neither an id nor a handle nor a URL: a param that accepts it accepts any text."""
 
 
 def read_list(text: TextFile) -> Iterator[Row]:
@@ -90,5 +90,5 @@ def _takes_any_text(params: type[BaseModel], name: str) -> bool:
 
 @cache
 def _single_params(params: type[BaseModel]) -> list[str]:
-    """Return the params that may be a target's only one."""
+    """Return the params that are sufficient as a target's only param."""
     return [name for needed in required_params(params) if len(needed) == 1 for name in needed]

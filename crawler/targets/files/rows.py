@@ -13,7 +13,7 @@ MAX_SHOWN_CHARACTERS = 1_000
 """Maximum characters of a malformed row that are written to the failures feed."""
 
 UNDECODABLE = re.compile("[\udc00-\udcff]")
-"""A byte that is not valid in the file's encoding: the byte plus 0xDC00, which no valid text contains."""
+"""Matches the mark of a byte that is not valid in the file's encoding: the character U+DC00 plus the byte's value."""
 _DAMAGED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ufffd\ud800-\udfff]")
 """Characters that no param has. They show that a text was damaged, or was decoded with the wrong encoding."""
 
@@ -44,11 +44,11 @@ class Row:
 
 
 _REPLACED = re.compile(r"\d(?:[.,]\d+)?E[+-]\d+|#(?:N/A|NAME\?|REF!|VALUE!|DIV/0!|NULL!|NUM!)|#{3,}|\\N")
-"""What spreadsheets write for long numbers (9.77E+05), errors and narrow columns, and databases for null."""
+"""Matches what spreadsheets write for long numbers (9.77E+05), errors and narrow columns, and databases for null."""
 
 
 def replaced_value(texts: Iterable[str]) -> str | None:
-    """Describe the first text that a spreadsheet or database has written instead of a value, or return None."""
+    """Return an error message if a spreadsheet or database has written one of the texts instead of a value, or None."""
     found = next(filter(_REPLACED.fullmatch, texts), None)
     if found is None:
         return None
@@ -56,7 +56,7 @@ def replaced_value(texts: Iterable[str]) -> str | None:
 
 
 def damage(values: Iterable[Any]) -> str | None:
-    """Describe the first character of the texts among the values that shows that a text is damaged, or return None."""
+    """Return an error message if one of the values is a text with a character that no param has, or None."""
     for value in values:
         found = _DAMAGED.search(value) if isinstance(value, str) else None
         if found:

@@ -76,13 +76,14 @@ class FileSource(TargetSource):
         except WrongTargetsError:
             raise
         except TargetsUnavailableError:
-            return  # such as a bucket that does not respond: the run reports it, if it is still so
+            return  # such as a bucket that does not respond. The crawl tries again and reports it
 
     async def open(self) -> None:
-        """Find the files, and read each of them up to its first row, so that a wrong header or encoding is noticed.
+        """Find the files, and read ``CHECKED_FILES`` of them up to the first row, to find wrong headers and encodings.
 
         Raises:
-            WrongTargetsError: no file matches, a file has no targets of this spider, or the scraper is unknown.
+            WrongTargetsError: no file matches, a file's format, encoding or columns are wrong, or the argument
+                ``scraper`` names an unknown scraper.
             TargetsUnavailableError: a file cannot be read.
         """
         await asyncio.to_thread(self._open)
@@ -149,7 +150,7 @@ class FileSource(TargetSource):
         self._expect(self._rows)
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
-        own_id = f"{name}:{row.element or row.line}"  # of a target without an id: every run gives it the same one
+        own_id = f"{name}:{row.element or row.line}"  # for a row without an id; the same in each run
         where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
         try:
             cells = self._cells(row)

@@ -174,5 +174,5 @@ def _limited(readline: Callable[[int], AnyStr], ends: tuple[AnyStr, ...]) -> Ite
 
 
 def _line_after(text: str) -> int:
-    """Return the number of the line that follows or continues a text from the start of a file."""
+    """Return the number of the line that contains the next character after ``text``, the start of a file."""
     return len(_LINE_END.findall(text)) + 1
