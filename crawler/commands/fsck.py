@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawler.configuration.command import CheckedCommand
 from crawler.outputs.feed_files import LINE_FORMATS
 from crawler.targets.journal import CannotResumeError, Journal
 
@@ -23,13 +22,12 @@ MAX_LINES = 10
 """Maximum number of line numbers in a message."""
 
 
-class Command(ScrapyCommand):
+class Command(CheckedCommand):
     """Prints the stored targets by code, and for each local feed its size and its problems.
 
-    Exit codes: 0 if journal and feeds agree and all lines are valid, 1 if there is a problem.
+    Exit codes: 0 if journal and feeds agree and all lines are valid, 1 if there is a problem, 2 for wrong use.
     """
 
-    requires_project = True
     requires_crawler_process = False
 
     def syntax(self) -> str:
@@ -40,12 +38,10 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise UsageError(f"Usage: scrapy fsck {self.syntax()}")
+            raise UsageError(f"Use: scrapy fsck {self.syntax()}")
         journal = Journal(Path(args[0]))
         if not journal.path.is_file():
-            print(f"{journal.path} does not exist: name the folder of -a resume=.", file=sys.stderr)
-            self.exitcode = 1
-            return
+            raise UsageError(f"{journal.path} does not exist: name the folder of -a resume=.")
         try:
             journal.open(_has_line_suffix)
         except CannotResumeError as error:
@@ -84,9 +80,11 @@ def line_problems(path: Path, end: int) -> Iterator[str]:
     last = None
     for number, line in enumerate(_lines(path, end), 1):
         try:
-            target = orjson.loads(line)["id"]
-        except (orjson.JSONDecodeError, KeyError, TypeError):
+            target = _target_of(orjson.loads(line))
+        except (orjson.JSONDecodeError, TypeError):
             invalid.append(number)
+            continue
+        if target is None:
             continue
         if target != last and target in seen:  # rows of the same target are consecutive
             repeated.append(number)
@@ -96,6 +94,17 @@ def line_problems(path: Path, end: int) -> Iterator[str]:
         yield f"{_named(invalid)}: not a line of a feed"
     if repeated:
         yield f"{_named(repeated)}: an earlier line has the same target"
+
+
+def _target_of(line: Any) -> str | None:
+    """Return the id of a line's target. None if the line has none: it is a record alone, or has selected fields only.
+
+    Raises:
+        TypeError: the line is not an object.
+    """
+    if not isinstance(line, dict):
+        raise TypeError("not an object")
+    return line.get("target_id", line.get("id") if "scraper" in line else None)
 
 
 def _lines(path: Path, end: int) -> Iterator[bytes]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
+from crawler.downloads.egress import egresses_of
 from crawler.monitoring.progress import clock
-from crawler.platforms import budget
 from crawler.targets.files import FileSource, read_json_objects
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Scraper
@@ -81,13 +81,22 @@ class Check:
 
 def duration(platform: str, targets: int, settings: BaseSettings) -> str:
     """Describe how long a crawl of this many targets takes at least: one download each, at the longest delay."""
-    limits = budget(platform, settings)
-    delays = {"": limits["delay"], **{source: each["delay"] for source, each in limits["sources"].items()}}
-    source, delay = max(delays.items(), key=lambda each: float(each[1]))
-    if not delay:
+    egresses = egresses_of(platform, settings)
+    slowest = [_longest_delay(egress.budget(platform, settings)) for egress in egresses]
+    if not all(delay for _, delay in slowest):
         return f"{platform}: its budget has no delay, so the time depends on the platform's responses."
+    time = clock(targets / sum(1 / delay for _, delay in slowest))
+    if len(slowest) > 1:
+        return f"{platform}: at least {time} at its budgets for {len(slowest)} egresses"
+    source, delay = slowest[0]
     what = f"download from {source}" if source else "download"
-    return f"{platform}: at least {clock(targets * delay)} at its budget of one {what} every {delay:g} s"
+    return f"{platform}: at least {time} at its budget of one {what} every {delay:g} s"
+
+
+def _longest_delay(limits: Mapping[str, Any]) -> tuple[str, float]:
+    """Return the source of a budget with the longest delay ("" for all sources together), and this delay."""
+    delays = {"": limits["delay"], **{source: each.get("delay", 0.0) for source, each in limits["sources"].items()}}
+    return max(delays.items(), key=lambda each: float(each[1]))
 
 
 def print_retries(location: str, *, retry_all: bool) -> int:

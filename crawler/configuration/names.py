@@ -37,7 +37,7 @@ def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> s
             near = get_close_matches(name, [*declarations(), *_names_of_scrapy()], n=1)
             hint = f"did you mean {PREFIX}{near[0]}?" if near else "'scrapy settings --ours' lists the settings."
             return f"{variable}: no setting is called {name}; {hint}"
-    for name in settings.keys() - declarations().keys() - _names_of_scrapy():
+    for name in sorted(settings.keys() - declarations().keys() - _names_of_scrapy()):
         if (near := _one_letter_off(name, declarations())) and not _exists(name):
             return f"{name}: no setting is called {name}; did you mean {near[0]}?"
     return None

@@ -24,8 +24,9 @@ def targets_per_hour(platform: Platform, budget: Mapping[str, Any]) -> float:
 
 def _rate(budget: Mapping[str, Any], seconds: float) -> float:
     """Return the downloads per second that a budget allows. ``seconds``: the duration of one download."""
-    by_delay = 1 / budget["delay"] if budget["delay"] else math.inf
-    return float(min(by_delay, budget["concurrency"] / seconds))
+    delay = budget.get("delay", 0)
+    by_delay = 1 / delay if delay else math.inf
+    return float(min(by_delay, budget.get("concurrency", 1) / seconds))
 
 
 def platform_capacity(name: str, budget: Mapping[str, Any]) -> float:

@@ -61,6 +61,7 @@ class CsvExporter(CsvItemExporter):
             if known != self.columns:
                 raise UnusableFileError(f"{file.name} has other columns than this run: use -O, or another file")
             self.columns, self._may_grow = header, False
+            _end_last_line(Path(file.name))
         elif bom:
             kwargs["encoding"] = "utf-8-sig"
         with_header = bool(kwargs.pop("include_headers_line", True)) and header is None
@@ -114,22 +115,22 @@ def escaped(text: str) -> str:
 
 
 def _existing_header(file: Any, delimiter: str) -> list[str] | None:
-    """Return the header of a local file to which rows are appended, or None if the file has none.
-
-    If the file's last line has no newline, it is added.
-    """
+    """Return the header of a local file to which rows are appended, or None if the file has none."""
     if "a" not in str(getattr(file, "mode", "")) or not Path(file.name).is_file():
         return None
     path = Path(file.name)
     if not path.stat().st_size:
         return None
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:
-        header = next(csv.reader(existing, delimiter=delimiter))
-    with path.open("rb+") as existing_bytes:
-        existing_bytes.seek(-1, os.SEEK_END)
-        if existing_bytes.read(1) not in {b"\n", b"\r"}:
-            existing_bytes.write(b"\r\n")
-    return header
+        return next(csv.reader(existing, delimiter=delimiter), None)
+
+
+def _end_last_line(path: Path) -> None:
+    """Add a newline if a file's last line has none."""
+    with path.open("rb+") as existing:
+        existing.seek(-1, os.SEEK_END)
+        if existing.read(1) not in {b"\n", b"\r"}:
+            existing.write(b"\r\n")
 
 
 def _all_columns(spider: PlatformSpider) -> Struct:

@@ -91,6 +91,9 @@ class Params(BaseModel):
         model_title_generator=schema_name,
     )
 
+    exactly_one_of: ClassVar[tuple[str, ...]] = ()
+    """Optional params of which a target needs exactly one. The model itself checks this."""
+
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Return the JSON schema for callers, without null. A default of None only marks a key as optional."""

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from scrapy.exceptions import UsageError
 
-from crawler.commands.fsck import Command
+from crawler.commands.fsck import Command, line_problems
 
 IDS = ("t1", "t2", "t3")
 
 
 def line(target: str, row: int = 0) -> bytes:
-    return json.dumps({"id": target, "row": row}).encode() + b"\n"
+    """A row as ``-a explode=`` writes it. The key ``id`` belongs to the row, and is the same for all targets."""
+    return json.dumps({"target_id": target, "id": f"p{row}"}).encode() + b"\n"
 
 
 @pytest.fixture
@@ -52,8 +53,8 @@ def test_rb_24_a_finished_run_is_valid(folder: Path, capsys: pytest.CaptureFixtu
 
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "a torn line": (lambda feed: feed + b'{"id": "t4', "10 bytes follow the last stored target"),
-    "a lost line": (lambda feed: feed[: feed.rindex(b'{"id"')], "lines of stored targets are missing"),
+    "a torn line": (lambda feed: feed + b'{"target_id": "t4', "17 bytes follow the last stored target"),
+    "a lost line": (lambda feed: feed[: feed.rindex(b'{"target_id"')], "lines of stored targets are missing"),
     "nothing is left": (lambda _: b"", "lines of stored targets are missing"),
     "a damaged line": (lambda feed: feed.replace(b'"t1"', b'"t1\0'), "line 1: not a line of a feed"),
     "a line that is not an object": (
@@ -90,9 +91,23 @@ def test_rb_24_a_damaged_journal_is_reported(folder: Path, capsys: pytest.Captur
     assert "line 5, is not an entry of a journal" in capsys.readouterr().out
 
 
-def test_rb_24_a_folder_without_a_journal_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fsck(tmp_path / "nothing") == 1
-    assert "name the folder of -a resume=" in capsys.readouterr().err
+def test_rb_24_a_folder_without_a_journal_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="name the folder of -a resume="):
+        fsck(tmp_path / "nothing")
     assert not list(tmp_path.iterdir())
     with pytest.raises(UsageError):
         fsck()
+
+
+def test_rb_24_lines_of_each_kind_of_feed_are_valid(tmp_path: Path) -> None:
+    lines = [
+        {"id": "t1", "scraper": "x", "data": {}},
+        {"id": "t2", "scraper": "x", "code": "TARGET_NOT_FOUND"},
+        {"id": "the record's own", "name": "a record without its target"},
+        {"id": "the record's own", "name": "another one"},
+    ]
+    feed = tmp_path / "out.jsonl"
+    feed.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert list(line_problems(feed, feed.stat().st_size)) == []
+    feed.write_text("".join(json.dumps(each) + "\n" for each in [*lines, lines[0]]))
+    assert list(line_problems(feed, feed.stat().st_size)) == ["line 5: an earlier line has the same target"]

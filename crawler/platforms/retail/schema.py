@@ -76,6 +76,8 @@ class CategoryParams(_ListingParams):
         json_schema_extra={"if": _having("cat_id"), "then": {"not": _having("url")}, "else": _having("url")}
     )
 
+    exactly_one_of: ClassVar[tuple[str, ...]] = ("cat_id", "url")
+
     cat_id: str | None = Field(default=None, pattern=CATEGORY_ID)
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
     url: str | None = Field(default=None, max_length=2_000)

@@ -47,6 +47,6 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
 
 def required_params(params: type[BaseModel]) -> list[set[str]]:
     """Return the sets of params of which a target needs one, such as ``{"cat_id"}`` and ``{"url"}``."""
-    schema = params.model_json_schema()
-    always = set(schema.get("required", ()))
-    return [always | set(each["required"]) for each in schema.get("oneOf", ())] or [always]
+    always = {name for name, field in params.model_fields.items() if field.is_required()}
+    alternatives: tuple[str, ...] = getattr(params, "exactly_one_of", ())
+    return [always | {name} for name in alternatives] or [always]

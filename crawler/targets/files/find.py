@@ -52,7 +52,7 @@ def name_of(file: OpenFile, files: list[OpenFile]) -> str:
 
 def unreadable(file: OpenFile, error: Exception) -> TargetsUnavailableError:
     """Return the error for a file whose rest cannot be read."""
-    return TargetsUnavailableError(f"cannot read the rest of {file.path}: {error}")
+    return TargetsUnavailableError(f"cannot read {file.path} to its end: {error}")
 
 
 def read_json_objects(location: str) -> Iterator[tuple[str, dict[str, Any]]]:
