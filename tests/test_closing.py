@@ -229,7 +229,11 @@ def test_closing_during_followups_does_not_yield_a_partial_record(tmp_path: Path
 @pytest.mark.parametrize(
     ("settings", "answer"),
     [
-        pytest.param({"BREAKER_THRESHOLD": 1}, (403, {"Retry-After": "600"}, b"no"), id="for the circuit breaker"),
+        pytest.param(
+            {"BREAKER_THRESHOLD": 1, "CONCURRENT_REQUESTS": 2},
+            (403, {"Retry-After": "600"}, b"no"),
+            id="for the circuit breaker",
+        ),
         pytest.param({"RETRY_BACKOFF_MAX": 90}, (503, {"Retry-After": "60"}, b"later"), id="for a retry"),
         pytest.param({"TARGETS_IN_FLIGHT": 1}, None, id="for the window"),
     ],

@@ -281,12 +281,12 @@ def starts(at: Stage, name: str) -> list[float]:
     return [each["time"] for each in own if each["uri"].startswith(PARTS.get(each["platform"], "/"))]
 
 
-def check_budget(at: Stage, delay: float) -> None:
+def check_budget(at: Stage, delay: float, *, all_used: bool = True) -> None:
     """Assert that no egress has started more requests than its budget allows: delays vary by half."""
     for name in at.proxies.relays:
         times = starts(at, name)
-        assert times, f"{name} was not used"
-        assert (len(times) - 1) * delay / 2 <= times[-1] - times[0] + 0.1, name
+        assert times or not all_used, f"{name} was not used"
+        assert not times or (len(times) - 1) * delay / 2 <= times[-1] - times[0] + 0.1, name
 
 
 def test_processes_share_the_budget_of_each_egress(at: Stage, tmp_path: Path, redis_url: str) -> None:
@@ -302,7 +302,7 @@ def test_processes_share_the_budget_of_each_egress(at: Stage, tmp_path: Path, re
     for run in (finished(folders[0], one.returncode), second):
         run.check_each_target_once(12)
         assert run.codes == {"OK": 12}
-    check_budget(at, delay)
+    check_budget(at, delay, all_used=False)  # on a slow machine, the delay of the first is over for each target
 
 
 def test_the_service_shows_its_egresses_without_credentials(at: Stage, tmp_path: Path) -> None:

@@ -115,23 +115,28 @@ NAMES = ('=HYPERLINK("http://x","y")', "+1+1", "-1", "@SUM(1)", "\t=1", 'a,"b"; 
 """Product names that a spreadsheet would take for formulas, or a reader of CSV for several cells or rows."""
 
 
-def test_names_that_are_formulas_are_written_unchanged(tmp_path: Path) -> None:
-    """A spreadsheet program must import the columns as text: a changed value would be invented data."""
+@pytest.mark.parametrize("escape", [True, False])
+def test_names_that_are_formulas_get_an_apostrophe_in_csv_only(tmp_path: Path, *, escape: bool) -> None:
+    """With ``CSV_ESCAPE_FORMULAS=0``, and in Parquet, names are written unchanged."""
     files = {name: {"format": name, "overwrite": True} for name in ("csv", "parquet")}
     feeds = {str(tmp_path / f"out.{name}"): options for name, options in files.items()}
     with open_shop() as shop:
         shop.site = copy.copy(shop.site)
         products = enumerate(shop.site.products)
         shop.site.products = [replace(each, name=NAMES[number % len(NAMES)]) for number, each in products]
-        run = shop.crawl("-a", "cat_id=976759", "-a", "explode=products", FEEDS=json.dumps(feeds))
+        run = shop.crawl(
+            "-a", "cat_id=976759", "-a", "explode=products", FEEDS=json.dumps(feeds), CSV_ESCAPE_FORMULAS=escape
+        )
     assert run.returncode == 0, run.stderr
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     table = pq.read_table(tmp_path / "out.parquet").to_pylist()
     expected = {product.item_id: product.name for product in shop.site.products}
     assert len({row["name"] for row in rows}) > 3
-    for row in (*rows, *table):
-        assert row["name"] == expected[row["item_id"]]
+    assert all(row["name"] == expected[row["item_id"]] for row in table)
+    for row in rows:
+        name = expected[row["item_id"]]
+        assert row["name"] == (f"'{name}" if escape and name[0] in "=+-@\t" and name != "-1" else name)
     assert len(rows) == len(table)
 
 

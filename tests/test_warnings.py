@@ -163,7 +163,7 @@ def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platfor
     failed = [(source, reason) for case in partial for source, _, reason in case.warnings]
     for source, reason in failed:
         assert f"'sources/failed/{source}/{reason}': {failed.count((source, reason))}," in log
-    (run,) = History(monitors, platform).last(1)
+    (run,) = History(monitors / "sandbox", platform).last(1)
     assert run.failed_sources == Counter(source for source, _ in failed)
 
 

@@ -28,7 +28,9 @@ from crawler.registry import spider
 from crawler.targets.sources import WrongTargetsError
 from tests.crawls import ROOT, crawl
 
-COMMANDS = sorted(path.stem for path in (ROOT / "crawler/commands").glob("[!_]*.py"))
+COMMANDS = sorted(
+    path.stem for path in (ROOT / "crawler/commands").glob("[!_]*.py") if "\nclass Command(" in path.read_text()
+)
 
 
 def project_settings(**values: object) -> Settings:

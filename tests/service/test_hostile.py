@@ -325,7 +325,7 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "one long line": (b"a" * 60_000, {400}),
     "spaces in the path": (b"GET /health z HTTP/1.1\r\n\r\n", {400}),
     "a NUL in the path": (b"GET /\x00 HTTP/1.1\r\n\r\n", {400}),
-    "another host's URL": (b"GET http://evil.example/ HTTP/1.1\r\nHost: x\r\n\r\n", {400, 404}),
+    "another host's URL": (b"GET http://evil.example/x HTTP/1.1\r\nHost: x\r\n\r\n", {400, 404}),
     "a tunnel": (b"CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n", {400, 404}),
     "a trace": (b"TRACE /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
     "any options": (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", {404}),
@@ -391,7 +391,7 @@ RB_18: dict[str, tuple[bytes, int]] = {
     "a body that is not compressed": (HEAD + CLOSE + b"Content-Encoding: identity\r\n" + length(GOOD_BODY), 200),
     "an unknown expectation": (GET + b"Host: x\r\nExpect: 200-ok\r\n\r\n", 417),
     "a URL as the target": (b"GET http://x:1/healthz?a=b HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 200),
-    "a URL without a path": (b"GET HTTPS://x HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 404),
+    "a URL without a path": (b"GET HTTPS://x HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 302),
 }
 
 

@@ -23,10 +23,10 @@ def test_one_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["https://www.linkedin.com/company/x", "https://evil.example/in/mara-lindqvist"])
-def test_an_invalid_url_gives_a_failed_target(tmp_path: Path, url: str) -> None:
+def test_an_invalid_url_is_refused(tmp_path: Path, url: str) -> None:
     status, out, failures, log = crawl(tmp_path, "-a", f"url={url}", spider="professional")
-    assert (status, out) == (4, []), log
-    assert [failure["code"] for failure in failures] == ["INVALID_REQUEST"]
+    assert (status, out, failures) == (2, [], []), log
+    assert log.startswith("professional-profile: url: expected a member's profile")
 
 
 def test_every_member_and_every_fault_has_its_outcome(tmp_path: Path) -> None:
