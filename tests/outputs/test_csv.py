@@ -26,7 +26,14 @@ from crawler.registry import scrapers, spiders
 from crawler.targets.target import Outcome, Record, Scraper, Target, check_params
 from tests.shop import Shop, open_shop
 
-csv.field_size_limit(1_000_000)  # a page of a listing in one cell
+
+@pytest.fixture(autouse=True, scope="module")
+def large_cells() -> Iterator[None]:
+    """Let ``csv`` read a page of a listing in one cell."""
+    before = csv.field_size_limit(10_000_000)
+    yield
+    csv.field_size_limit(before)
+
 
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
 CATEGORY = scrapers()["retail-category-v4"]

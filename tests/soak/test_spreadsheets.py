@@ -38,7 +38,13 @@ UTF_8_COMMAS = "CSV:44,34,76,1"
 MAX_CELL_CHARACTERS = 60_000
 """LibreOffice cuts longer cells, after about 65,535 characters."""
 
-csv.field_size_limit(10_000_000)
+
+@pytest.fixture(autouse=True, scope="module")
+def large_cells() -> Iterator[None]:
+    """Let ``csv`` read a page of a listing in one cell."""
+    before = csv.field_size_limit(10_000_000)
+    yield
+    csv.field_size_limit(before)
 
 
 def crawl_to(path: Path, name: str, shape: str) -> Path:
