@@ -7,7 +7,7 @@ import sys
 
 from scrapy.commands import ScrapyCommand
 
-WRONG_USE = 2
+from crawler.exit_codes import WRONG_USE
 
 
 class OutsideProject(ScrapyCommand):

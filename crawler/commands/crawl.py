@@ -21,6 +21,7 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from typing_extensions import get_original_bases
 
 from crawler.configuration.command import CheckedCommand
+from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.feeds import FAILED, UNSTORED
@@ -28,8 +29,6 @@ from crawler.platforms.model import validation_details
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.tracker import outcomes_by_code
-
-ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED = 0, 1, 4
 
 
 class Command(CheckedCommand, CrawlCommand):
@@ -73,7 +72,7 @@ class Command(CheckedCommand, CrawlCommand):
         self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()
         if self.crawler_process.bootstrap_failed:
-            self.exitcode = RUN_BROKE
+            self.exitcode = RUN_FAILED
             return
         self.exitcode = exit_code(crawler)
         collected = crawler.get_extension(summary.Summary) if self.prints_summary else None
@@ -143,8 +142,8 @@ def exit_code(crawler: Crawler) -> int:
     stats = crawler.stats.get_stats()
     not_written = any(key.startswith(FAILED.format("")) for key in stats) or stats.get(UNSTORED)
     if stats.get("finish_reason") != "finished" or not_written:
-        return RUN_BROKE
+        return RUN_FAILED
     codes = outcomes_by_code(stats).keys()
     if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file, shard or queue
-        return RUN_BROKE
+        return RUN_FAILED
     return ALL_HAVE_DATA if codes <= {"OK"} else SOME_FAILED

@@ -18,13 +18,12 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
+from crawler.exit_codes import SOME_FAILED
 from crawler.pipelines import validated
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.targets.target import Scraper, check_params
-
-FAILED = 4
 
 
 class Command(CheckedCommand):
@@ -55,7 +54,7 @@ class Command(CheckedCommand):
             raise UsageError(str(error)) from None
         except ScrapeError as error:
             _print(error.as_dict())
-            self.exitcode = FAILED
+            self.exitcode = SOME_FAILED
         else:
             _print(data)
 

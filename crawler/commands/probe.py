@@ -13,8 +13,9 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.conf import arglist_to_dict
 
-from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED, check_arguments
+from crawler.commands.crawl import check_arguments
 from crawler.configuration.command import CheckedCommand
+from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.probe import nightly
 from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
@@ -101,7 +102,7 @@ class Command(CheckedCommand):
         self.crawler_process.start()
         if recorder.outcome is None:
             print("The run failed before the target had an outcome; see the log.", file=sys.stderr)
-            self.exitcode = RUN_BROKE
+            self.exitcode = RUN_FAILED
             return
         print("\n".join(report(recorder, params)))
         if opts.save:

@@ -25,6 +25,7 @@ from scrapy.utils.reactor import install_reactor
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.kinds import host_and_port
 from crawler.event_loop import LOOP
+from crawler.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.storage.data_files import data_file
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from crawler.service.keys import Keys
 
-EXIT_REFUSED, EXIT_PORT_BUSY = 2, 1
 
 BACKLOG = 4_096
 """Maximum number of connections that wait in the kernel until the process accepts them."""
@@ -51,7 +51,7 @@ def keys_file(settings: Settings) -> Path:
 class RefusedError(Exception):
     """Raised when the service cannot be started. The message says what to do."""
 
-    def __init__(self, message: str, exitcode: int = EXIT_REFUSED) -> None:
+    def __init__(self, message: str, exitcode: int = WRONG_USE) -> None:
         super().__init__(message)
         self.exitcode = exitcode
 
@@ -199,7 +199,7 @@ class Command(CheckedCommand):
         reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(endpoint.drain()))
         reactor.run()
 
-    def _fail(self, message: str, code: int = EXIT_REFUSED) -> None:
+    def _fail(self, message: str, code: int = WRONG_USE) -> None:
         print(message, file=sys.stderr)
         self.exitcode = code
 
@@ -225,7 +225,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise RefusedError(f"Cannot listen on {host}:{port}: {error.strerror or error}.", EXIT_PORT_BUSY) from error
+        raise RefusedError(f"Cannot listen on {host}:{port}: {error.strerror or error}.", RUN_FAILED) from error
 
 
 def _url(listener: socket.socket) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
 from crawler.downloads.egress import egresses_of
+from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.monitoring.progress import clock
 from crawler.targets.files import FileSource, read_json_objects
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
@@ -60,7 +60,7 @@ class Check:
     def exit_code(self) -> int:
         """0 if all rows are targets, 4 if some are not or there are none, 1 if the files cannot be read completely."""
         if self.error:
-            return RUN_BROKE
+            return RUN_FAILED
         return SOME_FAILED if self.invalid or not self.counts else ALL_HAVE_DATA
 
     def lines(self, settings: BaseSettings) -> Iterator[str]:

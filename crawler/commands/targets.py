@@ -17,9 +17,9 @@ from rich.live import Live
 from rich.table import Table
 from scrapy.exceptions import UsageError
 
-from crawler.commands.crawl import ALL_HAVE_DATA, RUN_BROKE, SOME_FAILED
 from crawler.commands.target_files import Check, print_retries
-from crawler.configuration.command import WRONG_USE, CheckedCommand
+from crawler.configuration.command import CheckedCommand
+from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED, WRONG_USE
 from crawler.monitoring.progress import clock
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
@@ -94,7 +94,7 @@ class Command(CheckedCommand):
                     self._run_queue(args, opts, encoding)
         except TargetsUnavailableError as error:
             print(error, file=sys.stderr)
-            self.exitcode = WRONG_USE if isinstance(error, WrongTargetsError) else RUN_BROKE
+            self.exitcode = WRONG_USE if isinstance(error, WrongTargetsError) else RUN_FAILED
 
     def _run_queue(self, args: list[str], opts: argparse.Namespace, encoding: str | None) -> None:
         assert self.settings is not None
@@ -124,7 +124,7 @@ class Command(CheckedCommand):
                 self.exitcode = asyncio.run(_closing(streams, work))
         except RedisError as error:
             print(error, file=sys.stderr)
-            self.exitcode = RUN_BROKE
+            self.exitcode = RUN_FAILED
 
 
 async def _closing(streams: dict[str, TargetStream], work: Coroutine[Any, Any, int]) -> int:

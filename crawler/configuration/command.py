@@ -11,9 +11,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.configuration.check import check_settings
-
-WRONG_USE = 2
-"""The exit code of all commands for wrong options, arguments and settings."""
+from crawler.exit_codes import WRONG_USE
 
 
 class CheckedCommand(ScrapyCommand):
