@@ -15,6 +15,7 @@ from scrapy.exporters import CsvItemExporter
 
 from crawler.outputs.columns import Struct, column_type_of_models
 from crawler.outputs.selection import flat_columns, flat_row, provenance_columns, table_row
+from crawler.targets.files.delimited import FORMULA_START
 from crawler.targets.target import Record
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
     from crawler.spiders.base import PlatformSpider
 
-FORMULA = re.compile("'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]")
-"""Matches the start of text that a spreadsheet calculates as a formula. The last four are full-width forms."""
+FORMULA = re.compile(FORMULA_START)
 NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*")
 """Matches text that is only a number, which is not a formula even with a sign."""
 

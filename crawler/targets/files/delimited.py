@@ -21,7 +21,9 @@ _SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
 """The first line of some files for spreadsheets. It names the separator."""
 _FORMULA = re.compile(r'="(.*)"', re.DOTALL)
 """A cell such as ``="00123"``, with which programs make a spreadsheet keep a text as it is."""
-_APOSTROPHE = re.compile("'('*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20].*|[0-9_]+)", re.DOTALL)
+FORMULA_START = "'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+"""Matches the start of text that a spreadsheet calculates as a formula. The last four are full-width forms."""
+_APOSTROPHE = re.compile(f"'({FORMULA_START}.*|[0-9_]+)", re.DOTALL)
 """A cell that begins with an apostrophe, which marks a number or a text like a formula as text. The CSV feeds of this
 project write it, too."""
 _INVISIBLE = "\u200b\ufeff"
