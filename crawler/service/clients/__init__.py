@@ -1,0 +1,1 @@
+"""Clients: their API keys, their limits, and the counts of their calls."""

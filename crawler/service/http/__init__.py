@@ -1,0 +1,1 @@
+"""HTTP: accepts connections, checks requests, finds the route, and sends responses."""
