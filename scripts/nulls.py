@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from crawler.monitoring.fields import fields_of, values_of
 from crawler.registry import find_scraper
-from crawler.service.schemas import markdown
+from crawler.service.description.schemas import markdown
 from scripts.golden import CAPTURES, ROOT, Crawl, Selection, captures, environment, lines_of, listed, sandbox
 
 COUNTS = Path(__file__).with_suffix(".json")

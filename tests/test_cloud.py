@@ -64,7 +64,7 @@ def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) ->
     # runner closes a crawl above 950 MiB. So a shell starts the runner, not these tests, which may be larger.
     start_crawl = [sys.executable, str(Path(sys.executable).parent / "start-crawl")]
     run = subprocess.run(
-        ["sh", "-c", '"$@"; exit $?', "sh", *start_crawl],
+        ["/bin/sh", "-c", '"$@"; exit $?', "sh", *start_crawl],
         check=False,
         cwd=ROOT,
         env={**os.environ, "SHUB_FIFO_PATH": str(pipe), "SHUB_JOB_DATA": json.dumps(job), "SHUB_SETTINGS": "{}"},

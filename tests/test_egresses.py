@@ -19,7 +19,7 @@ import pytest
 
 from crawler.platforms import platforms
 from crawler.registry import find_scraper
-from crawler.service.keys import KeyStore
+from crawler.service.clients.keys import KeyStore
 from tests.browsers import require_chromium
 from tests.crawls import ROOT, command, lines, sandbox
 from tests.proxies import PASSWORD, Fault, Proxies, proxies

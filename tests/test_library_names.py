@@ -27,14 +27,14 @@ REASONS = {
         "crawler.middlewares",
         "_engine_started",
     ): "Scrapy's redirect middleware warns where RefererMiddleware is disabled",
-    ("crawler.service.body", "_handleStar"): "Twisted responds to 'OPTIONS *' without the envelope",
+    ("crawler.service.http.body", "_handleStar"): "Twisted responds to 'OPTIONS *' without the envelope",
     ("crawler.downloads.handlers", "_factory"): "Twisted's pool has no public way to set its protocols",
     ("crawler.downloads.handlers", "_pool"): "Scrapy's handler has no public way to set its pool",
     (
-        "crawler.service.edge",
+        "crawler.service.http.edge",
         "_respondToBadRequestAndDisconnect",
     ): "Twisted responds to a malformed request without a body",
-    ("crawler.service.edge", "_send100Continue"): "Twisted sends it before the headers are checked",
+    ("crawler.service.http.edge", "_send100Continue"): "Twisted sends it before the headers are checked",
 }
 """Module and name -> the reason that no public name can replace it."""
 DOCUMENTED = {("crawler.outputs.feeds", "_job"): "the spider argument in which Scrapyd passes the id of a job"}

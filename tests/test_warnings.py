@@ -24,7 +24,7 @@ from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.shortvideo.site import Site as ShortVideo
 from crawler.sandbox.videosite.site import Site as VideoSite
-from crawler.service.envelope import partial_header
+from crawler.service.calls.envelope import partial_header
 from crawler.targets.target import FailedSource
 from tests.crawls import ROOT, comparable, crawl
 from tests.service.client import HEADERS, Reply, call

@@ -13,8 +13,8 @@ from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.kinds import rate
 from crawler.errors import StoreUnavailable
-from crawler.service import usage
-from crawler.service.keys import KeyStore, export
+from crawler.service.clients import usage
+from crawler.service.clients.keys import KeyStore, export
 from crawler.service.store import Store, store_location
 
 

@@ -33,7 +33,7 @@ from crawler.storage.data_files import data_file
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from crawler.service.keys import Keys
+    from crawler.service.clients.keys import Keys
 
 
 BACKLOG = 4_096
@@ -108,7 +108,7 @@ class Command(CheckedCommand):
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
         # Only this command and ``scrapy keys`` need the service.
-        from crawler.service.keys import ConfiguredKeys, KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415
+        from crawler.service.clients.keys import ConfiguredKeys, KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415
         from crawler.service.store import store_location  # noqa: PLC0415
 
         store_location(settings)  # raises UsageError if no setting names a file, and there is no project folder
@@ -151,7 +151,7 @@ class Command(CheckedCommand):
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
             from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
 
-            from crawler.service.workers import Supervisor  # noqa: PLC0415  # only this command needs the service
+            from crawler.service.http.workers import Supervisor  # noqa: PLC0415  # only this command needs the service
 
             work = partial(self._work, keys, opts, listeners)
             Supervisor(
@@ -176,7 +176,7 @@ class Command(CheckedCommand):
         from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
 
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise
-        from crawler.service.workers import receive_connections  # noqa: PLC0415  # likewise
+        from crawler.service.http.workers import receive_connections  # noqa: PLC0415  # likewise
 
         reactor = cast("Any", _reactor)
         assert self.settings is not None

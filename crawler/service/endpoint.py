@@ -11,21 +11,24 @@ import structlog
 
 from crawler.downloads.shared import SharedState
 from crawler.errors import StoreUnavailable
-from crawler.service import catalogue, idempotency, llms, metrics, openapi, usage, viewer
-from crawler.service.addresses import Addresses
-from crawler.service.cache import Cache
-from crawler.service.edge import EdgeSite
-from crawler.service.idempotency import Idempotency
-from crawler.service.limits import KeyLimits
-from crawler.service.open_crawlers import OpenCrawlers
-from crawler.service.resources import MAX_WAIT_SECONDS, Api, Parts
+from crawler.service import metrics
+from crawler.service.calls import idempotency
+from crawler.service.calls.cache import Cache
+from crawler.service.calls.idempotency import Idempotency
+from crawler.service.calls.open_crawlers import OpenCrawlers
+from crawler.service.clients import usage
+from crawler.service.clients.limits import KeyLimits
+from crawler.service.clients.usage import Usage
+from crawler.service.description import catalogue, llms, openapi, viewer
+from crawler.service.http.addresses import Addresses
+from crawler.service.http.edge import EdgeSite
+from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
 from crawler.service.store import Store, store_location
-from crawler.service.usage import Usage
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from crawler.service.keys import Keys
+    from crawler.service.clients.keys import Keys
 
 logger = structlog.get_logger(__name__)
 

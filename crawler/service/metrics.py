@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     from crawler.downloads.routes import Route
-    from crawler.service.envelope import Answer, Call
-    from crawler.service.keys import Keys
-    from crawler.service.open_crawlers import OpenCrawlers
+    from crawler.service.calls.envelope import Answer, Call
+    from crawler.service.calls.open_crawlers import OpenCrawlers
+    from crawler.service.clients.keys import Keys
+    from crawler.service.clients.usage import Usage
     from crawler.service.store import Store
-    from crawler.service.usage import Usage
 
 disable_created_metrics()  # the ``_created`` series would double the number of series
 

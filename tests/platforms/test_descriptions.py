@@ -8,7 +8,7 @@ from operator import getitem
 
 import pytest
 
-from crawler.service.openapi import document
+from crawler.service.description.openapi import document
 
 SCHEMAS = document()["components"]["schemas"]
 

@@ -20,9 +20,9 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
 from crawler.errors import RateLimited
-from crawler.service.addresses import MAX_ADDRESSES, PERIOD_SECONDS, Addresses
-from crawler.service.edge import UNREAD_SECONDS, EdgeSite
-from crawler.service.sending import Sender
+from crawler.service.http.addresses import MAX_ADDRESSES, PERIOD_SECONDS, Addresses
+from crawler.service.http.edge import UNREAD_SECONDS, EdgeSite
+from crawler.service.http.sending import Sender
 from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import running
 from tests.service.metrics_of import value

@@ -15,7 +15,7 @@ import pytest
 from crawler.errors import ScrapeError, documented
 from crawler.platforms.model import schema_name
 from crawler.registry import find_scraper, scrapers
-from crawler.service.openapi import NOT_FROM_SCRAPERS, document
+from crawler.service.description.openapi import NOT_FROM_SCRAPERS, document
 from tests.browsers import require_chromium
 from tests.service.client import call
 from tests.service.conftest import Service, running

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from crawler.errors import documented
-from crawler.service.openapi import document
+from crawler.service.description.openapi import document
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service
 

@@ -13,11 +13,11 @@ from twisted.web.resource import Resource
 
 from crawler.errors import documented
 from crawler.registry import scrapers
-from crawler.service import catalogue
-from crawler.service.addresses import Addresses
-from crawler.service.edge import EdgeSite
-from crawler.service.headers import RATE_LIMIT_HEADERS
-from crawler.service.openapi import describe_error, document
+from crawler.service.description import catalogue
+from crawler.service.description.headers import RATE_LIMIT_HEADERS
+from crawler.service.description.openapi import describe_error, document
+from crawler.service.http.addresses import Addresses
+from crawler.service.http.edge import EdgeSite
 from tests.service.client import CATEGORY, call
 from tests.service.conftest import Service, running
 

@@ -27,9 +27,9 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.web.resource import Resource
 
-from crawler.service.addresses import Addresses
-from crawler.service.edge import ARRIVAL_SECONDS, IDLE_SECONDS, EdgeSite
-from crawler.service.keys import KeyStore
+from crawler.service.clients.keys import KeyStore
+from crawler.service.http.addresses import Addresses
+from crawler.service.http.edge import ARRIVAL_SECONDS, IDLE_SECONDS, EdgeSite
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import Service, running
 from tests.service.metrics_of import becomes, value

@@ -13,8 +13,8 @@ from scrapy.settings import Settings
 
 from crawler.configuration.kinds import rate
 from crawler.errors import ConcurrencyLimited, RateLimited
-from crawler.service.keys import Holder
-from crawler.service.limits import KeyLimits, Release
+from crawler.service.clients.keys import Holder
+from crawler.service.clients.limits import KeyLimits, Release
 from tests.service.client import SEARCH, call, many
 from tests.service.conftest import running
 

@@ -16,10 +16,10 @@ import pytest
 
 from crawler.errors import IdempotencyInProgress, IdempotencyMismatch, TargetNotFound, UpstreamTimeout
 from crawler.registry import scrapers
-from crawler.service import idempotency
-from crawler.service.cache import Cache
-from crawler.service.envelope import Served
-from crawler.service.idempotency import Idempotency
+from crawler.service.calls import idempotency
+from crawler.service.calls.cache import Cache
+from crawler.service.calls.envelope import Served
+from crawler.service.calls.idempotency import Idempotency
 from crawler.service.store import Store
 from crawler.targets.target import FailedSource, Target, check_params
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
@@ -260,8 +260,8 @@ CACHE_MEMORY = """
 import asyncio, re, sys
 from pathlib import Path
 from crawler.registry import scrapers
-from crawler.service.cache import Cache
-from crawler.service.envelope import Served
+from crawler.service.calls.cache import Cache
+from crawler.service.calls.envelope import Served
 from crawler.targets.target import Target, check_params
 
 scraper = scrapers()["retail-category-v4"]

@@ -18,7 +18,7 @@ from openapi_spec_validator import validate
 from crawler.errors import MethodNotAllowed, ScraperNotFound, documented
 from crawler.platforms.model import schema_name
 from crawler.registry import scrapers
-from crawler.service.openapi import describe_error, document
+from crawler.service.description.openapi import describe_error, document
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service, running
 

@@ -16,13 +16,14 @@ from scrapy.settings import Settings
 
 from crawler.errors import InvalidApiKey, StoreUnavailable
 from crawler.registry import scrapers
-from crawler.service import idempotency, usage
-from crawler.service.envelope import Served
-from crawler.service.idempotency import Idempotency
-from crawler.service.keys import Holder, Key, KeyRing, KeyStore
-from crawler.service.limits import KeyLimits
+from crawler.service.calls import idempotency
+from crawler.service.calls.envelope import Served
+from crawler.service.calls.idempotency import Idempotency
+from crawler.service.clients import usage
+from crawler.service.clients.keys import Holder, Key, KeyRing, KeyStore
+from crawler.service.clients.limits import KeyLimits
+from crawler.service.clients.usage import Usage
 from crawler.service.store import Session, Store
-from crawler.service.usage import Usage
 from crawler.targets.target import Target, check_params
 
 SCHEMA = usage.SCHEMA + idempotency.SCHEMA
@@ -40,8 +41,8 @@ def locked(path: Path) -> Iterator[None]:
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for locks, and read keys again at once after a failure."""
     monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 0.0)
-    monkeypatch.setattr("crawler.service.keys.READ_SECONDS", 0.0)
-    monkeypatch.setattr("crawler.service.keys.RETRY_SECONDS", 0)
+    monkeypatch.setattr("crawler.service.clients.keys.READ_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.service.clients.keys.RETRY_SECONDS", 0)
 
 
 # Keys

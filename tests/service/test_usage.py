@@ -21,9 +21,9 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.commands.serve import use_sandbox
-from crawler.service import usage
+from crawler.service.clients import usage
+from crawler.service.clients.usage import Usage
 from crawler.service.store import Store, store_location
-from crawler.service.usage import Usage
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import ROOT, Service, running
 

@@ -21,7 +21,7 @@ import pytest
 from twisted.web.resource import Resource
 from twisted.web.server import Site
 
-from crawler.service.workers import receive_connections
+from crawler.service.http.workers import receive_connections
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import Service, running
 

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from crawler import settings as project_settings
-from crawler.service.keys import KeyStore
+from crawler.service.clients.keys import KeyStore
 from tests.crawls import sandbox
 from tests.service import client, test_hostile
 from tests.service.conftest import running

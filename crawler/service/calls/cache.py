@@ -15,7 +15,7 @@ from functools import partial
 import orjson
 
 from crawler.errors import DEADLINE, UpstreamTimeout
-from crawler.service.envelope import Served
+from crawler.service.calls.envelope import Served
 from crawler.targets.target import Target
 
 Fetch = Callable[[Target], Awaitable[Served]]

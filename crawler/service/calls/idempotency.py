@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.errors import IdempotencyInProgress, IdempotencyMismatch, InvalidRequest
-from crawler.service.envelope import Served
+from crawler.service.calls.envelope import Served
 from crawler.service.store import NewColumn
 from crawler.targets.target import FailedSource
 

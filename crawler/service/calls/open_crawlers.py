@@ -12,7 +12,7 @@ from scrapy.crawler import AsyncCrawlerRunner
 from crawler.downloads.shared import SharedState, platform_routes
 from crawler.errors import DEADLINE, Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
-from crawler.service.envelope import Served
+from crawler.service.calls.envelope import Served
 from crawler.targets.sources import QueueSource
 from crawler.targets.target import InvalidTarget, Target
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawler.downloads.redis_throttle import Leases
-    from crawler.service.keys import Holder
+    from crawler.service.clients.keys import Holder
 
 logger = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from crawler.registry import scrapers
-from crawler.service.schemas import params_schema
+from crawler.service.description.schemas import params_schema
 
 
 @cache

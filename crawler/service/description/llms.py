@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 
 from crawler.errors import documented
-from crawler.service import catalogue
-from crawler.service.openapi import DESCRIPTION, SUMMARY, TITLE, describe_error
-from crawler.service.static import StaticContent
+from crawler.service.description import catalogue
+from crawler.service.description.openapi import DESCRIPTION, SUMMARY, TITLE, describe_error
+from crawler.service.http.static import StaticContent
 
 PAGE = """\
 # {title}

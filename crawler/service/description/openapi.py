@@ -24,11 +24,11 @@ from crawler.errors import (
     documented,
 )
 from crawler.registry import scrapers, spider
-from crawler.service.contract import Catalogue, Failure, Health, Readiness, Success, UsageReport
-from crawler.service.envelope import Call, failure
-from crawler.service.headers import COMMON_HEADERS, FAILURE_HEADERS, HEADERS, PARAMETERS, SUCCESS_HEADERS
-from crawler.service.schemas import Json, Refs, component_schemas, markdown
-from crawler.service.static import StaticContent
+from crawler.service.calls.envelope import Call, failure
+from crawler.service.description.contract import Catalogue, Failure, Health, Readiness, Success, UsageReport
+from crawler.service.description.headers import COMMON_HEADERS, FAILURE_HEADERS, HEADERS, PARAMETERS, SUCCESS_HEADERS
+from crawler.service.description.schemas import Json, Refs, component_schemas, markdown
+from crawler.service.http.static import StaticContent
 from crawler.targets.target import Scraper
 
 VERSION = "0.2.0"

@@ -11,8 +11,8 @@ from html import escape
 from importlib.resources import files
 
 from crawler.errors import ScraperNotFound, documented
-from crawler.service.openapi import describe_error
-from crawler.service.static import ONE_DAY, StaticContent
+from crawler.service.description.openapi import describe_error
+from crawler.service.http.static import ONE_DAY, StaticContent
 
 MEDIA_TYPES = {
     "js": "text/javascript; charset=utf-8",
@@ -75,7 +75,7 @@ def bundled_files() -> dict[str, StaticContent]:
     """File name -> each file that the page ``/docs`` loads."""
     return {
         entry.name: StaticContent(MEDIA_TYPES[entry.name.rpartition(".")[2]], entry.read_bytes(), ONE_DAY)
-        for entry in (files("crawler.service") / "docs").iterdir()
+        for entry in (files("crawler.service.description") / "docs").iterdir()
     }
 
 

@@ -15,15 +15,15 @@ from twisted.web.http import HTTPChannel
 from twisted.web.server import Site
 
 from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, ScrapeError
-from crawler.service.body import CappedRequest
-from crawler.service.envelope import raw_error_bytes
+from crawler.service.calls.envelope import raw_error_bytes
+from crawler.service.http.body import CappedRequest
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IAddress, IDelayedCall
     from twisted.web.resource import Resource
     from twisted.web.server import Request
 
-    from crawler.service.addresses import Addresses
+    from crawler.service.http.addresses import Addresses
 
 IDLE_SECONDS = 60
 """Seconds after which an idle connection is closed."""

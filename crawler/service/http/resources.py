@@ -26,23 +26,24 @@ from crawler.errors import (
 )
 from crawler.logs import one_line
 from crawler.registry import scrapers
-from crawler.service import catalogue, llms, metrics, openapi, viewer
-from crawler.service.body import CappedRequest, header, read_object
-from crawler.service.envelope import Answer, Call, failure, json_response, raw_response, success
-from crawler.service.sending import Sender
+from crawler.service import metrics
+from crawler.service.calls.envelope import Answer, Call, failure, json_response, raw_response, success
+from crawler.service.description import catalogue, llms, openapi, viewer
+from crawler.service.http.body import CappedRequest, header, read_object
+from crawler.service.http.sending import Sender
 from crawler.targets.target import Scraper, Target, check_params
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
-    from crawler.service.addresses import Addresses
-    from crawler.service.cache import Cache
-    from crawler.service.idempotency import Idempotency
-    from crawler.service.keys import Holder, Keys
-    from crawler.service.limits import KeyLimits
-    from crawler.service.open_crawlers import OpenCrawlers
-    from crawler.service.usage import Usage
+    from crawler.service.calls.cache import Cache
+    from crawler.service.calls.idempotency import Idempotency
+    from crawler.service.calls.open_crawlers import OpenCrawlers
+    from crawler.service.clients.keys import Holder, Keys
+    from crawler.service.clients.limits import KeyLimits
+    from crawler.service.clients.usage import Usage
+    from crawler.service.http.addresses import Addresses
 
 logger = structlog.get_logger(__name__)
 

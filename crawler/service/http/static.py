@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from crawler.service.body import header
-from crawler.service.envelope import Answer, Call, raw_response
+from crawler.service.calls.envelope import Answer, Call, raw_response
+from crawler.service.http.body import header
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
