@@ -105,6 +105,6 @@ def test_the_doc_url_of_an_error_scrolls_to_its_row(page: Page, service: Service
 
 def test_the_bundled_viewer_has_the_pinned_hashes() -> None:
     """A change of the bundled files must be deliberate, and be repeated in ``viewer.json``."""
-    folder = ROOT / "crawler" / "service" / "docs"
+    folder = ROOT / "crawler" / "service" / "description" / "docs"
     pinned = json.loads((ROOT / "tests" / "service" / "viewer.json").read_text())
     assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in pinned} == pinned
