@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 
 import orjson
+import scrapy.core.downloader.contextfactory  # noqa: F401  # its import inspects the call stack, which is still short here
 from scrapy.settings import default_settings
 
 from crawler import logs
@@ -203,6 +204,11 @@ ITEM_PIPELINES = {
     "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that may change the data
     "crawler.pipelines.BatchLinePipeline": 900,  # last, because the others need the data, not the line of a feed
 }
+EXTENSIONS_BASE = {  # without the remote control: it executes any code that is sent to it, and is slow to import
+    name: order
+    for name, order in default_settings.EXTENSIONS_BASE.items()
+    if name != "scrapy.extensions.remote_control.RemoteControl"
+}
 EXTENSIONS = {
     "crawler.targets.closing.AnnounceClosing": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,
@@ -213,7 +219,6 @@ EXTENSIONS = {
     "crawler.monitoring.progress.Progress": 600,
     "crawler.monitoring.summary.Summary": 600,
     "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
-    "scrapy.extensions.remote_control.RemoteControl": None,  # it executes any code that is sent to it; slow to import
     "crawler.sandbox.extension.SandboxExtension": 100,
 }
 
