@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests import forks
+
 ROOT = Path(__file__).parents[1]
 QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=2", "-s", "BREAKER_THRESHOLD=0")
 
@@ -19,7 +21,7 @@ QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=2", "-s", "BRE
 def sandbox(*options: str) -> Iterator[dict[str, Any]]:
     """Run the simulated platforms. Yields the settings of a crawl that uses them without delays."""
     command = [sys.executable, "-m", "scrapy", "sandbox", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    with forks.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
             origins = json.loads(process.stdout.readline())["origins"]
@@ -53,7 +55,7 @@ def crawl(
 ) -> tuple[int, list[Any], list[Any], str]:
     """Run a crawl. Return its exit code, the objects of its feed and its failures feed, and its log."""
     out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
-    run = subprocess.run(
+    run = forks.run(
         [
             *(sys.executable, "-m", "scrapy", "crawl", spider, "-s", "SANDBOX=1", "-s", f"FAILURES_FEED={failures}"),
             *QUICK,

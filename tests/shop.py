@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
+from tests import forks
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,7 +54,7 @@ class Shop:
     def scrapy(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
         """Run a command of the project against the shop."""
         options = [part for name, value in (self.settings() | settings).items() for part in ("-s", f"{name}={value}")]
-        return subprocess.run(
+        return forks.run(
             [sys.executable, "-m", "scrapy", *arguments, *options],
             check=False,
             capture_output=True,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import resource
 import signal
-import subprocess
 import threading
 from collections import Counter
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 
 from crawler import settings as project_settings
 from crawler.sandbox.protocol import FakeResponse
+from tests import forks
 from tests.browsers import require_chromium
 from tests.crawls import ROOT, command, lines
 from tests.hanging_platform import HangingPlatform, hanging_platform
@@ -78,7 +78,7 @@ class Crawl:
     def run(self, *arguments: str, stop: threading.Event | None = None) -> Closed:
         """Run the crawl. Send SIGTERM when ``stop`` is set."""
         with (self.folder / "log").open("w") as log:
-            process = subprocess.Popen([*self.start, *arguments], cwd=ROOT, stderr=log)
+            process = forks.Popen([*self.start, *arguments], cwd=ROOT, stderr=log)
             try:
                 if stop is not None:
                     assert stop.wait(RUN_TIMEOUT_SECONDS)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forks
 from tests.crawls import ROOT, lines
 from tests.service.client import SEARCH, call
 
@@ -32,9 +33,7 @@ def environment() -> dict[str, str]:
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = scrapy(*arguments)
-    return subprocess.run(
-        command, cwd=project, env=environment(), capture_output=True, text=True, check=False, timeout=120
-    )
+    return forks.run(command, cwd=project, env=environment(), capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_keys_calls_and_usage_work_with_defaults(project: Path) -> None:
@@ -49,7 +48,7 @@ def test_keys_calls_and_usage_work_with_defaults(project: Path) -> None:
         "-s",
         'PLATFORM_ORIGINS={"retail": "http://127.0.0.1:1"}',
     )
-    with subprocess.Popen(command, cwd=project, env=environment(), stdout=subprocess.PIPE, text=True) as service:
+    with forks.Popen(command, cwd=project, env=environment(), stdout=subprocess.PIPE, text=True) as service:
         assert service.stdout is not None
         url = service.stdout.readline().removeprefix("listening on ").strip()
         headers = {"X-API-Key": key, "Content-Type": "application/json"}

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import sqlite3
@@ -25,6 +26,7 @@ import pytest
 
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
+from tests import forks
 from tests.crawls import ROOT
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")))
@@ -77,7 +79,11 @@ class Shell:
         (folder / "targets.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in TARGETS))
         (folder / "targets.csv").write_text("id,cat_id,query,page\na1,976759,,\na2,,mustard,2\n")
         (folder / "page.html").write_bytes(Site().page(FakeRequest("/browse/976759"))[2])
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        commands = folder / "commands"
+        commands.mkdir()
+        (commands / "scrapy").write_text(f'#!/bin/sh\nexec {shlex.join(forks.client())} "$@"\n')
+        (commands / "scrapy").chmod(0o755)
+        path = os.pathsep.join(map(str, (commands, Path(sys.executable).parent, os.environ["PATH"])))
         self.env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "CRAWLER_SANDBOX": "1"}
 
     def run(self, block: Block) -> None:

@@ -20,6 +20,7 @@ import pytest
 from crawler.platforms import platforms
 from crawler.registry import find_scraper
 from crawler.service.clients.keys import KeyStore
+from tests import forks
 from tests.browsers import require_chromium
 from tests.crawls import ROOT, command, lines, sandbox
 from tests.proxies import PASSWORD, Fault, Proxies, proxies
@@ -113,7 +114,7 @@ def crawling(
     given = at.settings | {"FAILURES_FEED": failures} | settings
     with (folder / "log").open("w") as log:
         run = command(spider, {"targets": file}, given, "-O", str(out))
-        process = subprocess.Popen(run, cwd=ROOT, stderr=log, text=True)
+        process = forks.Popen(run, cwd=ROOT, stderr=log, text=True)
         try:
             yield process
         finally:
@@ -137,7 +138,7 @@ def finished(folder: Path, code: int) -> Run:
 
 def check_egresses(at: Stage, *names: str, **settings: Any) -> tuple[int, dict[str, Any], str]:
     given = [part for name, value in (at.settings | settings).items() for part in ("-s", f"{name}={value}")]
-    run = subprocess.run(
+    run = forks.run(
         [sys.executable, "-m", "scrapy", "egress", "check", *names, "--json", *given],
         check=False,
         capture_output=True,

@@ -7,7 +7,6 @@ import csv
 import json
 import re
 import sqlite3
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from crawler.sandbox.shortvideo.site import Site as ShortVideo
 from crawler.sandbox.videosite.site import Site as VideoSite
 from crawler.service.calls.envelope import partial_header
 from crawler.targets.target import FailedSource
+from tests import forks
 from tests.crawls import ROOT, comparable, crawl
 from tests.service.client import HEADERS, Reply, call
 from tests.service.conftest import Service, running
@@ -212,7 +212,7 @@ def test_co_6_probe_prints_the_warnings(case: Case) -> None:
     params = [part for name, value in case.params.items() for part in ("-a", f"{name}={value}")]
     name = SCRAPERS[case.platform].name
     command = [sys.executable, "-m", "scrapy", "probe", name, *params, *settings("SANDBOX=1")]
-    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    run = forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 0, run.stderr
     printed = [line for line in run.stdout.splitlines() if line.startswith("WARNING")]
     assert printed == [f"WARNING    without {source}: {code} ({reason})" for source, code, reason in case.warnings]

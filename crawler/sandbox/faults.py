@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from twisted.internet import reactor as _reactor
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -93,7 +91,9 @@ def respond(http_request: Request, site: FakeSite, request: FakeRequest, request
 
 def respond_after(request: Request, seconds: float, answer: Callable[[], None]) -> None:
     """Call ``answer`` after a delay. If the client disconnects before, cancel the call."""
-    call = cast("IReactorTime", _reactor).callLater(seconds, answer)
+    from twisted.internet import reactor  # noqa: PLC0415  # importing it installs one, if there is none yet
+
+    call = cast("IReactorTime", reactor).callLater(seconds, answer)
 
     def disconnected(_: object) -> None:
         if call.active():

@@ -11,7 +11,6 @@ from urllib.parse import parse_qs
 
 import orjson
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet import reactor as _reactor
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
@@ -138,12 +137,14 @@ class Sandbox:
 
         The platforms get consecutive ports that begin with ``port``. If ``port`` is 0, each gets any free port.
         """
-        reactor = cast("Any", _reactor)
-        scheme, listen = "http", reactor.listenTCP
+        from twisted.internet import reactor  # noqa: PLC0415  # importing it installs one, if there is none yet
+
+        listening = cast("Any", reactor)
+        scheme, listen = "http", listening.listenTCP
         if self.tls:
             from crawler.sandbox.tls import loopback_certificate  # noqa: PLC0415  # slow to import, and rarely used
 
-            scheme, listen = "https", partial(reactor.listenSSL, contextFactory=loopback_certificate(LOOPBACK))
+            scheme, listen = "https", partial(listening.listenSSL, contextFactory=loopback_certificate(LOOPBACK))
         for number, name in enumerate(PLATFORMS):
             factory = Site(_Platform(name, partial(self._build, name), self.latency, self.log))
             factory.noisy = False

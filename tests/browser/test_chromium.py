@@ -63,7 +63,7 @@ class Searches(threading.Thread):
 
 def page_processes(service: Service) -> list[int]:
     """Return the processes of the browser's pages."""
-    return [pid for pid, line in descendants(service.process.pid).items() if "--type=renderer" in line]
+    return [pid for pid, line in descendants(service.pid).items() if "--type=renderer" in line]
 
 
 def test_rb_12_calls_survive_a_browser_that_is_killed(browsing: Service) -> None:
@@ -71,7 +71,7 @@ def test_rb_12_calls_survive_a_browser_that_is_killed(browsing: Service) -> None
     calls.start()
     for _ in range(3):
         assert becomes(browsing.url, 4, "crawler_browser_pages", platform="shortvideo")
-        browser = chromium_tree(browsing.process.pid)[:1]
+        browser = chromium_tree(browsing.pid)[:1]
         for pid in browser:
             os.kill(pid, signal.SIGKILL)
     assert calls.outcomes() == {("OK", True): 8}, browsing.logged()

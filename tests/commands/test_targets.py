@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from crawler.registry import spiders
 from crawler.targets.files import FileSource
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
+from tests import forks
 from tests.crawls import ROOT
 
 RETAIL = TargetParser(spiders()["retail"].scrapers)
@@ -151,7 +151,7 @@ def test_the_commands_need_no_queue(tmp_path: Path, arguments: list[str], code: 
     (tmp_path / "t.txt").write_text("quiet_harbor\n")
     (tmp_path / "f.jsonl").write_text("".join(json.dumps(each) + "\n" for each in FAILURES))
     command = [sys.executable, "-m", "scrapy", "targets", *arguments]
-    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    run = forks.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == code, run.stderr
     assert out in run.stdout
     assert err in run.stderr

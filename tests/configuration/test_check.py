@@ -19,6 +19,7 @@ from crawler.commands.settings import listing
 from crawler.configuration.check import check_settings
 from crawler.configuration.declaration import HIDDEN, declarations, meanings
 from crawler.configuration.names import misspelled_name
+from tests import forks
 from tests.crawls import ROOT
 from tests.test_docs import table
 
@@ -390,7 +391,7 @@ def test_us_11_commands_refuse_wrong_settings(
     keep, log = tmp_path / "keep.jsonl", tmp_path / "log"
     keep.write_text("kept\n")
     feeds = ["-s", f"FEEDS={json.dumps({str(keep): {'format': 'jsonlines', 'overwrite': True}})}"]  # as Scrapyd does
-    run = subprocess.run(
+    run = forks.run(
         [sys.executable, "-m", "scrapy", *command, *feeds, "-s", f"LOG_FILE={log}"],
         check=False,
         capture_output=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.downloads.egress import DIRECT, Egress, Proxy, check_egresses, egresses, egresses_of
+from tests import forks
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hunter2-x@:/"
@@ -102,7 +102,7 @@ def test_credentials_are_in_no_repr() -> None:
 @pytest.mark.parametrize("command", [["crawl", "retail"], ["serve", "--sandbox"]])
 def test_a_command_refuses_a_wrong_setting_at_its_start(command: list[str]) -> None:
     value = json.dumps([{"name": "a", "proxy": "https://me:hunter2-x@127.0.0.1:1"}])
-    run = subprocess.run(
+    run = forks.run(
         [sys.executable, "-m", "scrapy", *command, "-s", f"EGRESSES={value}"],
         check=False,
         capture_output=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from crawler.sandbox.retail.site import Site
+from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
 
 http = build_opener(ProxyHandler({}))
@@ -72,7 +72,7 @@ def extract(url: str) -> dict[str, Any]:
 def crawl(tmp_path: Path, settings: dict[str, Any]) -> tuple[list[Any], list[Any], str]:
     out, failed = tmp_path / "out.jsonl", tmp_path / "failed.jsonl"
     start = command("retail", {"cat_id": "976759"}, {**settings, "FAILURES_FEED": failed}, "-O", str(out))
-    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     return lines(out), lines(failed), run.stderr
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from crawler.sandbox.retail.site import FAULTS, Site
+from tests import forks
 from tests.crawls import ROOT, command, sandbox
 
 TARGETS = 60
@@ -39,7 +39,7 @@ def on_terminal(start: list[str]) -> str:
     """The output of a command on a terminal of its own."""
     terminal, stderr = pty.openpty()
     written = b""
-    with subprocess.Popen(start, cwd=ROOT, stderr=stderr, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}):
+    with forks.Popen(start, cwd=ROOT, stderr=stderr, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}):
         os.close(stderr)
         while True:
             try:
@@ -56,7 +56,7 @@ def events(log: str) -> list[dict[str, str]]:
 
 def test_progress_is_logged_at_intervals(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
     start = command("retail", {"targets": targets}, {**settings, "FAILURES_FEED": tmp_path / "failures.jsonl"})
-    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     found = events(run.stderr)
     assert len(found) > 2, run.stderr
     assert {int(event["done"]) + int(event["left"]) for event in found} == {TARGETS}

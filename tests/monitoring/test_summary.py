@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from crawler.monitoring.summary import Summary
 from crawler.outputs.failures import failures_feed
 from crawler.registry import scrapers
 from crawler.targets.target import InvalidTarget, Outcome, Target, check_params
+from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
 from tests.monitoring.test_progress import on_terminal
 
@@ -167,7 +167,7 @@ def test_us_23_us_30_elsewhere_the_log_is_complete(tmp_path: Path, settings: dic
     """The lines of the crawl's end do not have the last target's id, and a single target has no failures file."""
     start = command("retail", {"cat_id": "1_2_3"}, {**settings, "MONITORS": 1, "MONITORS_DIR": tmp_path / "monitors"})
     before = {*(ROOT / "failures").glob("*")}
-    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 4, run.stderr
     found = {event: line for line in run.stderr.splitlines() for event in re.findall(r"event=(\w+)", line)}
     assert "request_id=" in found["target_failed"]
@@ -182,7 +182,7 @@ def test_us_30_the_failures_of_a_batch_are_in_a_folder(tmp_path: Path, settings:
     targets = tmp_path / "targets.jsonl"
     targets.write_text(json.dumps({"id": "a", "cat_id": "1_2_3"}) + "\n")
     before = {*(ROOT / "failures").glob("*")}
-    run = subprocess.run(command("retail", {"targets": targets}, settings), check=False, cwd=ROOT, capture_output=True)
+    run = forks.run(command("retail", {"targets": targets}, settings), check=False, cwd=ROOT, capture_output=True)
     assert run.returncode == 4
     (written,) = {*(ROOT / "failures").glob("*")} - before
     assert [line["id"] for line in lines(written)] == ["a"]

@@ -18,6 +18,7 @@ import pytest
 
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import FAULTS, Site
+from tests import forks
 
 ROOT = Path(__file__).parents[2]
 CHALLENGE = (b"Robot or human?", b'id="px-captcha"', b"blockScript")
@@ -28,7 +29,7 @@ DATA = b'<script id="__NEXT_DATA__"'
 def sandbox() -> Iterator[subprocess.Popen[str]]:
     """The running command."""
     command = [sys.executable, "-m", "scrapy", "sandbox"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with forks.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
         process.kill()
 

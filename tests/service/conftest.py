@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forks
+
 ROOT = Path(__file__).parents[2]
 QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=2", "BREAKER_THRESHOLD=0")
 
@@ -23,8 +25,13 @@ class Service:
     """A running endpoint."""
 
     url: str
-    process: subprocess.Popen[str]
+    process: forks.Popen
     log: Path
+
+    @property
+    def pid(self) -> int:
+        """The process id of ``scrapy serve``."""
+        return self.process.command_pid
 
     def logged(self) -> str:
         """Return the log of the service."""
@@ -47,7 +54,7 @@ def running(log: Path, *settings: str, sandbox: bool = True, workers: int = 1) -
     own = f"SERVICE_STORE={log.parent / 'service.sqlite3'}"
     options = [part for setting in (*QUICK, own, *settings) for part in ("-s", setting)]
     with log.open("w") as stderr:
-        process = subprocess.Popen(
+        process = forks.Popen(
             [
                 *(sys.executable, "-m", "scrapy", "serve", *["--sandbox"] * sandbox),
                 *("--port", "0", "--workers", str(workers), *options),

@@ -46,7 +46,7 @@ def pages(service: Service) -> list[str]:
 
 def test_no_browser_is_started_before_a_page_needs_it(browsing: Service) -> None:
     assert call(browsing.url, CATEGORY, {"cat_id": "976759"}).status == 200
-    assert chromium_tree(browsing.process.pid) == []
+    assert chromium_tree(browsing.pid) == []
 
 
 def test_a_search_loads_one_page_and_logs_its_requests(browsing: Service) -> None:
@@ -119,7 +119,7 @@ def test_a_killed_browser_is_replaced(browsing: Service) -> None:
     calls = threading.Thread(target=lambda: replies.extend(asyncio.run(many(browsing.url, waiting, headers=headers))))
     calls.start()
     while calls.is_alive():
-        for browser in chromium_tree(browsing.process.pid)[:1]:
+        for browser in chromium_tree(browsing.pid)[:1]:
             os.kill(browser, signal.SIGKILL)
         time.sleep(0.5)
     assert [(reply.code, reply.body["status"]["retryable"]) for reply in replies] == [("UPSTREAM_ERROR", True)] * 4
@@ -129,23 +129,23 @@ def test_a_killed_browser_is_replaced(browsing: Service) -> None:
 
 def test_an_unresponsive_browser_is_replaced(browsing: Service) -> None:
     assert search(browsing, "before the stop").status == 200
-    stopped = chromium_tree(browsing.process.pid)
+    stopped = chromium_tree(browsing.pid)
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     reply = search(browsing, "stopped", wait=5)
     assert (reply.code, reply.body["status"]["retryable"]) == ("UPSTREAM_TIMEOUT", True)
     assert search(browsing, "after the stop", wait=60).status == 200
     deadline = time.monotonic() + 60
-    while set(stopped) & set(chromium_tree(browsing.process.pid)) and time.monotonic() < deadline:
+    while set(stopped) & set(chromium_tree(browsing.pid)) and time.monotonic() < deadline:
         time.sleep(1)
-    assert not set(stopped) & set(chromium_tree(browsing.process.pid))
+    assert not set(stopped) & set(chromium_tree(browsing.pid))
 
 
 def test_the_service_terminates_its_browser(tmp_path: Path) -> None:
     require_chromium()
     with running(tmp_path / "log", *LONG_TIMEOUTS) as service:
         assert search(service, "whales").status == 200
-        browser = chromium_tree(service.process.pid)
+        browser = chromium_tree(service.pid)
         assert browser
         service.process.terminate()
         service.process.wait(timeout=30)
@@ -185,7 +185,7 @@ def test_two_hundred_targets_do_not_grow_the_browsers_memory(tmp_path: Path) -> 
         for number in range(1, 201):
             codes[search(service, f"term {number}", count=12).code] += 1
             if number in {50, 200}:
-                memory_by_targets[number] = memory(chromium_tree(service.process.pid))
+                memory_by_targets[number] = memory(chromium_tree(service.pid))
         assert codes == {"OK": 200}
     print(f"memory of the browser's processes: {memory_by_targets}")  # noqa: T201  # prints the measured figure
     assert memory_by_targets[200] <= 1.1 * memory_by_targets[50]

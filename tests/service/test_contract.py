@@ -256,7 +256,7 @@ def test_a_large_declared_body_is_refused(service: Service) -> None:
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_large_body_is_not_read(service: Service, chunked: bool) -> None:  # noqa: FBT001  # a parameter
-    before = resident_kb(service.process.pid)
+    before = resident_kb(service.pid)
     kind = "Transfer-Encoding: chunked" if chunked else "Content-Length: 60000000"
     sent = 0
     answer = b""
@@ -273,7 +273,7 @@ def test_a_large_body_is_not_read(service: Service, chunked: bool) -> None:  # n
             answer = connection.recv(65_536)
     assert sent < 20_000_000, "the connection was closed long before the end"
     assert not answer or answer.startswith(b"HTTP/1.1 413 ")
-    assert resident_kb(service.process.pid) - before < 8_000
+    assert resident_kb(service.pid) - before < 8_000
 
 
 def test_a_disconnected_client_is_logged_without_effect_on_other_calls(service: Service) -> None:

@@ -51,7 +51,7 @@ def listening(pid: int) -> set[str]:
 
 
 def test_nothing_listens_beyond_loopback(service: Service) -> None:
-    assert listening(service.process.pid) == {"0100007F"}
+    assert listening(service.pid) == {"0100007F"}
 
 
 def test_calls_of_clients_that_reset_their_connections_are_counted(service: Service) -> None:

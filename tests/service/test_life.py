@@ -16,6 +16,7 @@ import pytest
 from crawler.commands.keys import printable
 from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.service.clients.keys import KeyRing, KeyStore
+from tests import forks
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import ROOT, running
 
@@ -64,7 +65,7 @@ def test_sigterm_completes_the_calls_in_flight(tmp_path: Path) -> None:
         return [reply.code for reply in [*await slow, *late]]
 
     with running(tmp_path / "log") as service:
-        codes = asyncio.run(scenario(service.url, service.process.pid))
+        codes = asyncio.run(scenario(service.url, service.pid))
         assert codes == ["OK"] * 5 + ["SHUTTING_DOWN"]
         assert service.process.wait(timeout=15) == 0
 
@@ -72,7 +73,7 @@ def test_sigterm_completes_the_calls_in_flight(tmp_path: Path) -> None:
 def scrapy(*arguments: str, keys: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CRAWLER_KEYS_FILE": str(keys)}
     command = [sys.executable, "-m", "scrapy", *arguments]
-    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60)
+    return forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60)
 
 
 def test_keys_are_created_listed_and_revoked(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import quote
 
 from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest
+from tests import forks
 from tests.crawls import crawl
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service, running
@@ -32,7 +32,7 @@ def test_endpoint_crawl_and_extract_return_the_same_data(service: Service, tmp_p
     page = tmp_path / "page.html"
     page.write_bytes(Site().page(FakeRequest(f"/in/{quote(slug)}"))[2])
     command = [sys.executable, "-m", "scrapy", "extract", "professional-profile", str(page)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    done = forks.run(command, cwd=ROOT, capture_output=True, check=True)
     assert json.dumps(json.loads(done.stdout)) == crawled[slug]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -24,6 +23,7 @@ from crawler.commands.serve import use_sandbox
 from crawler.service.clients import usage
 from crawler.service.clients.usage import Usage
 from crawler.service.store import Store, store_location
+from tests import forks
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import ROOT, Service, running
 
@@ -186,7 +186,7 @@ def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
     asyncio.run(store.close())
 
     def printed(*arguments: str) -> list[list[str]]:
-        run = subprocess.run(
+        run = forks.run(
             [sys.executable, "-m", "scrapy", "keys", "usage", *arguments],
             check=True,
             capture_output=True,

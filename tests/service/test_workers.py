@@ -51,7 +51,7 @@ def wait_for_workers(service: Service, expected: set[str]) -> None:
 
 
 def children(service: Service) -> list[int]:
-    path = Path(f"/proc/{service.process.pid}/task/{service.process.pid}/children")
+    path = Path(f"/proc/{service.pid}/task/{service.pid}/children")
     return [int(pid) for pid in path.read_text().split()]
 
 

@@ -209,7 +209,7 @@ def attacked(folder: Path, seconds: float, *, has_keys: bool) -> Iterator[Attack
             platforms = stack.enter_context(sandbox("--light"))
             settings += [f"KEYS_FILE={keys}", *(f"{name}={value}" for name, value in platforms.items())]
         service = stack.enter_context(running(folder / "log", *settings, sandbox=not has_keys))
-        victim = Victim(service.url, service.process.pid, key)
+        victim = Victim(service.url, service.pid, key)
         code, _, _ = attacks.call(victim, {"query": "mustard"})  # opens the crawler, whose imports block the loop
         if code != "OK":
             raise SystemExit(f"The service does not work: {code}\n{service.logged()}")

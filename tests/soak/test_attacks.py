@@ -38,7 +38,7 @@ def many_files() -> None:
 @contextmanager
 def attacked(folder: Path, *settings: str, workers: int = 1) -> Iterator[tuple[Service, Victim]]:
     with running(folder / "log", *settings, workers=workers) as service:
-        victim = Victim(service.url, service.process.pid)
+        victim = Victim(service.url, service.pid)
         for _ in range(3):
             attacks.get(victim, attacks.LARGEST_FILE)
             attacks.call(victim, {"query": "mustard"})
@@ -93,7 +93,7 @@ def test_rb_8_rb_9_a_store_has_a_fault(tmp_path: Path, store: str, fault: str) -
                 sandbox=False,
             )
         )
-        victim = Victim(service.url, service.process.pid, key)
+        victim = Victim(service.url, service.pid, key)
         attacks.call(victim, {"query": "mustard"}, headers={"Idempotency-Key": "first"})
         broken = keys if store == "keys" else path
         report, load = attacks.under_fault(victim, lambda: faults.FAULTS[fault](broken), seconds=SECONDS)
@@ -136,7 +136,7 @@ def test_every_call_is_accounted_for_while_workers_are_killed(tmp_path: Path) ->
             workers=2,
         ) as service,
     ):
-        victim = Victim(service.url, service.process.pid, key)
+        victim = Victim(service.url, service.pid, key)
         load, kills = attacks.killed_workers(victim, minutes=WORKER_MINUTES)
         time.sleep(3)
         usage = attacks.usage_of(victim)

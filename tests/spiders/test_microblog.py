@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from crawler.sandbox.microblog.site import FAULTS, PLANS, Site
+from tests import forks
 from tests.crawls import ROOT, crawl
 from tests.microblog_pages import same
 from tests.service.client import Reply, call
@@ -77,7 +78,7 @@ def test_sources_without_a_response_time_out(tmp_path: Path) -> None:
 def sandbox() -> Iterator[dict[str, str]]:
     """The simulated platforms in a process of their own."""
     arguments = [sys.executable, "-m", "scrapy", "sandbox", "--port", "0"]
-    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with forks.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout
             yield json.loads(process.stdout.readline())["origins"]

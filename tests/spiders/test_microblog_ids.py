@@ -19,6 +19,7 @@ from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, NamedQ
 from crawler.platforms.microblog.schema import CURSOR as PURPOSE
 from crawler.sandbox.microblog.faults import NEW_IDS
 from crawler.sandbox.microblog.site import Site
+from tests import forks
 from tests.crawls import ROOT, crawl
 from tests.microblog_pages import answer, page_of, same
 
@@ -108,7 +109,7 @@ def test_mb_2_without_new_ids_the_page_is_loaded_once(tmp_path: Path) -> None:
 def test_mb_2_probe_names_the_ids_that_are_out_of_date() -> None:
     options = ["-a", f"username={HANDLE_OF_FAULT}", "-s", "SANDBOX=1"]
     command = [sys.executable, "-m", "scrapy", "probe", "microblog-profile", *options]
-    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    run = forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 0, run.stderr
     stale = [line for line in run.stdout.splitlines() if line.startswith("STALE ID")]
     assert stale == [
@@ -120,7 +121,7 @@ def test_mb_2_probe_names_the_ids_that_are_out_of_date() -> None:
 def test_mb_2_probe_names_the_ids_that_the_platform_did_not_find() -> None:
     handle = next(handle for handle, name in SITE.faults.items() if name == "stale-ids")
     command = [sys.executable, "-m", "scrapy", "probe", "microblog-profile", "-a", f"username={handle}"]
-    run = subprocess.run([*command, "-s", "SANDBOX=1"], check=False, capture_output=True, text=True, cwd=ROOT)
+    run = forks.run([*command, "-s", "SANDBOX=1"], check=False, capture_output=True, text=True, cwd=ROOT)
     stale = [line for line in run.stdout.splitlines() if line.startswith("STALE ID")]
     assert stale == [f"STALE ID   UserTweets {each}: not found by the platform" for each in IDS.timeline.ids]
 
@@ -183,7 +184,7 @@ def test_mb_2_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name
         "-s",
         f"PLATFORM_IDS={setting}",
     ]
-    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    run = forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     (sentence,) = [line for line in run.stderr.splitlines() if line.startswith("PLATFORM_IDS: ")]
     assert (run.returncode, run.stdout) == (2, "")
     assert sentence.startswith("PLATFORM_IDS: " + message.format(path=path))
@@ -205,7 +206,7 @@ def test_mb_2_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name
 )
 def test_mb_2_every_command_refuses_a_wrong_setting(command: tuple[str, ...], setting: str, message: str) -> None:
     arguments = [sys.executable, "-m", "scrapy", *command, "-s", f"PLATFORM_IDS={setting}"]
-    run = subprocess.run(arguments, check=False, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    run = forks.run(arguments, check=False, capture_output=True, text=True, cwd=ROOT, timeout=60)
     assert (run.returncode, run.stderr.splitlines()[-1]) == (2, f"PLATFORM_IDS: {message}")
 
 

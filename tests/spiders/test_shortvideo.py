@@ -25,6 +25,7 @@ from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.retail.site import FAULTS as SHOP_FAULTS
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.sandbox.shortvideo.site import FAULTS, Site
+from tests import forks
 from tests.browsers import require_chromium
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +51,7 @@ def crawl(
     lines.write_text("\n".join(map(json.dumps, targets)))
     settings = (*QUICK, "SANDBOX=1", f"FAILURES_FEED={failures}", *options)
     chosen = [part for setting in settings for part in ("-s", setting)]
-    run = subprocess.run(
+    run = forks.run(
         [sys.executable, "-m", "scrapy", "crawl", spider, "-a", f"targets={lines}", "-O", str(out), *chosen],
         check=False,
         capture_output=True,
@@ -69,7 +70,7 @@ def crawl(
 def sandbox(seed: str) -> Iterator[dict[str, str]]:
     """Serve the simulated platforms in a process of their own. Yields their origins."""
     serve = [sys.executable, "-m", "scrapy", "sandbox", "--seed", seed]
-    with subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with forks.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
             yield json.loads(process.stdout.readline())["origins"]

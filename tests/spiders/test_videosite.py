@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from crawler.commands.extract import extract
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.videosite import VideositeSpider
+from tests import forks
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 from tests.videosite import ORIGIN, SCRAPER, comparable
@@ -35,7 +35,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def crawl(tmp_path: Path, *arguments: str) -> tuple[int, list[Any], list[Any], str]:
     """Run a crawl; return its exit code, the lines of its feed and of its failures feed, and its log."""
     out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
-    run = subprocess.run(
+    run = forks.run(
         [
             *(sys.executable, "-m", "scrapy", "crawl", "videosite", "-s", "SANDBOX=1"),
             *("-s", f"FAILURES_FEED={failures}", *QUICK, "-O", str(out), *arguments),

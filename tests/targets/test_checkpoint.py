@@ -22,6 +22,7 @@ import pytest
 from crawler.commands import fsck
 from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.targets.journal import CannotResumeError, Journal
+from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
 
 SITE = Site(light=True)
@@ -68,7 +69,7 @@ def line_name(line: dict[str, Any]) -> str:
 def run_and_kill(start: list[str], journal_file: Path, new_entries: int, moments: random.Random) -> bool:
     """Start a crawl, and kill it after so many new journal entries. Return False if it ended before."""
     before = journal_file.read_bytes().count(b"\n") if journal_file.exists() else 0
-    with subprocess.Popen(start, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+    with forks.Popen(start, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
             if journal_file.exists() and journal_file.read_bytes().count(b"\n") >= before + new_entries:
                 time.sleep(moments.uniform(0, 0.05))
@@ -95,7 +96,7 @@ def test_killed_runs_lose_no_target_and_write_none_twice(
     most = (data.total() + failures.total()) // (kills + 2)
     killed = [run_and_kill(start, journal_file, moments.randrange(1, most), moments) for _ in range(kills)]
     assert all(killed), "the run ended before it was killed"
-    last = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    last = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert last.returncode == 4, last.stderr
     assert Counter(line_name(line) for line in lines(out)) == data
     assert Counter(line["id"] for line in lines(failed)) == failures
@@ -122,11 +123,11 @@ def test_a_stopped_run_continues(tmp_path: Path, settings: dict[str, Any]) -> No
         }
     }
     start += ["-s", f"FEEDS={json.dumps(feed)}"]
-    stopped = subprocess.run(
+    stopped = forks.run(
         [*start, "-s", "CLOSESPIDER_ITEMCOUNT=1"], check=False, cwd=ROOT, capture_output=True, text=True
     )
     assert stopped.returncode == 1, stopped.stderr
-    last = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    last = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert last.returncode == 0, last.stderr
     with gzip.open(tmp_path / "out.jsonl.gz", "rt") as file:
         assert Counter(line_name(json.loads(line)) for line in file) == data
@@ -146,9 +147,9 @@ def test_a_folder_belongs_to_one_run(
     write_targets(tmp_path / "targets.jsonl", 3)
     write_targets(tmp_path / "other.jsonl", 2)
     arguments = {"targets": tmp_path / "targets.jsonl", "resume": tmp_path / "state"}
-    assert subprocess.run(command("retail", arguments, settings), check=False, cwd=ROOT).returncode == 0
+    assert forks.run(command("retail", arguments, settings), check=False, cwd=ROOT).returncode == 0
     other = {name: tmp_path / value if name == "targets" else value for name, value in change.items()}
-    run = subprocess.run(
+    run = forks.run(
         command("retail", arguments | other, settings), check=False, cwd=ROOT, capture_output=True, text=True
     )
     assert run.returncode == 1
@@ -168,7 +169,7 @@ def test_feeds_that_cannot_be_resumed_are_refused_at_start(
 ) -> None:
     start = command("retail", {"query": "mustard", "resume": tmp_path / "state"}, settings)
     start += [option.replace("{}", str(tmp_path)) for option in options]
-    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1
     assert message in run.stderr
 
@@ -178,7 +179,7 @@ def test_a_concurrent_start_does_not_change_the_feed(tmp_path: Path, settings: d
     out = tmp_path / "out.jsonl"
     out.write_text("{}\n")
     start = command("retail", {"query": "mustard", "resume": tmp_path / "state"}, settings, "-O", str(out))
-    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1
     assert "another run is using" in run.stderr
     assert out.read_text() == "{}\n"
@@ -210,7 +211,7 @@ def test_rb_1_a_full_disk_loses_no_target_and_breaks_no_line(
         assert full.returncode == 1, full.stderr[-3_000:]
         assert "a feed cannot be written" in full.stderr
         assert "event=targets_not_stored" in full.stderr
-    last = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    last = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert last.returncode == 4, last.stderr[-3_000:]
     assert Counter(line_name(line) for line in lines(out)) == data
     assert Counter(line["id"] for line in lines(failed)) == failures
@@ -229,7 +230,7 @@ def test_rb_2_a_journal_that_cannot_be_written_ends_the_run(tmp_path: Path, sett
     arguments["resume"] = tmp_path / "other"
     full = limited(command("retail", arguments, own, "-O", str(out)), 30_000)
     assert full.returncode == 1
-    last = subprocess.run(
+    last = forks.run(
         command("retail", arguments, own, "-O", str(out)), check=False, cwd=ROOT, capture_output=True, text=True
     )
     assert last.returncode == 4, last.stderr[-3_000:]
@@ -247,7 +248,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any])
         {**settings, "FAILURES_FEED": folder / "failed.jsonl"},
         *("-o", str(folder / "out.jsonl")),
     )
-    assert subprocess.run(start, check=False, cwd=ROOT).returncode == 0
+    assert forks.run(start, check=False, cwd=ROOT).returncode == 0
     return folder, start
 
 
@@ -275,7 +276,7 @@ def test_rb_3_a_damaged_journal_is_refused_or_harmless(finished: tuple[Path, lis
     before, entries = out.read_bytes(), journal.read_bytes()
     journal.write_bytes(damage(entries))
     try:
-        run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+        run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
         if run.returncode:
             assert run.returncode == 1
             assert re.search(r"cannot resume: .*, line \d+, is not an entry", run.stderr)
@@ -298,7 +299,7 @@ def test_rb_15_a_file_that_is_not_a_feed_of_this_run_is_not_truncated(
     victim.write_text("mine\n")
     journal.write_bytes(entries + json.dumps({"feed": str(victim), "size": size}).encode() + b"\n")
     try:
-        run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+        run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     finally:
         journal.write_bytes(entries)
     assert victim.read_text() == "mine\n"

@@ -8,7 +8,6 @@ import codecs
 import gzip
 import io
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from crawler.targets.files.text import CHUNK_BYTES, TextFile
 from crawler.targets.journal import Journal
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
+from tests import forks
 from tests.crawls import ROOT, command
 
 FOOD = {"cat_id": "976759"}
@@ -373,7 +373,7 @@ def test_us_1_a_file_that_is_not_utf_8_ends_the_run_before_a_feed_is_opened(tmp_
     (tmp_path / "keep.jsonl").write_text("yesterday's output\n")
     options = ["-O", str(tmp_path / "keep.jsonl"), "-s", "FAILURES_FEED="]
     start = command("retail", {"targets": tmp_path / "latin1.csv"}, {"SANDBOX": 1}, *options)
-    run = subprocess.run(start, check=False, capture_output=True, text=True, cwd=ROOT)
+    run = forks.run(start, check=False, capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 2
     assert "latin1.csv, line 2: not valid UTF-8 (byte 0xfc)" in run.stderr
     assert (tmp_path / "keep.jsonl").read_text() == "yesterday's output\n"

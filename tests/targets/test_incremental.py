@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,6 +24,7 @@ from crawler.registry import scrapers
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.incremental import MAX_IDS_PER_LISTING, Seen, SeenFile, new_since
 from crawler.targets.target import Entries, Outcome, Record, Target, check_params
+from tests import forks
 from tests.crawls import ROOT, command, lines
 
 PAGE = 3
@@ -89,7 +89,7 @@ def crawl(tmp_path: Path, site: Site, **arguments: Any) -> list[Any]:
     given = {"user": "someone", "since": "last", "max_pages": 50} | arguments
     out = tmp_path / "out.jsonl"
     start = command("timeline", given, settings, "-O", str(out))
-    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode in {0, 4}, run.stderr
     return lines(out)
 
@@ -228,6 +228,6 @@ def test_declared_entries_exist_in_the_data(name: str) -> None:
 
 def test_since_is_refused_for_a_spider_without_sorted_listings(tmp_path: Path) -> None:
     start = command("retail", {"query": "mustard", "since": "last"}, {"SEEN_FILE": tmp_path / "seen.sqlite"})
-    run = subprocess.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 2
     assert "since=last requires a listing that is sorted by newest first" in run.stderr

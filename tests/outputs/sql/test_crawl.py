@@ -23,6 +23,7 @@ from crawler.outputs.sql.rows import tables_of
 from crawler.outputs.sql.sink import SqlSink
 from crawler.sandbox.retail.site import Site
 from crawler.spiders.retail import RetailSpider
+from tests import forks
 from tests.outputs.sql.conftest import empty_database
 from tests.shop import ROOT, Shop, open_shop
 
@@ -144,7 +145,7 @@ def test_a_killed_crawl_has_committed_the_rows_of_all_outcomes(shop: Shop, tmp_p
     )
     for _ in range(2):
         before = feed.stat().st_size if feed.exists() else 0
-        run = subprocess.Popen([*command, *options, "-o", str(feed)], cwd=ROOT, stderr=subprocess.DEVNULL)
+        run = forks.Popen([*command, *options, "-o", str(feed)], cwd=ROOT, stderr=subprocess.DEVNULL)
         for _ in range(600):
             if feed.exists() and feed.stat().st_size > before:
                 break

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 import sys
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +23,7 @@ from crawler.platforms.professional.requests import profile_request
 from crawler.platforms.professional.schema import Profile, slug_of_url
 from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest
+from tests import forks
 from tests.crawls import ROOT, crawl
 
 SITE = "https://www.linkedin.com"
@@ -297,7 +297,7 @@ def test_pr_5_urls_of_parts_of_a_profile_are_accepted(url: str) -> None:
 
 def test_pr_6_the_browser_cannot_be_a_fallback() -> None:
     command = [sys.executable, "-m", "scrapy", "crawl", "professional", "-a", f"url={SITE}/in/x"]
-    run = subprocess.run(
+    run = forks.run(
         [*command, "-s", "BROWSER_FALLBACK=professional"], check=False, capture_output=True, text=True, cwd=ROOT
     )
     message = "BROWSER_FALLBACK: blocked pages of professional cannot be loaded in the browser."

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 import pytest
 
+from tests import forks
 from tests.crawls import ROOT, command
 
 PRODUCT = {"__typename": "Product", "id": "A", "name": "Invented"}
@@ -115,10 +116,10 @@ def processes() -> Iterator[ExitStack]:
         yield stack
 
 
-def start(processes: ExitStack, worker: list[str], log: Path) -> subprocess.Popen[bytes]:
+def start(processes: ExitStack, worker: list[str], log: Path) -> forks.Popen:
     """Start a worker. It is killed after the test if it is still running."""
     file = processes.enter_context(log.open("ab"))
-    process = processes.enter_context(subprocess.Popen(worker, cwd=ROOT, stderr=file))
+    process = processes.enter_context(forks.Popen(worker, cwd=ROOT, stderr=file))
     processes.callback(process.kill)
     return process
 
@@ -132,7 +133,7 @@ def targets(file: Path, count: int) -> Path:
 
 def scrapy_targets(redis: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run ``scrapy targets``."""
-    return subprocess.run(
+    return forks.run(
         [*command("", {}, {"REDIS_URL": redis})[:3], "targets", *arguments, "-s", f"REDIS_URL={redis}"],
         check=False,
         capture_output=True,

@@ -6,7 +6,6 @@ import gzip
 import json
 import random
 import signal
-import subprocess
 import time
 from bisect import bisect
 from collections import Counter
@@ -19,6 +18,7 @@ import sqlalchemy as sa
 
 from crawler.commands.crawl import argument_problems
 from crawler.spiders.retail import RetailSpider
+from tests import forks
 from tests.crawls import command, lines
 from tests.targets.redis_queue.conftest import Shop, expected, scrapy_targets, start, targets
 
@@ -180,7 +180,7 @@ def test_rb_22_a_frozen_worker_writes_no_lost_target(  # noqa: PLR0913, PLR0917 
     outs = [tmp_path / f"{name}.jsonl" for name in "ab"]
     failed = tmp_path / "failed-%(job)s-{}.jsonl"
 
-    def worker(number: int) -> subprocess.Popen[bytes]:
+    def worker(number: int) -> forks.Popen:
         out = outs[number]
         feeds = {"FAILURES_FEED": str(failed).format(out.stem)}
         run = shop.worker(redis_url, "-O", str(out), PLATFORM_BUDGETS=slow, PROCESSES=2, **feeds)
@@ -198,7 +198,7 @@ def test_rb_22_a_frozen_worker_writes_no_lost_target(  # noqa: PLR0913, PLR0917 
             if len(workers) == 1:
                 workers.append(worker(1))
             possibly_unsent.update(params_of(out)[-32:])  # written, but Redis may not have the outcome yet
-            while pending(client, frozen.pid):  # until the other worker has taken all of them
+            while pending(client, frozen.command_pid):  # until the other worker has taken all of them
                 assert workers[(freeze + 1) % 2].poll() is None
                 time.sleep(0.01)
             frozen.send_signal(signal.SIGCONT)

@@ -1,0 +1,63 @@
+"""Starts ``scrapy`` commands in forks of a process that has imported the project. See ``server.py``."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+CLIENT = Path(__file__).with_name("client.py")
+SCRAPY = [sys.executable, "-m", "scrapy"]
+
+
+@cache
+def client() -> list[str]:
+    """The command line of ``client.py``. Starts the server for this test process when it is first needed."""
+    address = f"{tempfile.mkdtemp(prefix='forks-')}/socket"
+    start = [sys.executable, "-m", "tests.forks.server", address]
+    server = subprocess.Popen(start, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    atexit.register(server.kill)
+    assert server.stdout is not None
+    assert server.stdout.readline() == "listening\n"
+    return [sys.executable, "-I", "-S", str(CLIENT), address]
+
+
+class Popen(subprocess.Popen[Any]):
+    """``subprocess.Popen`` for ``python -m scrapy``. Signals reach the command; ``pid`` is the client's."""
+
+    def __init__(self, command: list[Any], *, env: dict[str, str] | None = None, **options: Any) -> None:
+        assert command[:3] == SCRAPY, command
+        reader, writer = os.pipe()
+        environment = {**(os.environ if env is None else env), "FORKED_PID_FD": str(writer)}
+        super().__init__([*client(), *map(str, command[3:])], env=environment, pass_fds=[writer], **options)
+        os.close(writer)
+        with os.fdopen(reader) as pid:
+            self.command_pid = int(pid.readline())
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            os.kill(self.command_pid, sig)
+
+
+def run(
+    command: list[Any], *, check: bool = False, capture_output: bool = False, timeout: float = 900, **options: Any
+) -> subprocess.CompletedProcess[Any]:
+    """``subprocess.run`` for ``python -m scrapy``."""
+    if capture_output:
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with Popen(command, **options) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(command, process.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done

@@ -1,0 +1,99 @@
+"""A process that has imported the project, and forks for each ``scrapy`` command that ``client.py`` asks for.
+
+A command that starts in an interpreter of its own imports for about two seconds. Most tests that run commands run them
+here: the command, its process, its files and its connections are the same, only the imports are shared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+import time
+import warnings
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Any
+
+SETTINGS = "crawler.settings"
+"""The module that reads environment variables when it is imported. Each command imports it itself."""
+
+
+def import_project() -> None:
+    """Import what commands import: Scrapy, and the modules of the project."""
+    import crawler  # noqa: PLC0415
+
+    for module in walk_packages(crawler.__path__, "crawler."):
+        if module.name != SETTINGS:
+            import_module(module.name)
+    for name in (
+        "scrapy.cmdline",
+        "scrapy.core.engine",
+        "scrapy.core.scraper",
+        "scrapy.core.downloader.handlers.http11",
+    ):
+        import_module(name)
+    sys.modules.pop(SETTINGS, None)
+    if "twisted.internet.reactor" in sys.modules:
+        raise RuntimeError("An imported module installed a reactor, which forks cannot share.")
+
+
+def serve(address: str) -> None:
+    """Fork for each connection to a Unix socket, until this process is killed."""
+    import_project()
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy the memory of all imported objects
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks of this process
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(64)
+        print("listening", flush=True)  # noqa: T201  # for the process that started this one
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                break
+            connection.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+    stream = connection.makefile("rw", encoding="utf-8")
+    request = json.loads(stream.readline())
+    if pid := os.fork():
+        for descriptor in streams:
+            os.close(descriptor)
+        stream.write(f"{pid}\n")
+        stream.flush()
+        _, status = os.waitpid(pid, 0)
+        with contextlib.suppress(BrokenPipeError):
+            stream.write(f"{os.waitstatus_to_exitcode(status)}\n")
+            stream.flush()
+        os._exit(0)
+    stream.close()
+    connection.close()
+    run(request, streams)
+
+
+def run(request: dict[str, Any], streams: list[int]) -> None:
+    """Become the command of a request, as if its interpreter had just been started."""
+    for target, descriptor in enumerate(streams):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    if os.environ.get("PYTHONWARNINGS") == "default":
+        warnings.simplefilter("default")
+    path = os.environ.get("PYTHONPATH", "")
+    sys.path[:0] = [request["folder"], *filter(None, path.split(os.pathsep))]
+    sys.argv = ["scrapy", *request["arguments"]]
+    runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
