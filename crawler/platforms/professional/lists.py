@@ -17,12 +17,13 @@ _OUTERMOST = ".//li[not(ancestor::li)]"
 _INNERMOST = ".//li[not(.//li)]"
 _POSTS = ".//li[.//a[contains(@href, '/posts/')]][not(ancestor::li[.//a[contains(@href, '/posts/')]])]"
 
-_PEOPLE = (
-    "//li//*[contains(@class, 'base-aside-card__title')]"
-    "[not(ancestor::section[contains(concat(' ', @class, ' '), ' browsemap ')])]"
-    "[not(ancestor::li[.//a[contains(@href, 'public_profile_samename')]])]"
+_PEOPLE = "*[contains(@class, 'base-aside-card__title')][ancestor::li]"
+"""Selects the names of other members."""
+_KNOWN_PEOPLE = (
+    f"//section[contains(concat(' ', @class, ' '), ' browsemap ')]//{_PEOPLE} | "
+    f"//a[contains(@href, 'public_profile_samename')]/ancestor::li//{_PEOPLE}"
 )
-"""Names of other members that are in none of the known sections."""
+"""Those of them that are in a known section."""
 
 # The section of each list, and its rows: list items, except those of people and pictures within a row.
 _ROWS: dict[str, tuple[str, str]] = {
@@ -128,9 +129,9 @@ def unread_rows(page: Selector, shown: dict[str, list[Any]]) -> list[Unread]:
     )
     if masked > understood:
         found.append(Unread("experience", f"{history.MASKED_BLOCK} li", masked - understood, not understood))
-    people = page.xpath(_PEOPLE)
+    people = len(page.xpath(f"//{_PEOPLE}")) - len(page.xpath(_KNOWN_PEOPLE))
     if people:
-        found.append(Unread("people_also_viewed", "section.browsemap", len(people), not shown["people_also_viewed"]))
+        found.append(Unread("people_also_viewed", "section.browsemap", people, not shown["people_also_viewed"]))
     several = page.css('[data-section="websites"] dd a')
     websites = len(sections.websites(page)) if several else 0
     if len(several) > websites:
