@@ -22,7 +22,7 @@ from scrapy.utils.response import response_status_message
 from crawler.downloads.egress import DIRECT
 from crawler.downloads.routes import egress_failed
 from crawler.downloads.shared import platform_routes
-from crawler.errors import CircuitOpen, UpstreamBlocked, UpstreamError, UpstreamTimeout
+from crawler.errors import CircuitOpen, Overloaded, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import StartAnew
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from crawler.downloads.routes import Route
     from crawler.downloads.throttle import ReleaseSlot
     from crawler.spiders.base import PlatformSpider
+    from crawler.targets.target import Target
 
 logger = structlog.get_logger(__name__)
 
@@ -166,13 +167,20 @@ class ThrottleMiddleware:
 
     async def _admit(self, request: Request) -> ReleaseSlot:
         source, target = request.meta.get("source"), request.meta.get("target")
+        full: list[Route] = []
         while not self.routes.is_outdated(request.meta):
             if source is None or "admitted" in request.meta:
                 route = self.routes.of(target)
                 self._use(request, route)
                 return await self._take_slots(request, route)
-            route = await self._route(request, source)
-            release = await self._take_slots(request, route)
+            route = await self._route(request, source, full)
+            try:
+                release = await self._take_slots(request, route)
+            except Overloaded:  # other processes have taken the slots that this process expected to be free
+                if route in full or not self._has_others(target, source, [*full, route]):
+                    raise
+                full.append(route)
+                continue
             if not route.rest(source) and not self.routes.is_outdated(request.meta):
                 request.meta["admitted"] = True
                 self._use(request, route)
@@ -186,14 +194,23 @@ class ThrottleMiddleware:
             request.meta["egress"] = route.egress.name
             self.routes.use(request.meta.get("target"), route)
 
-    async def _route(self, request: Request, source: str) -> Route:
-        """Return the route through which the request may be sent. If all of them rest, wait for the first one."""
+    def _has_others(self, target: Target | None, source: str, full: list[Route]) -> bool:
+        """Whether a request may be sent through a route that is not among these."""
+        return any(route not in full and not route.rest(source) for route in self.routes.candidates(target))
+
+    async def _route(self, request: Request, source: str, full: list[Route]) -> Route:
+        """Return the route through which the request may be sent. If all of them rest, wait for the first one.
+
+        ``full``: routes that have no slot before the target's deadline.
+        """
         target = request.meta.get("target")
         if (refused := await self.routes.refused_by(target)) is not None:
             return await self._route_of_refused(request, refused)
         while True:
             waits: list[tuple[float, Route]] = []
             for route in self.routes.candidates(target):
+                if route in full:
+                    continue
                 wait = await route.enter(source)
                 if not wait:
                     self.routes.bind(target, route)
@@ -232,7 +249,8 @@ class ThrottleMiddleware:
         seconds, route = min(waits, key=itemgetter(0))
         if route.connection.cooldown_left and self.routes.is_fixed(request.meta.get("target")):
             raise egress_failed(route.egress.name, "it rests after failures")
-        replaced = any(route.breakers.closed(names) for names in request.meta.get("fallbacks", ()))
+        fallbacks = () if route.whole_rest else request.meta.get("fallbacks", ())
+        replaced = any(route.breakers.closed(names) for names in fallbacks)
         if time_left(request) is not None or replaced or "optional" in request.meta:
             raise CircuitOpen(
                 f"{_cause(route, source)}: the circuit breaker is open.",

@@ -14,8 +14,9 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
-from crawler.downloads.breaker import LocalBreaker
+from crawler.downloads.breaker import BreakerKey, LocalBreaker
 from crawler.downloads.capacity import platform_capacity
+from crawler.downloads.redis_breaker import shared_breakers
 from crawler.downloads.refusals import target_key
 from crawler.downloads.routes import Routes, egress_failed
 from crawler.downloads.shared import SharedState, platform_routes
@@ -394,6 +395,38 @@ async def test_processes_share_rests_budgets_and_refusals(redis_url: str, monkey
     assert await one.refusals.meet("wall", "a") == 1
     assert await other.refusals.meet("wall", "b") == 2
     await close(one, other)
+
+
+async def test_a_call_gets_another_egress_if_other_processes_have_taken_the_slots_of_the_first(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1, delay=100) for _ in range(2))
+    deadline = asyncio.get_running_loop().time() + 20
+    used = [await Sending(one, monkeypatch).egress(target("1", deadline=deadline))]
+    sending = Sending(other, monkeypatch)
+    used += [await sending.egress(target(str(number), deadline=deadline)) for number in (2, 3)]
+    assert sorted(used) == ["a", "b", "c"]
+    with pytest.raises(Overloaded):
+        await sending.egress(target("4", deadline=deadline))
+    await close(one, other)
+
+
+async def test_redis_keeps_the_reasons_of_rests_and_the_sources_without_one(redis_url: str) -> None:
+    routes = made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1)
+    first, second, _ = routes
+    for _ in range(2):
+        await first.count("listing", BLOCK)
+    await first.enter("search")
+    await second.count("listing", FAILED)
+    found = {str(key): each for key, each in (await shared_breakers(routes.refusals.redis)).items()}  # type: ignore[attr-defined]
+    reasons = {key: each.reason for key, each in found.items() if each.cooldown_left}
+    assert reasons == {"retail:listing@a": "challenge", "retail:(connection)@b": "egress_failed"}
+    assert "retail:search@a" in found, "another source of the egress does not rest"
+    assert {BreakerKey.parse(key) for key in found} > {
+        BreakerKey("retail", "listing", "@a"),
+        BreakerKey("retail", "search", "@a"),
+    }
+    await close(routes)
 
 
 async def test_while_redis_is_away_each_process_remembers_for_itself() -> None:
