@@ -22,9 +22,10 @@ from scrapy.utils.response import response_status_message
 from crawler.downloads.egress import DIRECT
 from crawler.downloads.routes import egress_failed
 from crawler.downloads.shared import platform_routes
-from crawler.errors import CircuitOpen, UpstreamBlocked, UpstreamError, UpstreamTimeout
+from crawler.errors import CircuitOpen, Overloaded, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
 from crawler.targets.closing import Closing
+from crawler.targets.exceptions import StartAnew
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from crawler.downloads.routes import Route
     from crawler.downloads.throttle import ReleaseSlot
     from crawler.spiders.base import PlatformSpider
+    from crawler.targets.target import Target
 
 logger = structlog.get_logger(__name__)
 
@@ -148,6 +150,7 @@ class ThrottleMiddleware:
         Raises:
             ShuttingDown: the crawler is closing.
             EgressFailed: the target's egress has failed since the target's last request.
+            StartAnew: the target has started anew since the request was made.
             ScrapeError: the breaker is open, or no slot is free before the target's deadline.
         """
         self.release(request)  # slots of an earlier request, which another middleware has replaced by this one
@@ -164,18 +167,26 @@ class ThrottleMiddleware:
 
     async def _admit(self, request: Request) -> ReleaseSlot:
         source, target = request.meta.get("source"), request.meta.get("target")
-        if source is None or "admitted" in request.meta:
-            route = self.routes.of(target)
-            self._use(request, route)
-            return await self._take_slots(request, route)
-        while True:
-            route = await self._route(request, source)
-            release = await self._take_slots(request, route)
-            if not route.rest(source):
+        full: list[Route] = []
+        while not self.routes.is_outdated(request.meta):
+            if source is None or "admitted" in request.meta:
+                route = self.routes.of(target)
+                self._use(request, route)
+                return await self._take_slots(request, route)
+            route = await self._route(request, source, full)
+            try:
+                release = await self._take_slots(request, route)
+            except Overloaded:  # other processes have taken the slots that this process expected to be free
+                if route in full or not self._has_others(target, source, [*full, route]):
+                    raise
+                full.append(route)
+                continue
+            if not route.rest(source) and not self.routes.is_outdated(request.meta):
                 request.meta["admitted"] = True
                 self._use(request, route)
                 return release
-            release()  # the breaker has opened in the meantime
+            release()  # the breaker has opened in the meantime, or the target has started anew
+        raise StartAnew
 
     def _use(self, request: Request, route: Route) -> None:
         """Mark the request for the route's egress, and bind its target to the route for all later requests."""
@@ -183,20 +194,29 @@ class ThrottleMiddleware:
             request.meta["egress"] = route.egress.name
             self.routes.use(request.meta.get("target"), route)
 
-    async def _route(self, request: Request, source: str) -> Route:
-        """Return the route through which the request may be sent. If all of them rest, wait for the first one."""
+    def _has_others(self, target: Target | None, source: str, full: list[Route]) -> bool:
+        """Whether a request may be sent through a route that is not among these."""
+        return any(route not in full and not route.rest(source) for route in self.routes.candidates(target))
+
+    async def _route(self, request: Request, source: str, full: list[Route]) -> Route:
+        """Return the route through which the request may be sent. If all of them rest, wait for the first one.
+
+        ``full``: routes that have no slot before the target's deadline.
+        """
         target = request.meta.get("target")
         if (refused := await self.routes.refused_by(target)) is not None:
             return await self._route_of_refused(request, refused)
         while True:
             waits: list[tuple[float, Route]] = []
             for route in self.routes.candidates(target):
+                if route in full:
+                    continue
                 wait = await route.enter(source)
                 if not wait:
                     self.routes.bind(target, route)
                     return route
                 waits.append((wait, route))
-            await self._wait(request, *min(waits, key=itemgetter(0)))
+            await self._wait(request, waits)
 
     async def _route_of_refused(self, request: Request, route: Route) -> Route:
         """Return the route through which the platform has refused the request's target: it gets no other one.
@@ -208,35 +228,36 @@ class ThrottleMiddleware:
         wait = await route.enter(request.meta["source"])
         if wait or route not in self.routes.candidates(target):
             raise CircuitOpen(
-                f"The platform has refused this target through the egress {route.egress.name}, which rests. "
-                "It is not sent through another egress.",
+                f"The platform has refused this target through the egress {route.egress.name}, which cannot be used "
+                "now. The target is not sent through another egress.",
                 retry_after=math.ceil(wait) or None,
                 reason="refused_before",
             )
         self.routes.bind(target, route)
         return route
 
-    async def _wait(self, request: Request, seconds: float, route: Route) -> None:
-        """Wait until the breaker may let the request through. End the crawl if the breaker is open for too long.
+    async def _wait(self, request: Request, waits: list[tuple[float, Route]]) -> None:
+        """Wait until a breaker may let the request through. End the crawl if all breakers are open for too long.
+
+        ``waits``: the routes that the request may use, each with the seconds to wait for it.
 
         Raises:
             CircuitOpen: the request must not wait.
             EgressFailed: the egress rests, and the target cannot use another one any more.
         """
         source = request.meta["source"]
+        seconds, route = min(waits, key=itemgetter(0))
         if route.connection.cooldown_left and self.routes.is_fixed(request.meta.get("target")):
             raise egress_failed(route.egress.name, "it rests after failures")
-        replaced = any(route.breakers.closed(names) for names in request.meta.get("fallbacks", ()))
+        fallbacks = () if route.whole_rest else request.meta.get("fallbacks", ())
+        replaced = any(route.breakers.closed(names) for names in fallbacks)
         if time_left(request) is not None or replaced or "optional" in request.meta:
-            cause = f"The platform has blocked or limited the last requests to its source {source!r}"
-            if route.connection.cooldown_left:
-                cause = f"The egress {route.egress.name} has failed"
             raise CircuitOpen(
-                f"{cause}: the circuit breaker is open.",
+                f"{_cause(route, source)}: the circuit breaker is open.",
                 retry_after=math.ceil(seconds),
                 reason="circuit_open",
             )
-        open_seconds = route.open_seconds(source)
+        open_seconds = min(route.open_seconds(source) for _, route in waits)
         left = self.give_up_after - open_seconds
         if left > 0:
             await asyncio.sleep(min(seconds, left))
@@ -280,6 +301,15 @@ class ThrottleMiddleware:
         release_slot = request.meta.pop("release_slot", None)
         if release_slot:
             release_slot()
+
+
+def _cause(route: Route, source: str) -> str:
+    """Describe why a request to a source must not be sent through a route."""
+    if route.connection.cooldown_left:
+        return f"The egress {route.egress.name} has failed"
+    if route.platform is not None and route.platform.cooldown_left:
+        return "The platform has blocked or limited the last requests through most egresses"
+    return f"The platform has blocked or limited the last requests to its source {source!r}"
 
 
 class Retry(RetryMiddleware):

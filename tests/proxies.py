@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +21,9 @@ from typing import Any, Literal
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PASSWORD = "hunter2-of-the-proxies"
+USER, PASSWORD = "operator", "hunter2-of-the-proxies"
+SECRETS = (PASSWORD, base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), "Proxy-Authorization")
+"""Texts that no output may contain."""
 Fault = Literal["", "refuse", "hang", "407", "502", "reset"]
 RESET_AFTER_BYTES = 6_000
 """A response is reset after this many bytes: after the TLS handshake, in the middle of a page."""
@@ -110,6 +114,61 @@ class Proxies:
     relays: dict[str, Relay]
     sources: dict[str, str]
     """The address from which each egress's connections reach the sandbox."""
+    processes: dict[str, Proxy]
+    direct: list[dict[str, Any]]
+    """As ``egresses``, but without the relays: the URLs of the proxies themselves."""
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
+
+@dataclass
+class Proxy:
+    """The process of a real proxy, which can be killed and started again on the same port."""
+
+    source: str
+    credentials: str
+    port: int = field(default_factory=_free_port)
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        options = {
+            "hostname": "127.0.0.1",
+            "port": self.port,
+            "num-workers": 1,
+            "num-acceptors": 1,
+            "timeout": 120,
+            "log-level": "ERROR",
+            "plugins": "tests.proxy_source.FromOwnAddress",
+        }
+        if self.credentials:
+            options["basic-auth"] = self.credentials
+        given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+        environment = {**os.environ, "PROXY_SOURCE": self.source}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "proxy", *given],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        _wait_for(self.port)
+
+    def kill(self) -> None:
+        """Kill all processes of the proxy at once."""
+        if self._process:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def url(self, port: int) -> str:
+        """The proxy's URL with its credentials. ``port``: of the proxy, or of a relay in front of it."""
+        user = f"{self.credentials}@" if self.credentials else ""
+        return f"http://{user}127.0.0.1:{port}"
 
 
 @contextmanager
@@ -119,33 +178,16 @@ def proxies(count: int = 3) -> Iterator[Proxies]:
     names = [f"egress-{number}" for number in range(1, count + 1)]
     sources = {name: f"127.0.0.{number + 10}" for number, name in enumerate(names)}
     with ExitStack() as stack:
-        relays = {}
-        egresses = []
+        processes = {}
         for number, name in enumerate(names):
-            port = stack.enter_context(_proxy(sources[name], f"user:{PASSWORD}" if number else ""))
-            relays[name] = Relay(port)
+            processes[name] = Proxy(sources[name], f"{USER}:{PASSWORD}" if number else "")
+            stack.callback(processes[name].kill)
+            processes[name].start()
+        relays = {name: Relay(process.port) for name, process in processes.items()}
         stack.enter_context(_in_thread(list(relays.values())))
-        for number, name in enumerate(names):
-            user = f"user:{PASSWORD}@" if number else ""
-            egresses.append({"name": name, "proxy": f"http://{user}127.0.0.1:{relays[name].port}"})
-        yield Proxies(egresses, relays, sources)
-
-
-@contextmanager
-def _proxy(source: str, credentials: str) -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "proxy", "--hostname", "127.0.0.1", "--port", str(port), "--num-workers", "1"]
-    command += ["--num-acceptors", "1", "--timeout", "120", "--log-level", "ERROR"]
-    command += ["--plugins", "tests.proxy_source.FromOwnAddress"]
-    command += ["--basic-auth", credentials] if credentials else []
-    environment = {**os.environ, "PROXY_SOURCE": source}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as process:
-        try:
-            _wait_for(port)
-            yield port
-        finally:
-            process.terminate()
+        egresses = [{"name": name, "proxy": processes[name].url(relays[name].port)} for name in names]
+        direct = [{"name": name, "proxy": process.url(process.port)} for name, process in processes.items()]
+        yield Proxies(egresses, relays, sources, processes, direct)
 
 
 def _wait_for(port: int) -> None:

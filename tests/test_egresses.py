@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 import urllib.request
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from crawler.platforms import platforms
 from crawler.registry import find_scraper
 from crawler.service.clients.keys import KeyStore
-from tests import forks
 from tests.browsers import require_chromium
-from tests.crawls import ROOT, command, lines, sandbox
-from tests.proxies import PASSWORD, Fault, Proxies, proxies
+from tests.egresses import (
+    Stage,
+    check_budget,
+    check_egresses,
+    crawl,
+    crawling,
+    egresses_by,
+    finished,
+    queries,
+    secrets_in,
+    stage,
+    starts,
+    wait_for,
+)
+from tests.proxies import Fault
 from tests.service.client import SEARCH, call
 from tests.service.conftest import running
 from tests.service.metrics_of import becomes
@@ -36,39 +42,6 @@ FAULTS: dict[Fault, str] = {
     "reset": "",
 }
 """Fault of a proxy -> what ``scrapy egress check`` reports. A reset in the middle of a body is not visible to it."""
-
-
-@dataclass
-class Stage:
-    """Running proxies and a running sandbox, and the settings of crawls that use them."""
-
-    proxies: Proxies
-    settings: dict[str, Any]
-    requests: Path
-
-    def seen(self) -> list[Any]:
-        """The requests that the sandbox has received."""
-        return lines(self.requests)
-
-    def clients(self) -> Counter[str]:
-        """Number of requests by egress."""
-        names = {source: name for name, source in self.proxies.sources.items()}
-        return Counter(names[each["client"]] for each in self.seen())
-
-
-@contextmanager
-def stage(folder: Path) -> Iterator[Stage]:
-    requests = folder / "requests.jsonl"
-    with proxies() as running, sandbox("--tls", "--log", str(requests)) as settings:
-        origins = json.loads(settings["PLATFORM_ORIGINS"])
-        settings |= {
-            "EGRESSES": json.dumps(running.egresses),
-            "DOWNLOAD_VERIFY_CERTIFICATES": False,
-            "DOWNLOAD_TIMEOUT": 20,
-            "PLAYWRIGHT_LAUNCH_OPTIONS": json.dumps({"args": ["--ignore-certificate-errors"]}),
-            "PLATFORM_ORIGINS": json.dumps(origins),
-        }
-        yield Stage(running, settings, requests)
 
 
 @pytest.fixture(scope="module")
@@ -84,85 +57,6 @@ def at(shared_stage: Stage) -> Iterator[Stage]:
     yield shared_stage
     for relay in shared_stage.proxies.relays.values():
         relay.set("")
-
-
-@dataclass
-class Run:
-    """A crawl that has ended."""
-
-    records: list[Any]
-    failures: list[Any]
-    log: str
-    code: int
-
-    @property
-    def codes(self) -> Counter[str]:
-        return Counter({"OK": len(self.records)}) + Counter(each["code"] for each in self.failures)
-
-    def check_each_target_once(self, number: int) -> None:
-        """Assert that no target is lost or answered twice."""
-        ids = [each["id"] for each in (*self.records, *self.failures)]
-        assert sorted(ids, key=int) == [str(n) for n in range(number)]
-
-
-@contextmanager
-def crawling(
-    at: Stage, folder: Path, spider: str, targets: list[dict[str, Any]], **settings: Any
-) -> Iterator[subprocess.Popen[str]]:
-    file, out, failures = (folder / name for name in ("targets.jsonl", "out.jsonl", "failures.jsonl"))
-    file.write_text("".join(json.dumps({"id": str(n), **each}) + "\n" for n, each in enumerate(targets)))
-    given = at.settings | {"FAILURES_FEED": failures} | settings
-    with (folder / "log").open("w") as log:
-        run = command(spider, {"targets": file}, given, "-O", str(out))
-        process = forks.Popen(run, cwd=ROOT, stderr=log, text=True)
-        try:
-            yield process
-        finally:
-            process.wait(600)
-
-
-def crawl(at: Stage, folder: Path, spider: str, targets: list[dict[str, Any]], **settings: Any) -> Run:
-    with crawling(at, folder, spider, targets, **settings) as process:
-        process.wait(600)
-    return finished(folder, process.returncode)
-
-
-def finished(folder: Path, code: int) -> Run:
-    log = (folder / "log").read_text()
-    run = Run(lines(folder / "out.jsonl"), lines(folder / "failures.jsonl"), log, code)
-    written = log + json.dumps([run.records, run.failures])
-    assert PASSWORD not in written, "credentials"
-    assert "Proxy-Authorization" not in written
-    return run
-
-
-def check_egresses(at: Stage, *names: str, **settings: Any) -> tuple[int, dict[str, Any], str]:
-    given = [part for name, value in (at.settings | settings).items() for part in ("-s", f"{name}={value}")]
-    run = forks.run(
-        [sys.executable, "-m", "scrapy", "egress", "check", *names, "--json", *given],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=120,
-    )
-    assert PASSWORD not in run.stdout + run.stderr
-    assert run.stdout, run.stderr
-    found = json.loads(run.stdout)
-    return run.returncode, {each["egress"]: each for each in found["egresses"]}, run.stdout
-
-
-def queries(number: int) -> list[dict[str, Any]]:
-    return [{"query": f"tea {n}"} for n in range(number)]
-
-
-def egresses_by(at: Stage, key: str) -> dict[str, set[str]]:
-    """Value of a query parameter -> the clients that have requested it."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for each in at.seen():
-        for value in parse_qs(urlsplit(each["uri"]).query).get(key, []):
-            found[value].add(each["client"])
-    return found
 
 
 def test_targets_use_all_egresses_within_their_budgets(at: Stage, tmp_path: Path) -> None:
@@ -272,24 +166,6 @@ def test_the_check_of_working_egresses_sums_the_platforms(at: Stage) -> None:
     assert json.loads(output)["targets_per_hour"] == {"retail": 5_400, "photoapp": 180}
 
 
-PARTS = {"shortvideo": "/search/photo"}
-"""Platform -> path of the requests that its budget counts. A browser page also requests its scripts and data."""
-
-
-def starts(at: Stage, name: str) -> list[float]:
-    """The times of the downloads that came through an egress."""
-    own = [each for each in at.seen() if each["client"] == at.proxies.sources[name]]
-    return [each["time"] for each in own if each["uri"].startswith(PARTS.get(each["platform"], "/"))]
-
-
-def check_budget(at: Stage, delay: float, *, all_used: bool = True) -> None:
-    """Assert that no egress has started more requests than its budget allows: delays vary by half."""
-    for name in at.proxies.relays:
-        times = starts(at, name)
-        assert times or not all_used, f"{name} was not used"
-        assert not times or (len(times) - 1) * delay / 2 <= times[-1] - times[0] + 0.1, name
-
-
 def test_processes_share_the_budget_of_each_egress(at: Stage, tmp_path: Path, redis_url: str) -> None:
     delay = 0.4
     budgets = json.dumps({"retail": {"concurrency": 1, "delay": delay}})
@@ -329,7 +205,7 @@ def test_the_service_shows_its_egresses_without_credentials(at: Stage, tmp_path:
         assert becomes(service.url, 0, "crawler_egress_resting", platform="retail", egress="egress-1")
         shown = "".join(page(service.url, route) for route in ("/metrics", "/healthz", "/readyz", "/openapi.json"))
     assert "crawler_egress_resting" in shown
-    assert PASSWORD not in shown + service.logged() + repr(replies)
+    assert not secrets_in(shown, service.logged(), repr(replies))
     for name in ("egress-1", "egress-2"):
         times = starts(at, name)
         assert (len(times) - 1) * delay / 2 <= times[-1] - times[0] + 0.1, name
@@ -339,14 +215,6 @@ def page(url: str, path: str) -> str:
     with urllib.request.urlopen(f"{url}{path}") as response:  # noqa: S310  # the service of the test
         text: str = response.read().decode()
     return text
-
-
-def wait_for(condition: Any) -> None:
-    for _ in range(1_200):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it did not happen")
 
 
 SOAK = {"retail": 3_000, "microblog": 600, "photoapp": 600, "professional": 600, "videosite": 600, "shortvideo": 60}
@@ -371,6 +239,6 @@ def test_three_egresses_have_almost_three_times_the_throughput_of_one(at: Stage,
         run.check_each_target_once(number)
         assert run.codes == {"OK": number}
         times = [each["time"] for each in at.seen()]
-        rates.append(number / (times[-1] - times[0]))
+        rates.append((number - len(egresses)) / (times[-1] - times[0]))  # an egress's first target needs no interval
     check_budget(at, delay)
     assert rates[1] / rates[0] >= 2.85, rates

@@ -19,6 +19,7 @@ from scrapy.exceptions import UsageError
 
 from crawler import platforms
 from crawler.configuration.command import CheckedCommand
+from crawler.downloads.breaker import CONNECTION, PLATFORM, resting_seconds
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import Egress, egresses_of
 from crawler.downloads.tunnel import check
@@ -27,8 +28,23 @@ from crawler.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from crawler.downloads.breaker import BreakerKey
+    from crawler.downloads.redis_breaker import SharedBreaker
+
 TABLE_WIDTH = 160
 """Width of the table if the output is not a terminal."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """A source for which an egress rests."""
+
+    source: str
+    """The source; ``(connection)``: the egress itself has failed; ``(platform)``: the platform rests as a whole."""
+    until: float
+    """Unix time of the end of the rest."""
+    reason: str
+    """Why it rests, such as ``challenge``."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +60,10 @@ class Row:
     concurrency: int
     delay: float
     resting_until: float | None
-    """Unix time of the end of the rest. None: the egress does not rest, or no Redis shows it to this process."""
+    """Unix time at which at least one source may be requested again. None: one may be requested now, as far as Redis
+    shows it to this process."""
+    rests: list[Rest]
+    """The sources for which the egress rests, also if it does not rest for others."""
     targets_per_hour: float
 
     @property
@@ -91,19 +110,30 @@ class Command(CheckedCommand):
 
 async def check_all(names: list[str], settings: BaseSettings) -> list[Row]:
     """Check each egress of each of these platforms. All checks run concurrently."""
-    resting = await _resting(settings)
+    breakers = await _shared_breakers(settings)
     return await asyncio.gather(
-        *(_check(egress, name, settings, resting) for name in names for egress in egresses_of(name, settings))
+        *(_check(egress, name, settings, breakers) for name in names for egress in egresses_of(name, settings))
     )
 
 
-async def _check(egress: Egress, name: str, settings: BaseSettings, resting: Mapping[str, float]) -> Row:
+async def _check(
+    egress: Egress, name: str, settings: BaseSettings, breakers: Mapping[BreakerKey, SharedBreaker]
+) -> Row:
     origins = platforms.origins(name, settings)
     origin = origins if isinstance(origins, str) else origins["page"]
     result = await check(egress, origin, verify=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"))
     budget = egress.budget(name, settings)
-    prefix, suffix = f"{name}:", egress.key
-    rests = [until for key, until in resting.items() if key.startswith(prefix) and key.partition("@")[2] == suffix[1:]]
+    own = {
+        key.source: breaker
+        for key, breaker in breakers.items()
+        if key.platform == name and (key.egress == egress.key or key.source == PLATFORM)
+    }
+    now, left = time.time(), resting_seconds({source: breaker.cooldown_left for source, breaker in own.items()})
+    rests = [
+        Rest(source, now + breaker.cooldown_left, breaker.reason)
+        for source, breaker in sorted(own.items())
+        if breaker.cooldown_left
+    ]
     return Row(
         egress=egress.name,
         platform=name,
@@ -112,24 +142,25 @@ async def _check(egress: Egress, name: str, settings: BaseSettings, resting: Map
         tls=result.tls,
         concurrency=budget["concurrency"],
         delay=budget["delay"],
-        resting_until=max(rests, default=None),
+        resting_until=now + left if left else None,
+        rests=rests,
         targets_per_hour=round(platform_capacity(name, budget), 1),
     )
 
 
-async def _resting(settings: BaseSettings) -> dict[str, float]:
-    """Return the open circuit breakers in Redis: ``BreakerKey`` as text -> Unix time of the cooldown's end."""
+async def _shared_breakers(settings: BaseSettings) -> Mapping[BreakerKey, SharedBreaker]:
+    """Return the circuit breakers that the running processes share through Redis, none without Redis."""
     url = settings.get("REDIS_URL")
     if not url:
         return {}
     from redis.exceptions import RedisError  # noqa: PLC0415  # an extra
 
-    from crawler.downloads.redis_breaker import open_breakers  # noqa: PLC0415  # likewise
+    from crawler.downloads.redis_breaker import shared_breakers  # noqa: PLC0415  # likewise
     from crawler.storage.redis_client import connect  # noqa: PLC0415  # likewise
 
     redis = connect(url)
     try:
-        return {key: until for key, until in (await open_breakers(redis)).items() if until > time.time()}
+        return await shared_breakers(redis)
     except RedisError as error:
         print(f"Redis is unavailable, so it is not known which egresses rest: {error}", file=sys.stderr)
         return {}
@@ -149,7 +180,6 @@ def table_of_egresses(rows: list[Row]) -> Table:
     for heading in ("latency", "TLS", "budget", "resting until", "targets per hour"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        rests = datetime.fromtimestamp(row.resting_until, UTC).strftime("%H:%M:%S UTC") if row.resting_until else ""
         table.add_row(
             row.egress,
             row.platform,
@@ -157,10 +187,16 @@ def table_of_egresses(rows: list[Row]) -> Table:
             "" if row.latency_ms is None else f"{row.latency_ms} ms",
             row.tls,
             f"{row.concurrency} at once, {row.delay:g} s apart",
-            rests,
+            "\n".join(_rest_text(rest) for rest in row.rests),
             f"{row.targets_per_hour:,.0f}",
         )
     return table
+
+
+def _rest_text(rest: Rest) -> str:
+    until = datetime.fromtimestamp(rest.until, UTC).strftime("%H:%M:%S UTC")
+    about = {CONNECTION: "", PLATFORM: "all egresses: "}.get(rest.source, f"{rest.source}: ")
+    return f"{about}{until}" + (f" ({rest.reason})" if rest.reason else "")
 
 
 def table_of_sums(rows: list[Row]) -> Table:

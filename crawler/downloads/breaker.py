@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -31,6 +31,12 @@ TRIAL_POLL_SECONDS = 1.0
 """While a trial is in flight, the other requests wait this many seconds before they check the breaker again."""
 
 
+CONNECTION = "(connection)"
+"""Instead of a source: the breaker for an egress's own failures."""
+PLATFORM = "(platform)"
+"""Instead of a source: the breaker that is open while the platform rests as a whole. It belongs to no egress."""
+
+
 class BreakerKey(NamedTuple):
     """Identifies a breaker: each source of a platform has one for each egress."""
 
@@ -41,6 +47,27 @@ class BreakerKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.platform}:{self.source}{self.egress}"
+
+    @classmethod
+    def parse(cls, text: str) -> BreakerKey:
+        """Return the key of a text that ``str()`` has made of it. No part of a key contains ``:`` or ``@``.
+
+        >>> BreakerKey.parse("retail:search@berlin")
+        BreakerKey(platform='retail', source='search', egress='@berlin')
+        """
+        platform, _, rest = text.partition(":")
+        source, at, egress = rest.partition("@")
+        return cls(platform, source, at + egress)
+
+
+def resting_seconds(cooldowns: Mapping[str, float]) -> float:
+    """Return the seconds for which an egress rests for a platform. 0: requests to at least one source may be sent.
+
+    ``cooldowns``: source -> ``cooldown_left`` of its breaker, for each source that was requested through the egress,
+    and for ``CONNECTION`` and ``PLATFORM``. The egress rests while one of these two or all of the sources rest.
+    """
+    sources = [left for source, left in cooldowns.items() if source not in {CONNECTION, PLATFORM}]
+    return max(cooldowns.get(CONNECTION, 0.0), cooldowns.get(PLATFORM, 0.0), min(sources, default=0.0))
 
 
 @dataclass(frozen=True)
@@ -83,6 +110,12 @@ class CircuitBreaker(Protocol):
 def is_block(error: ScrapeError | None) -> bool:
     """Whether an error counts towards the threshold: a block, a rate limit, or a failure of the egress itself."""
     return isinstance(error, (UpstreamBlocked, UpstreamRateLimited, EgressFailed))
+
+
+def is_response(error: ScrapeError | None) -> bool:
+    """Whether a request with this result got a response of the platform, of any kind."""
+    kinds = (TargetError, UpstreamBlocked, UpstreamRateLimited, ExtractionFailed)
+    return error is None or isinstance(error, kinds) or error.upstream_status is not None
 
 
 def is_answer(error: ScrapeError | None) -> bool:
@@ -173,14 +206,9 @@ class Breakers:
         return not self.closed([key.source for key in self._by_key])
 
     @property
-    def cooldown_left(self) -> float:
-        """Seconds until a source may be tried again; 0 if one may be requested now."""
-        return min((each.cooldown_left for each in self._by_key.values()), default=0.0)
-
-    @property
-    def all_open(self) -> bool:
-        """Whether no source of the platform may be requested, as far as this process knows."""
-        return bool(self._by_key) and all(each.cooldown_left for each in self._by_key.values())
+    def cooldowns(self) -> dict[str, float]:
+        """Source -> seconds until the end of its breaker's cooldown, for each source that was requested."""
+        return {key.source: each.cooldown_left for key, each in self._by_key.items()}
 
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.

@@ -6,7 +6,7 @@ While Redis is unavailable, each process uses its own circuit breakers.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from redis.exceptions import RedisError
 
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from crawler.errors import ScrapeError
 
-# Does the same as ``LocalBreaker``. KEYS: state (blocks, opened, open_until, trial_until). ARGV: event, threshold,
-# cooldown, maximum cooldown, Retry-After, seconds of a trial, seconds between polls.
+# Does the same as ``LocalBreaker``. KEYS: state (blocks, opened, open_until, trial_until, reason). ARGV: event,
+# threshold, cooldown, maximum cooldown, Retry-After, seconds of a trial, seconds between polls, reason of a block.
+# Closed breakers stay in Redis for a day, to show which sources are requested.
 # Returns the seconds that the request must wait, the seconds until the cooldown ends, the seconds since the breaker
 # opened (-1 if it is closed), and the number of consecutive blocks.
 STEP = """
@@ -48,6 +49,7 @@ else
   if current then trial_until = 0 end
   if ARGV[1] == 'block' then
     if current then blocks = blocks + 1 end
+    redis.call('HSET', KEYS[1], 'reason', ARGV[8])
     local threshold, pause = tonumber(ARGV[2]), tonumber(ARGV[5])
     local reached = current and blocks >= threshold
     if pause > 0 or reached then
@@ -61,14 +63,10 @@ else
     blocks, opened, open_until = 0, -1, 0
   end
 end
-if blocks == 0 and opened < 0 then
-  redis.call('DEL', KEYS[1])
-else
-  local function text(number) return string.format('%.6f', number) end
-  redis.call('HSET', KEYS[1], 'blocks', blocks, 'opened', text(opened), 'open_until', text(open_until),
-    'trial_until', text(trial_until))
-  redis.call('EXPIRE', KEYS[1], math.ceil(math.max(open_until - now, 0)) + 86400)
-end
+local function text(number) return string.format('%.6f', number) end
+redis.call('HSET', KEYS[1], 'blocks', blocks, 'opened', text(opened), 'open_until', text(open_until),
+  'trial_until', text(trial_until))
+redis.call('EXPIRE', KEYS[1], math.ceil(math.max(open_until - now, 0)) + 86400)
 local since = -1
 if opened >= 0 then since = now - opened end
 return {tostring(wait), tostring(math.max(open_until - now, 0)), tostring(since), tostring(blocks)}
@@ -78,16 +76,29 @@ return {tostring(wait), tostring(math.max(open_until - now, 0)), tostring(since)
 PREFIX = "crawler:breaker:"
 
 
-async def open_breakers(redis: Redis) -> dict[str, float]:
-    """Return the breakers in Redis: ``BreakerKey`` as text -> end of the cooldown in Unix time. Some may have ended.
+class SharedBreaker(NamedTuple):
+    """A breaker in Redis."""
+
+    cooldown_left: float
+    """Seconds until a trial may be let through; 0 if the breaker is not open."""
+    reason: str
+    """The reason of the last block that the breaker has counted; empty if there was none."""
+
+
+async def shared_breakers(redis: Redis) -> dict[BreakerKey, SharedBreaker]:
+    """Return the breakers in Redis: those through which any process has sent a request within the last day.
 
     Raises:
         RedisError: Redis is unavailable.
     """
-    found: dict[str, float] = {}
+    found: dict[BreakerKey, SharedBreaker] = {}
+    seconds, microseconds = await redis.time()
+    now = seconds + microseconds / 1_000_000
     async for key in redis.scan_iter(f"{PREFIX}*"):
-        until = await cast("Awaitable[bytes | None]", redis.hget(key, "open_until"))
-        found[key.decode().removeprefix(PREFIX)] = float(until or 0)
+        fields = redis.hmget(key, "open_until", "reason")
+        until, reason = await cast("Awaitable[list[bytes | None]]", fields)
+        left = max(0.0, float(until or 0) - now)
+        found[BreakerKey.parse(key.decode().removeprefix(PREFIX))] = SharedBreaker(left, (reason or b"").decode())
     return found
 
 
@@ -132,28 +143,30 @@ class RedisBreaker:
             return
         await self.local.record(error)
         if error is not None and is_block(error):
-            await self._send("block", self.policy.retry_after(error))
+            await self._send("block", self.policy.retry_after(error), error.reason or error.code.lower())
         elif self._counting:
             await self._send("answer" if is_answer(error) else "failure")
 
-    async def _send(self, event: str, retry_after: float = 0.0) -> float | None:
+    async def _send(self, event: str, retry_after: float = 0.0, reason: str = "") -> float | None:
         """Send an event to the breaker in Redis. Return the seconds to wait, or None while Redis is unavailable.
 
-        ``event``: ``enter`` before a request; ``block``, ``answer`` or ``failure`` after it.
+        ``event``: ``enter`` before a request; ``block``, ``answer`` or ``failure`` after it. ``reason``: of a block.
         """
         if not self._available:
             return None
         policy = self.policy
-        limits = [
+        arguments: list[str | float] = [
+            event,
             policy.threshold,
             policy.cooldown,
             MAX_COOLDOWN_SECONDS,
             retry_after,
             TRIAL_SECONDS,
             TRIAL_POLL_SECONDS,
+            reason,
         ]
         try:
-            reply = cast("list[bytes]", await self._step([self._key], [event, *limits]))
+            reply = cast("list[bytes]", await self._step([self._key], arguments))
         except RedisError as error:
             self._available.failed(error)
             return None

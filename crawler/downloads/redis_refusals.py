@@ -34,9 +34,13 @@ class RedisRefusals:
             except RedisError as error:
                 self._available.failed(error)
 
+    def known(self, key: str) -> str | None:
+        """See ``Refusals``."""
+        return self.local.known(key)
+
     async def egress_of(self, key: str) -> str | None:
         """See ``Refusals``."""
-        known = await self.local.egress_of(key)
+        known = self.known(key)
         if known is not None or not self._available:
             return known
         try:

@@ -29,8 +29,11 @@ class Refusals(Protocol):
     async def remember(self, key: str, egress: str) -> None:
         """Remember that a target was refused through an egress."""
 
+    def known(self, key: str) -> str | None:
+        """Return the name of the egress through which a target was refused in this process, or None."""
+
     async def egress_of(self, key: str) -> str | None:
-        """Return the name of the egress through which a target was refused, or None."""
+        """Return the name of the egress through which a target was refused in any process, or None."""
 
     async def meet(self, wall: str, egress: str) -> int:
         """Note that an egress has met a wall. Return how many egresses have met it in the last ``WALL_SECONDS``.
@@ -64,10 +67,14 @@ class LocalRefusals:
         if len(self._targets) > MAX_TARGETS:
             self._targets.popitem(last=False)
 
-    async def egress_of(self, key: str) -> str | None:
+    def known(self, key: str) -> str | None:
         """See ``Refusals``."""
         egress, until = self._targets.get(key, (None, 0.0))
         return egress if time.monotonic() < until else None
+
+    async def egress_of(self, key: str) -> str | None:
+        """See ``Refusals``."""
+        return self.known(key)
 
     async def meet(self, wall: str, egress: str) -> int:
         """See ``Refusals``."""

@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 import structlog
 
-from crawler.downloads.breaker import Breakers, CircuitBreaker
+from crawler.downloads.breaker import CONNECTION, PLATFORM, Breakers, CircuitBreaker, is_response, resting_seconds
 from crawler.downloads.egress import Egress
 from crawler.downloads.refusals import Refusals, target_key
 from crawler.downloads.throttle import Throttle
@@ -29,10 +30,10 @@ from crawler.targets.target import Target
 
 logger = structlog.get_logger(__name__)
 
-CONNECTION = "(connection)"
-"""Names the circuit breaker for an egress's own failures. All other breakers have the name of a source."""
 REFUSED = (UpstreamBlocked, UpstreamRateLimited)
 """The platform's refusals. A target that has one of these errors is not sent through another egress."""
+NOT_SENT = UpstreamError("not sent", reason="not_sent")
+"""What a breaker counts for a request that it let through, but that was not sent: neither a block nor an answer."""
 LOST_TARGETS = 2
 """An egress rests after this many targets have lost their connections. A response through it resets their number."""
 
@@ -48,6 +49,8 @@ class Route:
     breakers: Breakers
     connection: CircuitBreaker
     """Is open while the egress rests because of its own failures."""
+    platform: CircuitBreaker | None = None
+    """Is open while the platform rests through all egresses. None: the platform has only this one."""
     targets: int = 0
     """Number of targets in flight that are bound to the route."""
     last_bound: int = 0
@@ -59,6 +62,11 @@ class Route:
     _lost: set[str] = field(default_factory=set)
     """Ids of the targets that have lost their connections since the platform's last response."""
 
+    def __post_init__(self) -> None:
+        own = self.connection if self.egress.can_fail else None
+        self._whole = {name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None}
+        """The breakers that stop the requests to all sources."""
+
     def throttles(self, source: str | None) -> Iterator[Throttle]:
         """Yield the throttles for a request to a source: the source's own, if it has one, then the platform's."""
         if source is not None and source in self.sources:
@@ -67,18 +75,28 @@ class Route:
 
     async def enter(self, source: str) -> float:
         """Return 0 if a request to a source may be sent, else the seconds to wait."""
-        if self.egress.can_fail and (wait := await self.connection.enter()):
-            return wait
-        return await self.breakers[source].enter()
+        passed: list[CircuitBreaker] = []
+        for breaker in (*self._whole.values(), self.breakers[source]):
+            if wait := await breaker.enter():
+                for each in passed:  # if the request was the trial of these breakers, another one may be it now
+                    await each.record(NOT_SENT)
+                return wait
+            passed.append(breaker)
+        return 0.0
 
     def rest(self, source: str) -> float:
         """Return the seconds for which the route rests for a source, as far as this process knows."""
         left = self.breakers[source].cooldown_left
-        return max(left, self.connection.cooldown_left) if self.egress.can_fail else left
+        return max(left, self.whole_rest) if self._whole else left
+
+    @property
+    def whole_rest(self) -> float:
+        """Seconds for which no source may be requested, because the egress has failed or the platform rests."""
+        return max((breaker.cooldown_left for breaker in self._whole.values()), default=0.0)
 
     def open_seconds(self, source: str) -> float:
         """Return the seconds since the route began to rest for a source. 0 if it does not rest."""
-        return max(self.connection.open_seconds or 0.0, self.breakers[source].open_seconds or 0.0)
+        return max(each.open_seconds or 0.0 for each in (*self._whole.values(), self.breakers[source]))
 
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request: a failure of the egress, or else a result of the platform's source.
@@ -90,9 +108,13 @@ class Route:
             await self.connection.record(error)
             return
         await self.breakers.count(source, error, status)
-        if self.egress.can_fail and not is_lost_connection(error):
+        if not self.egress.can_fail:
+            return
+        if is_response(error):
             self._lost.clear()
             await self.connection.record(None)
+        elif self.connection.open_seconds is not None:
+            await self.connection.record(NOT_SENT)
 
     async def count_lost(self, target: Target) -> None:
         """Count a target whose connections were lost in every try. After ``LOST_TARGETS`` of them, the egress rests."""
@@ -110,26 +132,22 @@ class Route:
     @property
     def resting(self) -> float:
         """Seconds until a request to at least one source may be sent, as far as this process knows. 0: it may now."""
-        failed = self.connection.cooldown_left
-        return max(failed, self.breakers.cooldown_left) if self.breakers.all_open else failed
+        whole = {name: breaker.cooldown_left for name, breaker in self._whole.items()}
+        return resting_seconds(self.breakers.cooldowns | whole)
 
-    def next_slot(self, now: float) -> tuple[float, float, int]:
+    def next_slot(self, now: float) -> tuple[bool, float, float, int]:
         """Return the sort key of the route. A target that is not bound gets the route with the lowest one.
 
-        It consists of the seconds until the next slot, the targets per slot, and the number of the last binding.
+        It consists of whether no request may be sent, the seconds until the next slot, the targets per slot, and the
+        number of the last binding.
         """
         seconds = round(max(self.budget.earliest() - now, 0.0), 2)
-        return seconds, self.targets / self.budget.concurrency, self.last_bound
+        return self.whole_rest > 0, seconds, self.targets / self.budget.concurrency, self.last_bound
 
 
 def egress_failed(name: str, why: str) -> EgressFailed:
     """Return the error for a failure of an egress."""
     return EgressFailed(f"The egress {name} failed: {why}.", reason="egress_failed")
-
-
-def is_lost_connection(error: ScrapeError | None) -> bool:
-    """Whether a request failed without a complete response, so that the platform or the egress may be the cause."""
-    return isinstance(error, UpstreamError) and error.reason in {"connection", "timeout"}
 
 
 @dataclass
@@ -195,8 +213,7 @@ class Routes:
         binding = self._bound.get(target.id)
         if binding is not None and binding.sent:
             return None
-        name = await self.refusals.egress_of(target_key(target))
-        return next((route for route in self.routes if route.egress.name == name), None)
+        return self._named(await self.refusals.egress_of(target_key(target)))
 
     def use(self, target: Target | None, route: Route) -> None:
         """Bind a target to a route for all of its requests, because one of them is about to be sent."""
@@ -220,18 +237,24 @@ class Routes:
             binding.route = route
         binding.fixed = binding.fixed or fixed
 
-    def assign(self, target: Target) -> Route:
+    def assign(self, target: Target, source: str) -> Route:
         """Return the route of a target, for all of its requests.
 
-        If none is fixed, it is the one with the earliest slot among those whose egresses have not failed. For targets
-        whose first request contains the egress's guest token.
+        If none is fixed, it is the one through which the platform has refused the target before, or else the one with
+        the earliest slot among those that do not rest for the source. For targets whose first request, to this source,
+        contains the egress's guest token.
         """
         if self.single or self.is_fixed(target):
             return self.of(target)
         candidates = self.candidates(target)
-        route = next((route for route in candidates if not route.connection.cooldown_left), candidates[0])
+        refused = self._named(self.refusals.known(target_key(target)))
+        free = (route for route in candidates if not route.open_seconds(source))
+        route = refused if refused and refused in candidates else next(free, candidates[0])
         self.bind(target, route, fixed=True)
         return route
+
+    def _named(self, egress: str | None) -> Route | None:
+        return next((route for route in self.routes if route.egress.name == egress), None)
 
     def leave(self, target: Target) -> None:
         """Let a target that starts anew use any other route, because the egress of its route has failed."""
@@ -239,26 +262,30 @@ class Routes:
         binding.fixed = binding.sent = False
         binding.failed = binding.route
 
-    def has_left(self, target: Target, egress: str | None) -> bool:
-        """Whether a target has started anew and no longer uses this egress."""
-        binding = self._bound.get(target.id)
-        return binding is not None and binding.failed is not None and binding.failed.egress.name == egress
+    def has_left(self, target: Target | None) -> bool:
+        """Whether a target in flight has started anew, because the egress of its first route has failed."""
+        binding = self._bound.get(target.id) if target else None
+        return binding is not None and binding.failed is not None
+
+    def is_outdated(self, meta: Mapping[str, Any]) -> bool:
+        """Whether a request was made before its target started anew. ``meta``: the request's."""
+        return not self.single and "restarted" not in meta and self.has_left(meta.get("target"))
 
     @property
     def in_use(self) -> tuple[Route, ...]:
-        """The routes that do not rest. If all rest, those whose egresses have not failed.
+        """The routes that do not rest. If all rest, those that rest only for the sources that were requested.
 
         Through these, a fallback may still work: a source that was not requested yet, and so has no breaker.
         """
         if self.single and not self.routes[0].egress.can_fail:
             return self.routes
-        working = tuple(route for route in self.routes if not route.connection.cooldown_left)
+        working = tuple(route for route in self.routes if not route.whole_rest)
         return tuple(route for route in working if not route.resting) or working
 
     @property
     def concurrency(self) -> int:
-        """The number of downloads at once through all routes."""
-        return sum(route.budget.concurrency for route in self.routes)
+        """The number of downloads at once through the routes that do not rest."""
+        return sum(route.budget.concurrency for route in self.in_use)
 
     def earliest(self, ahead: int = 0) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others.
@@ -279,23 +306,30 @@ class Routes:
         return first + max(0, ahead + 1 - len(routes)) / rate
 
     async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a target's request. If most egresses have now met the same wall, all of them rest."""
+        """Count the result of a target's request. If most egresses have now met the same wall, the platform rests."""
+        if isinstance(error, CircuitOpen):
+            return  # nothing was sent
         route = self.of(target)
         await route.count(source, error, status)
-        if not self.single and isinstance(error, REFUSED) and route.breakers[source].cooldown_left:
-            await self._meet_wall(route, source, error)
+        platform = route.platform
+        if platform is None:
+            return
+        if platform.open_seconds is not None:  # the request may have been the trial
+            await platform.record(NOT_SENT if isinstance(error, EgressFailed) else error)
+        elif isinstance(error, REFUSED) and route.breakers[source].cooldown_left:
+            await self._meet_wall(platform, route, source, error)
 
-    async def _meet_wall(self, met_by: Route, source: str, error: ScrapeError) -> None:
-        """Note that an egress has met a wall. If more than half have met it, let all egresses rest for the source."""
-        wall = f"{source}:{error.reason or error.code}"
+    async def _meet_wall(self, platform: CircuitBreaker, met_by: Route, source: str, error: ScrapeError) -> None:
+        """Note that an egress has met a wall. If more than half have met it, let the platform rest for all sources."""
+        reason = error.reason or error.code
+        wall = f"{source}:{reason}"
         number = await self.refusals.meet(wall, met_by.egress.name)
         if 2 * number <= len(self.routes):
             return
         await self.refusals.forget(wall)
         seconds = math.ceil(max(route.breakers[source].cooldown_left for route in self.routes))
-        logger.warning("platform_rests", source=source, reason=error.reason, egresses=number, seconds=seconds)
-        for route in self.routes:
-            await route.breakers[source].record(UpstreamRateLimited(error.message, retry_after=seconds))
+        logger.warning("platform_rests", source=source, reason=reason, egresses=number, seconds=seconds)
+        await platform.record(UpstreamRateLimited(error.message, retry_after=seconds, reason=reason))
 
     def completed(self, target: Target, error: ScrapeError | None) -> None:
         """Unbind a target that has its outcome. If the platform has refused it, remember the target and its egress."""
@@ -307,6 +341,10 @@ class Routes:
             storing = asyncio.ensure_future(self.refusals.remember(target_key(target), binding.route.egress.name))
             self._storing.add(storing)
             storing.add_done_callback(self._storing.discard)
+
+    async def stored(self) -> None:
+        """Wait until all refused targets are remembered, so that a later process knows them."""
+        await asyncio.gather(*self._storing)
 
     def _by_next_slot(self, routes: Sequence[Route]) -> Sequence[Route]:
         now = asyncio.get_running_loop().time()

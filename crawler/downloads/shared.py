@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crawler import platforms
 from crawler.downloads.breaker import (
+    CONNECTION,
     MAX_COOLDOWN_SECONDS,
+    PLATFORM,
     BreakerKey,
     BreakerPolicy,
     Breakers,
@@ -23,7 +25,7 @@ from crawler.downloads.breaker import (
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import egresses_of
 from crawler.downloads.refusals import LocalRefusals, Refusals
-from crawler.downloads.routes import CONNECTION, Route, Routes
+from crawler.downloads.routes import Route, Routes
 from crawler.downloads.throttle import LocalThrottle, Throttle
 
 if TYPE_CHECKING:
@@ -66,11 +68,14 @@ def _routes(name: str, settings: BaseSettings) -> Iterator[Route]:
         settings.getfloat("RETRY_AFTER_MAX"),
     )
     make = _breaker_factory(settings)
-    for egress in egresses_of(name, settings):
+    at_once = replace(policy, threshold=1)
+    egresses = egresses_of(name, settings)
+    platform = make(at_once, BreakerKey(name, PLATFORM)) if len(egresses) > 1 else None
+    for egress in egresses:
         breakers = Breakers(name, policy, partial(make, policy), egress.key)
-        failures = make(replace(policy, threshold=1), BreakerKey(name, CONNECTION, egress.key))
+        failures = make(at_once, BreakerKey(name, CONNECTION, egress.key))
         if settings.getbool("SANDBOX"):  # simulated platforms need no delay
-            yield Route(egress, LocalThrottle(concurrency=16), {}, breakers, failures)
+            yield Route(egress, LocalThrottle(concurrency=16), {}, breakers, failures, platform)
             continue
         budget = egress.budget(name, settings)
         capacity = platform_capacity(name, budget) if name in platforms.platforms() else 0.0
@@ -79,7 +84,7 @@ def _routes(name: str, settings: BaseSettings) -> Iterator[Route]:
             for source, each in budget.pop("sources").items()
         }
         throttle = _throttle(f"{name}{egress.key}", budget, settings)
-        yield Route(egress, throttle, sources, breakers, failures, targets_per_hour=capacity)
+        yield Route(egress, throttle, sources, breakers, failures, platform, targets_per_hour=capacity)
 
 
 def _refusals(name: str, settings: BaseSettings) -> Refusals:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import structlog
@@ -119,6 +120,7 @@ class PlatformSpider(Spider):
         spider.use_origins(platforms.origins(cls.name, crawler.settings))
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)
+        crawler.signals.connect(spider.routes.stored, signals.spider_closed)
         if spider.args.since:
             spider.since = new_since(spider.args.since, crawler.settings)
             crawler.signals.connect(spider.since.close, signals.spider_closed)
@@ -164,7 +166,7 @@ class PlatformSpider(Spider):
         """The component that tracks the targets in flight."""
         return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
 
-    @property
+    @cached_property
     def routes(self) -> Routes:
         """The platform's throttles and circuit breakers, for each egress."""
         return platform_routes(self.shared, self.name, self.settings)
@@ -322,40 +324,46 @@ class PlatformSpider(Spider):
             ScrapeError: the download failed, or the crawler is closing.
         """
         assert self.crawler.engine is not None
-        request = _of_target(request, target)
+        request = self._of_target(request, target)
         try:
             self.closing.check()
-            return await self.crawler.engine.download_async(request)
+            response = await self.crawler.engine.download_async(request)
         except ShuttingDown as error:
             self.tracker.complete(target, error=error)
             raise
         except ScrapeError as error:
-            await self.count(request, error)
-            await self._raise_for_egress(request, error)
+            await self._count_failed(request, error)
             raise
         except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
             typed = as_scrape_error(error)
-            await self.count(request, typed)
-            await self._raise_for_egress(request, typed)
+            await self._count_failed(request, typed)
             raise typed from error
         except AlreadyCalledError as error:
             # The engine raises this if it was closed between a response and its redirect or retry.
             shutdown = ShuttingDown("The crawl ended before the target was done.")
             self.tracker.complete(target, error=shutdown)
             raise shutdown from error
+        if self.routes.is_outdated(request.meta):
+            raise StartAnew
+        return response
 
-    async def _raise_for_egress(self, request: Request, error: ScrapeError) -> None:
-        """Raise ``StartAnew`` if the target's egress may have caused an error, and the target can use another egress.
+    async def _count_failed(self, request: Request, error: ScrapeError) -> None:
+        """Count a download that has failed.
+
+        Raises:
+            StartAnew: the target's egress may have caused the error, and the target can use another egress. Or the
+                target has started anew during the download.
 
         A response of the platform is never a reason. If the connections were lost in every try, there was no response:
         the target starts anew, and shows whether the platform responds through another egress.
         """
+        if self.routes.is_outdated(request.meta):
+            raise StartAnew from error  # not counted: the target's route is another one now
+        await self.count(request, error)
         if self.routes.single:
             return
         target: Target = request.meta["target"]
         route, lost = self.routes.of(target), error.reason == "connection"
-        if self.routes.has_left(target, request.meta.get("egress")):
-            raise StartAnew from error  # a request that was still in flight when its target started anew
         if not (isinstance(error, EgressFailed) or (lost and route.egress.can_fail)):
             return
         if lost:
@@ -373,7 +381,14 @@ class PlatformSpider(Spider):
         return self._first_request(target)
 
     def _first_request(self, target: Target) -> Request:
-        return _of_target(self.request(target), target).replace(errback=self._errback)
+        return self._of_target(self.request(target), target).replace(errback=self._errback)
+
+    def _of_target(self, request: Request, target: Target) -> Request:
+        """Return the request with its target in ``meta``, exempt from duplicate filtering."""
+        request.meta["target"] = target
+        if self.routes.has_left(target):
+            request.meta["restarted"] = True
+        return request.replace(dont_filter=True)
 
     def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """Return the callback for a page class. Each class has one callback, because scrapy-poet caches by callback."""
@@ -411,8 +426,7 @@ class PlatformSpider(Spider):
             await self.since.load(target)
         try:
             if first.error is not None:
-                await self.count(first.request, first.error)
-                await self._raise_for_egress(first.request, first.error)
+                await self._count_failed(first.request, first.error)
             data = await self.scrape(target, first)
         except StartAnew:
             if again := self._start_anew(target):
@@ -470,9 +484,3 @@ class PlatformSpider(Spider):
         logger.info(
             "targets_done", spider=self.name, reason=reason, total=sum(counts.values()), partial=partial, **counts
         )
-
-
-def _of_target(request: Request, target: Target) -> Request:
-    """Return the request with its target in ``meta``, exempt from duplicate filtering."""
-    request.meta["target"] = target
-    return request.replace(dont_filter=True)

@@ -106,7 +106,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         """
         user_id = continuation["user_id"]
         query = self._timeline_query(handle, user_id, continuation["cursor"]) if user_id else self._user_query(handle)
-        return self.for_page(query.page, query.request(self._credentials(self._token(target).value)))
+        return self.for_page(query.page, query.request(self._credentials(self._token(target, query.page.source).value)))
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -299,7 +299,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
-        shared = self._token(target)
+        shared = self._token(target, query.page.source)
         while True:
             if first is None:
                 token = await shared.get(lambda: self._new_token(target, optional=optional))
@@ -360,9 +360,12 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
     def _credentials(self, token: str) -> Credentials:
         return Credentials(self._ids.bearer, token)
 
-    def _token(self, target: Target) -> SharedToken:
-        """Return the guest token of the target's egress, which all crawlers in this process share."""
-        egress = self.routes.assign(target).egress
+    def _token(self, target: Target, source: str) -> SharedToken:
+        """Return the guest token of the target's egress, which all crawlers in this process share.
+
+        ``source``: the source of the request that will contain the token.
+        """
+        egress = self.routes.assign(target, source).egress
         lifetime = self.settings.getfloat("GUEST_TOKEN_LIFETIME")
         pause = self.settings.getfloat("GUEST_TOKEN_PAUSE")
         max_limit = self.settings.getfloat("RETRY_AFTER_MAX")

@@ -55,6 +55,11 @@ class TargetSource:
         """Handle an outcome. Called once for each target, after the receivers of ``target_completed``."""
 
     @property
+    def max_in_flight(self) -> int | None:
+        """The maximum number of targets in flight at present. None: the setting ``TARGETS_IN_FLIGHT`` applies."""
+        return None
+
+    @property
     def expected(self) -> int | None:
         """The total number of targets, or None if it is not known."""
         return None
@@ -97,6 +102,8 @@ class QueueSource(TargetSource):
     """
 
     on_outcome: Callable[[Outcome], None]
+    limit: Callable[[], int] | None = None
+    """Returns ``max_in_flight``. None: the source has no limit of its own."""
     _waiting: OrderedDict[str, Target] = field(default_factory=OrderedDict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     renewing: bool = False
@@ -144,6 +151,10 @@ class QueueSource(TargetSource):
                     await self._changed.wait()
         finally:
             self.iterated = False
+
+    @property
+    def max_in_flight(self) -> int | None:
+        return self.limit() if self.limit else None
 
     def completed(self, outcome: Outcome) -> None:
         """Pass the outcome to ``on_outcome``."""

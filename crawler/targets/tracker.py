@@ -105,15 +105,15 @@ class TargetTracker:
     """Tracks the targets in flight and decides how each one ends.
 
     It is a spider middleware, because only a middleware is informed when a callback ends. All other events of Scrapy
-    reach it as signals. It limits the targets in flight to ``TARGETS_IN_FLIGHT``, because Scrapy would take targets
-    from ``start()`` without waiting for earlier targets.
+    reach it as signals. It limits the targets in flight to ``TARGETS_IN_FLIGHT``, or to the source's own limit, because
+    Scrapy would take targets from ``start()`` without waiting for earlier targets.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        self.limit = crawler.settings.getint("TARGETS_IN_FLIGHT")
-        if self.limit < 1:
-            raise NotConfigured(f"TARGETS_IN_FLIGHT must be at least 1, not {self.limit}")
+        self._limit = crawler.settings.getint("TARGETS_IN_FLIGHT")
+        if self._limit < 1:
+            raise NotConfigured(f"TARGETS_IN_FLIGHT must be at least 1, not {self._limit}")
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
         self._in_flight: dict[str, _InFlight] = {}
         self._followups: deque[Target] = deque()
@@ -146,10 +146,17 @@ class TargetTracker:
 
     # Releasing targets
 
-    async def release(self, source: TargetSource) -> AsyncIterator[Target]:
-        """Yield the source's targets and their follow-ups, but never more than ``TARGETS_IN_FLIGHT`` at the same time.
+    @property
+    def limit(self) -> int:
+        """The maximum number of targets in flight. It may change: egresses that rest do not count for the endpoint."""
+        own = self._source.max_in_flight if self._source else None
+        return self._limit if own is None else own
 
-        The iteration ends when all targets are completed, or when the crawler starts to close.
+    async def release(self, source: TargetSource) -> AsyncIterator[Target]:
+        """Yield the source's targets and their follow-ups, but never more than ``limit`` at the same time.
+
+        A higher limit takes effect when the next target is completed. The iteration ends when all targets are
+        completed, or when the crawler starts to close.
 
         Raises:
             TargetsUnavailableError: the source failed. This is raised after its earlier targets are completed.
@@ -259,6 +266,7 @@ class TargetTracker:
         if not self.can_restart(target):
             return False
         entry = self._in_flight[target.id]
+        self.pushed -= len(entry.followups)
         entry.followups, entry.warnings, entry.note, entry.restarted = [], [], None, True
         return True
 

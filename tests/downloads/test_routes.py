@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,8 +14,9 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
-from crawler.downloads.breaker import LocalBreaker
+from crawler.downloads.breaker import BreakerKey, LocalBreaker
 from crawler.downloads.capacity import platform_capacity
+from crawler.downloads.redis_breaker import shared_breakers
 from crawler.downloads.refusals import target_key
 from crawler.downloads.routes import Routes, egress_failed
 from crawler.downloads.shared import SharedState, platform_routes
@@ -22,6 +24,7 @@ from crawler.errors import (
     CircuitOpen,
     EgressFailed,
     ExtractionFailed,
+    Overloaded,
     ScrapeError,
     TargetNotFound,
     UpstreamBlocked,
@@ -31,6 +34,7 @@ from crawler.errors import (
 )
 from crawler.middlewares import ThrottleMiddleware
 from crawler.registry import find_scraper
+from crawler.targets.exceptions import StartAnew
 from crawler.targets.target import Target, check_params
 
 NAMES = ("a", "b", "c")
@@ -183,8 +187,26 @@ async def test_a_target_whose_egress_failed_leaves_it_once(monkeypatch: pytest.M
     with pytest.raises(EgressFailed):
         await sending.egress(each)
     sending.routes.leave(each)
-    assert sending.routes.has_left(each, failed)
-    assert await sending.egress(each) != failed
+    assert sending.routes.has_left(each)
+    assert await sending.egress(each, restarted=True) != failed
+    with pytest.raises(StartAnew):
+        await sending.egress(each)
+
+
+async def test_a_request_that_waits_for_a_slot_is_not_sent_if_its_target_starts_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was made for the first start of the target, which other requests repeat."""
+    sending = Sending(made("a", "b"), monkeypatch)
+    each = target("1")
+    async with sending.download(each):
+        waiting = asyncio.ensure_future(sending.egress(each))
+        await asyncio.sleep(0)
+        sending.routes.leave(each)
+    with pytest.raises(StartAnew):
+        await waiting
+    assert await sending.egress(target("2"))
+    assert await sending.egress(target("3"))
 
 
 async def test_if_all_egresses_rest_a_call_fails_with_the_earliest_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +217,72 @@ async def test_if_all_egresses_rest_a_call_fails_with_the_earliest_end(monkeypat
     with pytest.raises(CircuitOpen) as refused:
         await sending.egress(target("1", deadline=loop.time() + 60))
     assert refused.value.retry_after == 100
+
+
+async def test_a_trial_that_another_breaker_stops_is_left_to_another_request() -> None:
+    route = next(iter(made(BREAKER_COOLDOWN=0)))
+    await route.count("listing", UpstreamRateLimited("later", retry_after=100))
+    await route.count("listing", FAILED)
+    assert await route.enter("listing") > 1
+    assert await route.enter("search") == 0, "the trial of the egress"
+    assert await route.enter("search") > 0, "only one"
+
+
+@pytest.mark.parametrize(
+    "error", [CircuitOpen("open"), Overloaded("full"), UpstreamTimeout("no slot", reason="no_turn")]
+)
+async def test_a_request_that_was_not_sent_does_not_end_the_rest_of_an_egress(error: ScrapeError) -> None:
+    routes = made(BREAKER_COOLDOWN=0)
+    each = target("1")
+    route = routes.assign(each, "listing")
+    await routes.count(each, "listing", FAILED)
+    await routes.count(each, "listing", error)
+    assert route.connection.open_seconds is not None
+
+
+async def test_a_crawl_gives_up_only_if_all_egresses_have_rested_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One egress has failed for hours. The others have begun to rest just now."""
+    sending = Sending(made(), monkeypatch)
+    sending.middleware.give_up_after = 3_600
+    first, *others = sending.routes
+    now = time.monotonic()
+    first.connection._opened, first.connection._open_until = now - 7_200, now + 0.01  # type: ignore[attr-defined]
+    for other in others:
+        await other.count("listing", UpstreamRateLimited("later", retry_after=60))
+    assert await sending.egress(target("1")) == "a", "the trial"
+
+
+async def test_a_token_is_chosen_of_an_egress_that_does_not_rest_for_its_source() -> None:
+    routes = made()
+    first, second, _ = routes
+    await first.count("timeline", UpstreamRateLimited("later", retry_after=60))
+    await second.count("timeline", FAILED)
+    assert names(routes.assign(target(str(number)), "timeline") for number in range(3)) == ["c"] * 3
+    used = names(routes.assign(target(str(number)), "user") for number in range(3, 7))
+    assert set(used) == {"a", "c"}
+
+
+async def test_a_token_of_a_refused_target_is_of_its_egress() -> None:
+    routes = made()
+    await routes.refusals.remember(target_key(target("1", "wall")), "b")
+    assert names(routes.assign(target(str(number), "wall"), "timeline") for number in range(2, 6)) == ["b"] * 4
+
+
+async def test_a_breaker_of_its_own_lets_the_platform_rest_and_lets_one_trial_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sending = Sending(made(BREAKER_COOLDOWN=0), monkeypatch)
+    platform = next(iter(sending.routes)).platform
+    assert platform is not None
+    await platform.record(BLOCK)
+    deadline = asyncio.get_running_loop().time() + 60
+    trial = target("1", deadline=deadline)
+    await sending.egress(trial)
+    with pytest.raises(CircuitOpen):
+        await sending.egress(target("2", deadline=deadline))
+    await sending.routes.count(trial, "listing", None)
+    assert platform.open_seconds is None
+    assert len({await sending.egress(target(str(number))) for number in range(3, 9)}) == 3
 
 
 async def test_admission_sums_the_egresses_that_do_not_rest() -> None:
@@ -263,8 +351,25 @@ async def test_if_most_egresses_meet_the_same_wall_the_platform_rests(monkeypatc
     for _ in range(2):
         await sending.routes.count(met[1], "listing", UpstreamBlocked("another wall", reason="login_wall"))
     assert [route.rest("listing") > 0 for route in sending.routes].count(True) == 2
+    assert len(sending.routes.in_use) == 1
     await sending.routes.count(met[1], "listing", UpstreamBlocked("wall", reason="challenge"))
-    assert all(route.rest("listing") > 0 for route in sending.routes)
+    assert all(route.rest(source) > 0 for route in sending.routes for source in ("listing", "another source"))
+    assert sending.routes.concurrency == 0
+    with pytest.raises(CircuitOpen) as refused:
+        sending.routes.earliest()
+    assert refused.value.retry_after == 60
+    with pytest.raises(CircuitOpen, match="through most egresses"):
+        await sending.egress(target("3", deadline=asyncio.get_running_loop().time() + 60), source="another source")
+
+
+async def test_the_only_egress_of_a_platform_rests_for_the_source_alone() -> None:
+    routes = made("a")
+    each = target("1")
+    for _ in range(5):
+        await routes.count(each, "listing", BLOCK)
+    (route,) = routes
+    assert route.rest("listing") > 0
+    assert route.rest("another source") == 0
 
 
 def test_the_key_of_a_target_depends_on_its_params_only() -> None:
@@ -290,6 +395,38 @@ async def test_processes_share_rests_budgets_and_refusals(redis_url: str, monkey
     assert await one.refusals.meet("wall", "a") == 1
     assert await other.refusals.meet("wall", "b") == 2
     await close(one, other)
+
+
+async def test_a_call_gets_another_egress_if_other_processes_have_taken_the_slots_of_the_first(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1, delay=100) for _ in range(2))
+    deadline = asyncio.get_running_loop().time() + 20
+    used = [await Sending(one, monkeypatch).egress(target("1", deadline=deadline))]
+    sending = Sending(other, monkeypatch)
+    used += [await sending.egress(target(str(number), deadline=deadline)) for number in (2, 3)]
+    assert sorted(used) == ["a", "b", "c"]
+    with pytest.raises(Overloaded):
+        await sending.egress(target("4", deadline=deadline))
+    await close(one, other)
+
+
+async def test_redis_keeps_the_reasons_of_rests_and_the_sources_without_one(redis_url: str) -> None:
+    routes = made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1)
+    first, second, _ = routes
+    for _ in range(2):
+        await first.count("listing", BLOCK)
+    await first.enter("search")
+    await second.count("listing", FAILED)
+    found = {str(key): each for key, each in (await shared_breakers(routes.refusals.redis)).items()}  # type: ignore[attr-defined]
+    reasons = {key: each.reason for key, each in found.items() if each.cooldown_left}
+    assert reasons == {"retail:listing@a": "challenge", "retail:(connection)@b": "egress_failed"}
+    assert "retail:search@a" in found, "another source of the egress does not rest"
+    assert {BreakerKey.parse(key) for key in found} > {
+        BreakerKey("retail", "listing", "@a"),
+        BreakerKey("retail", "search", "@a"),
+    }
+    await close(routes)
 
 
 async def test_while_redis_is_away_each_process_remembers_for_itself() -> None:

@@ -154,6 +154,36 @@ def test_each_target_has_one_outcome_from_its_first_event(events: list[tuple[int
     assert max_in_flight <= limit
 
 
+def test_the_limit_of_the_source_may_change_during_the_run() -> None:
+    @dataclass
+    class Limited(Source):
+        limit: int = 4
+
+        @property
+        def max_in_flight(self) -> int:
+            return self.limit
+
+    async def scenario() -> list[int]:
+        tracker, source = make_tracker(limit=100), Limited([make_target(str(number)) for number in range(12)])
+        released: set[str] = set()
+
+        async def consume() -> None:
+            async for each in tracker.release(source):
+                released.add(each.id)
+
+        task = asyncio.ensure_future(consume())
+        numbers: list[int] = []
+        for source.limit in (4, 1, 6):
+            tracker.complete(source.targets[len(numbers)], error=TargetNotFound("gone"))  # type: ignore[arg-type]
+            for _ in range(20):
+                await asyncio.sleep(0)
+            numbers.append(len(released) - len(source.outcomes))
+        task.cancel()
+        return numbers
+
+    assert asyncio.run(scenario()) == [4, 3, 6]
+
+
 def test_a_target_times_out_at_its_deadline() -> None:
     async def scenario() -> list[Outcome]:
         loop = asyncio.get_running_loop()

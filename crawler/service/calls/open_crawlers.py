@@ -64,14 +64,11 @@ class OpenCrawler:
         self.spider = spider
         self.settings = settings.copy()
         self.routes = platform_routes(shared, spider.name, settings)
-        # Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
-        # crawler, the second request of a target would have to wait for the first requests of all other targets.
-        in_flight = max(MIN_IN_FLIGHT, 2 * self.routes.concurrency)
-        self.settings.setdict(OVERLAY | {"TARGETS_IN_FLIGHT": in_flight}, priority="cmdline")
+        self.settings.setdict(OVERLAY, priority="cmdline")
         self.max_waiting = settings.getint("SERVICE_MAX_WAITING")
         self.recycle_after = settings.getint("SERVICE_RECYCLE_TARGETS")
         self.recycle_minutes = settings.getfloat("SERVICE_RECYCLE_MINUTES")
-        self.source = QueueSource(self._completed)
+        self.source = QueueSource(self._completed, lambda: self.max_in_flight)
         self._calls: dict[str, asyncio.Future[Outcome]] = {}
         self._served = 0
         self._crashes = 0
@@ -84,10 +81,18 @@ class OpenCrawler:
         return len(self._calls)
 
     @property
+    def max_in_flight(self) -> int:
+        """The maximum number of targets in flight in the crawler: egresses that rest do not count.
+
+        Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
+        crawler, the second request of a target would have to wait for the first requests of all other targets.
+        """
+        return max(MIN_IN_FLIGHT, 2 * self.routes.concurrency)
+
+    @property
     def limit(self) -> int:
-        """The maximum number of calls that are running or waiting: egresses that rest do not count."""
-        slots = sum(route.budget.concurrency for route in self.routes.in_use)
-        return max(MIN_IN_FLIGHT, 2 * slots) + self.max_waiting
+        """The maximum number of calls that are running or waiting."""
+        return self.max_in_flight + self.max_waiting
 
     @property
     def unhealthy(self) -> bool:

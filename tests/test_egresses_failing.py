@@ -1,0 +1,202 @@
+"""Egresses that fail, rest or refuse targets: what other processes, restarts, browser pages and retries do then."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.registry import find_scraper
+from crawler.service.clients.keys import KeyStore
+from tests.browsers import require_chromium
+from tests.crawls import ROOT, comparable, lines
+from tests.egresses import Stage, check_egresses, crawl, crawling, finished, queries, secrets_in, stage, wait_for
+from tests.proxies import Fault
+from tests.service.client import SEARCH, many
+from tests.service.conftest import running
+
+WALL = {"query": "challenge"}
+
+
+@pytest.fixture(scope="module")
+def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("stage")) as running_stage:
+        yield running_stage
+
+
+@pytest.fixture
+def at(shared_stage: Stage) -> Iterator[Stage]:
+    """The shared stage, with an empty log and without faults."""
+    shared_stage.requests.write_text("")
+    yield shared_stage
+    for relay in shared_stage.proxies.relays.values():
+        relay.set("")
+
+
+def scrapy(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    return subprocess.run(
+        [sys.executable, "-m", "scrapy", *arguments, *given],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+    )
+
+
+@pytest.mark.soak
+def test_a_killed_proxy_loses_no_target_and_is_used_again_when_it_runs_again(at: Stage, tmp_path: Path) -> None:
+    """The crawl uses the proxies without the relays, so that the system itself refuses the connections."""
+    budgets = json.dumps({"retail": {"concurrency": 1, "delay": 0.1}})
+    settings = {"PLATFORM_BUDGETS": budgets, "BREAKER_COOLDOWN": 1, "TARGETS_IN_FLIGHT": 6}
+    settings["EGRESSES"] = json.dumps(at.proxies.direct)
+    source, killed = at.proxies.sources["egress-2"], at.proxies.processes["egress-2"]
+    with crawling(at, tmp_path, "retail", queries(300), **settings) as process:
+        wait_for(lambda: len(at.seen()) > 20)
+        killed.kill()
+        wait_for(lambda: "event=egress_failed" in (tmp_path / "log").read_text())
+        before = [each["client"] for each in at.seen()].count(source)
+        code, found, _ = check_egresses(at, "retail", EGRESSES=settings["EGRESSES"])
+        while_killed = [each["client"] for each in at.seen()].count(source)
+        killed.start()
+        process.wait(600)
+    run = finished(tmp_path, process.returncode)
+    run.check_each_target_once(300)
+    assert run.codes == {"OK": 300}
+    assert code == 4
+    assert "cannot connect to the proxy" in found["egress-2"]["problem"]
+    assert [found[name]["problem"] for name in ("egress-1", "egress-3")] == ["", ""]
+    assert before == while_killed
+    assert [each["client"] for each in at.seen()].count(source) > while_killed, "it is used again"
+
+
+@pytest.mark.parametrize("fault", ["407", *(pytest.param(each, marks=pytest.mark.soak) for each in ("refuse", "hang"))])
+def test_a_browser_page_whose_proxy_fails_is_loaded_through_another(at: Stage, tmp_path: Path, fault: Fault) -> None:
+    require_chromium()
+    at.proxies.relays["egress-2"].set(fault)
+    targets = [{"keywords": word} for word in ("whales", "harbour", "lighthouse")]
+    run = crawl(at, tmp_path, "shortvideo", targets, DOWNLOAD_TIMEOUT=30, BREAKER_COOLDOWN=600)
+    run.check_each_target_once(3)
+    assert run.codes == {"OK": 3}, run.failures
+    assert run.log.count("event=target_restarted") == 1
+    assert set(at.clients()) == {"egress-1", "egress-3"}
+
+
+def test_a_target_starts_anew_if_its_egress_fails_during_its_enrichment(at: Stage, tmp_path: Path) -> None:
+    """The data and warnings of its first start are dropped."""
+    example = find_scraper("videosite-profile").example
+    budgets = json.dumps({"videosite": {"concurrency": 2, "delay": 0.3, "sources": {}}})
+    names = {source: name for name, source in at.proxies.sources.items()}
+    with crawling(at, tmp_path, "videosite", [example], PLATFORM_BUDGETS=budgets, BREAKER_COOLDOWN=600) as process:
+        wait_for(lambda: any("/player" in each["uri"] for each in at.seen()))
+        failing = at.seen()[0]["client"]
+        at.proxies.relays[names[failing]].set("refuse")
+        process.wait(600)
+    run = finished(tmp_path, process.returncode)
+    run.check_each_target_once(1)
+    assert run.codes == {"OK": 1}, run.failures
+    assert run.log.count("event=target_restarted") == 1
+    (record,) = run.records
+    assert record.get("warnings", []) == []
+    started_anew = [each for each in at.seen() if each["client"] != failing]
+    assert len({each["client"] for each in started_anew}) == 1
+    assert started_anew[0]["uri"] == at.seen()[0]["uri"], "its first request"
+    (tmp_path / "again").mkdir()
+    undisturbed = crawl(at, tmp_path / "again", "videosite", [example], EGRESSES="[]")
+    assert comparable(record["data"]) == comparable(undisturbed.records[0]["data"])
+
+
+def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(
+    at: Stage, tmp_path: Path, redis_url: str
+) -> None:
+    """``scrapy targets retry`` makes the targets file of a second crawl, which other processes run."""
+    settings = {"REDIS_URL": redis_url, "BREAKER_THRESHOLD": 1, "BREAKER_COOLDOWN": 600}
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    run = crawl(at, first, "retail", [WALL], **settings)
+    assert run.codes == {"UPSTREAM_BLOCKED": 1}
+    assert len(at.seen()) == 1
+
+    retried = scrapy("targets", "retry", str(first / "failures.jsonl"))
+    targets = [json.loads(line) for line in retried.stdout.splitlines()]
+    assert [target["query"] for target in targets] == ["challenge"]
+    run = crawl(at, second, "retail", [*targets, *queries(6)], **settings)
+    assert run.codes == {"OK": 6, "CIRCUIT_OPEN": 1}
+    assert [each["upstream"]["reason"] for each in run.failures] == ["refused_before"]
+    assert Counter("challenge" in each["uri"] for each in at.seen()) == {True: 1, False: 6}
+    refused = at.seen()[0]["client"]
+    assert [each["client"] for each in at.seen()].count(refused) == 1, "the egress rests in the second crawl, too"
+
+    code, found, _ = check_egresses(at, "retail", REDIS_URL=redis_url)
+    (name,) = [name for name, source in at.proxies.sources.items() if source == refused]
+    assert code == 4
+    assert [(rest["source"], rest["reason"]) for rest in found[name]["rests"]] == [("search", "challenge")]
+    assert {each["egress"] for each in found.values() if each["resting_until"]} == {name}
+
+
+@pytest.mark.soak
+def test_workers_share_budgets_and_rests_and_restarts_do_not_reset_them(
+    at: Stage, tmp_path: Path, redis_url: str
+) -> None:
+    """The delay is longer than the deadlines of calls: each egress can serve one call of all processes together."""
+    at.proxies.relays["egress-3"].set("407")
+    keys = tmp_path / "keys.sqlite"
+    headers = {"X-API-Key": KeyStore(keys).create("tests"), "Content-Type": "application/json"}
+    settings = at.settings | {
+        "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": 5_000}}),
+        "SERVICE_RECYCLE_TARGETS": 1,
+        "BREAKER_COOLDOWN": 600,
+        "BREAKER_THRESHOLD": 5,
+        "REDIS_URL": redis_url,
+        "KEYS_FILE": str(keys),
+    }
+    given = [f"{name}={value}" for name, value in settings.items()]
+
+    def codes(url: str, number: int) -> Counter[str]:
+        calls = [(SEARCH, query) for query in queries(number)]
+        return Counter(reply.code for reply in asyncio.run(many(url, calls, headers=headers)))
+
+    with running(tmp_path / "log", *given, sandbox=False, workers=2) as service:
+        assert codes(service.url, 12) == {"OK": 2, "OVERLOADED": 10}
+        children = Path(f"/proc/{service.process.pid}/task/{service.process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        wait_for(lambda: "worker_exited" in service.logged())
+        assert codes(service.url, 6) == {"OVERLOADED": 6}
+    with running(tmp_path / "restarted", *given, sandbox=False, workers=2) as service:
+        assert codes(service.url, 6) == {"OVERLOADED": 6}
+    assert at.clients() == {"egress-1": 1, "egress-2": 1}
+    _, found, _ = check_egresses(at, "retail", REDIS_URL=redis_url)
+    rests = {name: [(rest["source"], rest["reason"]) for rest in each["rests"]] for name, each in found.items()}
+    assert rests == {"egress-1": [], "egress-2": [], "egress-3": [("(connection)", "egress_failed")]}
+
+
+def test_credentials_are_in_no_saved_fixture_log_or_traceback(at: Stage, tmp_path: Path) -> None:
+    """The only egress needs credentials. First it works, then its proxy fails, then a pipeline raises an exception."""
+    settings = at.settings | {"EGRESSES": json.dumps(at.proxies.egresses[1:2]), "LOG_LEVEL": "DEBUG"}
+    fixtures = tmp_path / "fixtures"
+    saved = scrapy("probe", "retail-search-v4", "-a", "query=tea", "--save", str(fixtures), **settings)
+    assert saved.returncode == 0, saved.stderr
+    assert set(at.clients()) == {"egress-2"}
+    files = [file for file in fixtures.rglob("*") if file.is_file()]
+    assert files
+    at.proxies.relays["egress-2"].set("407")
+    failed = scrapy("probe", "retail-search-v4", "-a", "query=tea", **settings)
+    assert "the proxy answered with status 407" in failed.stdout + failed.stderr
+    at.proxies.relays["egress-2"].set("")
+    pipelines = json.dumps({"tests.service.broken_pipelines.Raises": 1})
+    run = crawl(at, tmp_path, "retail", queries(1), ITEM_PIPELINES=pipelines, **settings)
+    assert "Traceback" in run.log
+    texts = [file.read_bytes().decode("latin-1") for file in files]
+    assert not secrets_in(saved.stdout, saved.stderr, failed.stdout, failed.stderr, *texts)
+    assert lines(tmp_path / "failures.jsonl"), "searched for credentials, too"
