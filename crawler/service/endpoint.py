@@ -16,8 +16,9 @@ from crawler.service.calls import idempotency
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.idempotency import Idempotency
 from crawler.service.calls.open_crawlers import OpenCrawlers
-from crawler.service.clients import usage
+from crawler.service.clients import quotas, usage
 from crawler.service.clients.limits import KeyLimits
+from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http.addresses import Addresses
@@ -52,7 +53,7 @@ class Endpoint:
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
-        self.store = Store(store_location(self.settings), usage.SCHEMA + idempotency.SCHEMA)
+        self.store = Store(store_location(self.settings), usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA)
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
         self.crawlers = OpenCrawlers(self.settings, SharedState())
@@ -65,7 +66,17 @@ class Endpoint:
         self.limits = KeyLimits(self.settings)
         addresses = Addresses.from_settings(self.settings)
         url = (self.settings["SERVICE_URL"] or "").rstrip("/")
-        parts = Parts(self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage, url)
+        parts = Parts(
+            self.crawlers,
+            keys,
+            addresses,
+            self.limits,
+            cache,
+            self.idempotency,
+            self.usage,
+            Quotas(self.store),
+            url,
+        )
         self.api = Api(parts, hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"))
         self.internal_api = Api(parts)
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")

@@ -161,6 +161,19 @@ class UsageEntry(Model):
     """The number of calls by code. `CLIENT_GONE`: the client disconnected before the response."""
 
 
+class QuotaReport(Model):
+    """The state of a client's quota in the current month (UTC)."""
+
+    limit: int
+    """The billable answers that the client may get in a month, with all of its keys together."""
+    used: int
+    """The billable answers of this month."""
+    reserved: int
+    """Answers that are reserved by calls in progress. A call that is not billable gives its reservation back."""
+    resets_at: str
+    """When the next month begins, in the format of RFC 3339."""
+
+
 class UsageReport(Model):
     """The calls of a client in a period."""
 
@@ -179,6 +192,8 @@ class UsageReport(Model):
     pending: int
     """Calls that the responding process could not store yet, because the store is unavailable. They are not included in
     the other numbers. Usually 0."""
+    quota: QuotaReport | None
+    """The client's quota; null if it has none. It does not depend on `from` and `to`."""
     usage: list[UsageEntry]
     """One entry for each day and scraper, the newest day first."""
 
