@@ -19,6 +19,7 @@ from crawler.downloads.breaker import (
     LocalBreaker,
     is_answer,
     is_block,
+    refusal_reason,
 )
 from crawler.storage.redis_client import Availability
 
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 
     from crawler.errors import ScrapeError
 
-# Does the same as ``LocalBreaker``. KEYS: state (blocks, opened, open_until, trial_until). ARGV: event, threshold,
-# cooldown, maximum cooldown, Retry-After, seconds of a trial, seconds between polls.
+# Does the same as ``LocalBreaker``. KEYS: state (blocks, opened, open_until, trial_until, reason). ARGV: event,
+# threshold, cooldown, maximum cooldown, Retry-After, seconds of a trial, seconds between polls, reason of a block.
 # Returns the seconds that the request must wait, the seconds until the cooldown ends, the seconds since the breaker
-# opened (-1 if it is closed), and the number of consecutive blocks.
+# opened (-1 if it is closed), the number of consecutive blocks, and the reason of the last one.
 STEP = """
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
@@ -47,6 +48,7 @@ if ARGV[1] == 'enter' then
 else
   if current then trial_until = 0 end
   if ARGV[1] == 'block' then
+    redis.call('HSET', KEYS[1], 'reason', ARGV[8])
     if current then blocks = blocks + 1 end
     local threshold, pause = tonumber(ARGV[2]), tonumber(ARGV[5])
     local reached = current and blocks >= threshold
@@ -71,7 +73,8 @@ else
 end
 local since = -1
 if opened >= 0 then since = now - opened end
-return {tostring(wait), tostring(math.max(open_until - now, 0)), tostring(since), tostring(blocks)}
+return {tostring(wait), tostring(math.max(open_until - now, 0)), tostring(since), tostring(blocks),
+  redis.call('HGET', KEYS[1], 'reason') or ''}
 """
 
 
@@ -103,6 +106,7 @@ class RedisBreaker:
         self._available = Availability(breaker=str(key))
         self._open_until = 0.0
         self._opened: float | None = None
+        self._reason: str | None = None
         self._counting = False
         """Whether Redis had counted blocks of the source when it was last used.
 
@@ -119,6 +123,10 @@ class RedisBreaker:
             return self.local.open_seconds
         return None if self._opened is None else time.monotonic() - self._opened
 
+    @property
+    def reason(self) -> str | None:
+        return self._reason if self._available else self.local.reason
+
     async def enter(self) -> float:
         """See ``CircuitBreaker``. Only one process may send the trial request."""
         if not self.policy.threshold:
@@ -132,14 +140,14 @@ class RedisBreaker:
             return
         await self.local.record(error)
         if error is not None and is_block(error):
-            await self._send("block", self.policy.retry_after(error))
+            await self._send("block", self.policy.retry_after(error), refusal_reason(error))
         elif self._counting:
             await self._send("answer" if is_answer(error) else "failure")
 
-    async def _send(self, event: str, retry_after: float = 0.0) -> float | None:
+    async def _send(self, event: str, retry_after: float = 0.0, reason: str = "") -> float | None:
         """Send an event to the breaker in Redis. Return the seconds to wait, or None while Redis is unavailable.
 
-        ``event``: ``enter`` before a request; ``block``, ``answer`` or ``failure`` after it.
+        ``event``: ``enter`` before a request; ``block``, ``answer`` or ``failure`` after it. ``reason``: of a block.
         """
         if not self._available:
             return None
@@ -153,11 +161,12 @@ class RedisBreaker:
             TRIAL_POLL_SECONDS,
         ]
         try:
-            reply = cast("list[bytes]", await self._step([self._key], [event, *limits]))
+            reply = cast("list[bytes]", await self._step([self._key], [event, *limits, reason]))
         except RedisError as error:
             self._available.failed(error)
             return None
-        wait, left, since, blocks = map(float, reply)
+        wait, left, since, blocks = map(float, reply[:4])
+        self._reason = reply[4].decode() or None
         now = time.monotonic()
         self._open_until = now + left if left else 0.0
         self._opened = None if since < 0 else now - since

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 import structlog
 
@@ -25,7 +26,7 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.targets.target import Target
+from crawler.targets.target import InvalidTarget, Outcome, Target
 
 logger = structlog.get_logger(__name__)
 
@@ -56,6 +57,8 @@ class Route:
     """Failures of the egress that ``take_failures`` has not returned yet."""
     targets_per_hour: float = 0.0
     """How many targets per hour the budget allows."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """The budget as configured, for all processes together: ``concurrency``, ``delay`` and ``sources``."""
     _lost: set[str] = field(default_factory=set)
     """Ids of the targets that have lost their connections since the platform's last response."""
 
@@ -151,6 +154,8 @@ class Routes:
 
     routes: tuple[Route, ...]
     refusals: Refusals
+    on_completed: Callable[[Outcome, str], None] = lambda _, __: None
+    """Called with each outcome, and the name of its target's egress: "" if the target was not bound to one."""
     _bound: dict[str, _Binding] = field(default_factory=dict)
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _bindings: Iterator[int] = field(default_factory=lambda: count(1))
@@ -297,13 +302,18 @@ class Routes:
         for route in self.routes:
             await route.breakers[source].record(UpstreamRateLimited(error.message, retry_after=seconds))
 
-    def completed(self, target: Target, error: ScrapeError | None) -> None:
+    def completed(self, outcome: Outcome) -> None:
         """Unbind a target that has its outcome. If the platform has refused it, remember the target and its egress."""
+        target = outcome.target
+        if isinstance(target, InvalidTarget):
+            return
         binding = self._bound.pop(target.id, None)
+        route = self.routes[0] if self.single else binding.route if binding else None
+        self.on_completed(outcome, route.egress.name if route else "")
         if binding is None:
             return
         binding.route.targets -= 1
-        if isinstance(error, REFUSED):
+        if isinstance(outcome.error, REFUSED):
             storing = asyncio.ensure_future(self.refusals.remember(target_key(target), binding.route.egress.name))
             self._storing.add(storing)
             storing.add_done_callback(self._storing.discard)

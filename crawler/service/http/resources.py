@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from crawler.service.clients.quotas import Quotas
     from crawler.service.clients.usage import Usage
     from crawler.service.http.addresses import Addresses
+    from crawler.service.status import Status
 
 logger = structlog.get_logger(__name__)
 
@@ -78,6 +79,7 @@ class Parts:
     idempotency: Idempotency
     usage: Usage
     quotas: Quotas
+    status: Status
     service_url: str = ""
     """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
 
@@ -106,6 +108,8 @@ class Api(Resource):
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
+        self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
+        """Further routes, which need an API key, by path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -184,9 +188,10 @@ class Api(Resource):
         if public_route is not None:
             _require_method(request, "GET")
             return public_route(request, call)
-        if path == "/v1/usage":
+        keyed_route = self._keyed_routes.get(path)
+        if keyed_route is not None:
             _require_method(request, "GET")
-            return await self._usage(request, call)
+            return await keyed_route(request, call)
         if prefix == "/docs" and prefix in self._public_routes:
             _require_method(request, "GET")
             return viewer.bundled_file(name).answer(request, call)
@@ -288,6 +293,10 @@ class Api(Resource):
         report = await self.parts.usage.report(holder.client, since, until)
         report["quota"] = await self.parts.quotas.report(holder, REPORT_SECONDS)
         return json_response(200, report, call)
+
+    async def _status(self, request: Request, call: Call) -> Answer:
+        await self._holder(request, call)
+        return json_response(200, await self.parts.status.report(), call)
 
     @staticmethod
     def _wait(request: Request, call: Call) -> int:
