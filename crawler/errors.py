@@ -16,7 +16,8 @@
     │   ├── ItemDropped               ITEM_DROPPED               422
     │   ├── IdempotencyMismatch       IDEMPOTENCY_MISMATCH       422
     │   ├── RateLimited               RATE_LIMITED               429  retryable
-    │   └── ConcurrencyLimited        CONCURRENCY_LIMITED        429  retryable
+    │   ├── ConcurrencyLimited        CONCURRENCY_LIMITED        429  retryable
+    │   └── QuotaExceeded             QUOTA_EXCEEDED             429  retryable
     ├── AuthError                 the caller's API key is missing or wrong
     │   ├── MissingApiKey             MISSING_API_KEY            401
     │   └── InvalidApiKey             INVALID_API_KEY            401
@@ -205,6 +206,17 @@ class ConcurrencyLimited(RequestError):
     """Raised when the API key of a call already has its maximum number of calls in flight."""
 
     code = "CONCURRENCY_LIMITED"
+    http_status = 429
+    retryable = True
+
+
+class QuotaExceeded(RequestError):
+    """Raised when a client's billable answers of this month are all used, or reserved by calls in progress.
+
+    ``retry_after`` is the number of seconds until the next month (UTC).
+    """
+
+    code = "QUOTA_EXCEEDED"
     http_status = 429
     retryable = True
 

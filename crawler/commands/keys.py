@@ -11,28 +11,30 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.kinds import rate
+from crawler.configuration.kinds import quota, rate
 from crawler.errors import StoreUnavailable
-from crawler.service.clients import usage
-from crawler.service.clients.keys import KeyStore, export
+from crawler.service.clients import quotas, usage
+from crawler.service.clients.keys import KeyStore, export, quota_text
 from crawler.service.store import Store, store_location
 
 
 class Command(CheckedCommand):
-    """Creates, lists and revokes API keys, and prints usage.
+    """Creates, lists and revokes API keys, sets quotas, and prints usage.
 
     ``create CLIENT`` prints a new key, which cannot be printed again. ``list`` prints the ids of all keys, and
     ``revoke ID`` revokes the key with this id. ``export`` prints the hashes of the valid keys, as a value for the
-    setting ``API_KEYS``. ``usage`` prints the calls of the last 31 days, of one or all clients.
+    setting ``API_KEYS``. ``quota CLIENT 100000/month`` sets the number of billable answers that a client may get in a
+    month with all of its keys, ``quota CLIENT none`` removes it, and ``quota CLIENT`` prints it. ``usage`` prints the
+    calls of the last 31 days, of one or all clients.
     """
 
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "create <client> | list | revoke <id> | export | usage [<client>]"
+        return "create <client> | list | revoke <id> | export | quota <client> [<n>/month | none] | usage [<client>]"
 
     def short_desc(self) -> str:
-        return "Create, list, revoke and export the endpoint's API keys"
+        return "Create, list, revoke and export the endpoint's API keys, and set quotas"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -43,38 +45,87 @@ class Command(CheckedCommand):
         limits.add_argument(
             "--concurrency", type=concurrency, help="calls in flight (default is the setting KEY_CONCURRENCY)"
         )
+        limits.add_argument(
+            "--quota",
+            type=quota,
+            help="billable answers per month of the client, with all of its keys, as 100000/month"
+            " (default is the quota that the client has, if any)",
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        try:
+            self._manage(args, opts)
+        except StoreUnavailable as error:
+            print(f"The store cannot be read: {error.__cause__}.", file=sys.stderr)
+            self.exitcode = 1
+
+    def _manage(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         store = KeyStore(keys_file(self.settings))
         match args:
             case ["create", client]:
-                try:
-                    created = store.create(client, opts.rate, opts.concurrency)
-                except ValueError as error:
-                    raise UsageError(str(error)) from None
-                print(created)
-                print("Save this key now: only its hash is stored.", file=sys.stderr)
+                self._create(store, client, opts)
             case ["list"]:
-                for key in store.all():
-                    state = "revoked" if key.revoked else "valid"
-                    limits = [key.rate or "", f"{key.concurrency} in flight" if key.concurrency else ""]
-                    day = f"{datetime.fromtimestamp(key.created, UTC):%Y-%m-%d}"
-                    print("  ".join([key.id, f"{state:7}", day, printable(key.client), *filter(None, limits)]))
+                self._list(store)
             case ["revoke", key_id]:
                 if not store.revoke(key_id):
                     print(f"No valid key has the id {key_id}. 'scrapy keys list' prints all ids.", file=sys.stderr)
                     self.exitcode = 1
             case ["export"]:
                 print(export(store.all()))
+            case ["quota", client]:
+                self._print_quota(store, client)
+            case ["quota", client, text]:
+                self._set_quota(store, client, text)
             case ["usage", *client] if len(client) <= 1:
-                try:
-                    self._print_usage(client)
-                except StoreUnavailable as error:
-                    print(f"The store cannot be read: {error.__cause__}.", file=sys.stderr)
-                    self.exitcode = 1
+                self._print_usage(client)
             case _:
                 raise UsageError(f"Usage: scrapy keys {self.syntax()}")
+
+    @staticmethod
+    def _create(store: KeyStore, client: str, opts: argparse.Namespace) -> None:
+        try:
+            created = store.create(client, opts.rate, opts.concurrency, opts.quota)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        print(created)
+        print("Save this key now: only its hash is stored.", file=sys.stderr)
+
+    @staticmethod
+    def _list(store: KeyStore) -> None:
+        for key in store.all():
+            state = "revoked" if key.revoked else "valid"
+            limits = [key.rate or "", f"{key.concurrency} in flight" if key.concurrency else ""]
+            limits.append(f"quota {quota_text(key.quota)}" if key.quota else "")
+            day = f"{datetime.fromtimestamp(key.created, UTC):%Y-%m-%d}"
+            print("  ".join([key.id, f"{state:7}", day, printable(key.client), *filter(None, limits)]))
+
+    def _set_quota(self, store: KeyStore, client: str, text: str) -> None:
+        """Set the quota of a client, or remove it if the text is ``none``."""
+        try:
+            new = None if text == "none" else quota(text)
+        except ValueError as error:
+            raise UsageError(f"{error}. Use none to remove the quota.") from None
+        if not store.set_quota(client, new):
+            self._fail_without_key(client)
+
+    def _print_quota(self, store: KeyStore, client: str) -> None:
+        """Print the quota of a client, and how much of it is used and reserved in this month."""
+        assert self.settings is not None
+        found = next((key for key in store.all() if key.client == client and key.revoked is None), None)
+        if found is None:
+            self._fail_without_key(client)
+        elif found.quota is None:
+            print("none")
+        else:
+            work = partial(quotas.report, client=client, quota=found.quota)
+            state = Store(store_location(self.settings), usage.SCHEMA + quotas.SCHEMA).transact_sync(work, write=False)
+            used, reserved, resets_at = state["used"], state["reserved"], state["resets_at"]
+            print(f"{quota_text(found.quota)}  used {used}  reserved {reserved}  resets at {resets_at}")
+
+    def _fail_without_key(self, client: str) -> None:
+        print(f"No valid key belongs to the client {client!r}. 'scrapy keys list' prints all clients.", file=sys.stderr)
+        self.exitcode = 1
 
     def _print_usage(self, clients: list[str]) -> None:
         """Print one line per client, day and scraper, the newest day first."""

@@ -53,6 +53,18 @@ def rate(text: str) -> str:
     return text
 
 
+def quota(text: str) -> int:
+    """Return the number of billable answers per month of a quota such as ``100000/month``.
+
+    Raises:
+        ValueError: the text is not a quota, or allows no answer.
+    """
+    match = re.fullmatch(r"([1-9][0-9]{0,14})/month", text, re.ASCII)
+    if match is None:
+        raise ValueError(f"expected a quota such as 100000/month, not {text!r}")
+    return int(match.group(1))
+
+
 def _refuse_bool(value: object) -> object:
     """Refuse True and False as numbers: ``int`` and ``float`` would accept them as 1 and 0."""
     if isinstance(value, bool):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -100,6 +100,10 @@ class CircuitBreaker(Protocol):
     def open_seconds(self) -> float | None:
         """Seconds since the breaker opened; a failed trial does not restart the count. None while it is closed."""
 
+    @property
+    def reason(self) -> str | None:
+        """The reason of the last refusal, or its error code, as far as this process knows. None without refusals."""
+
     async def enter(self) -> float:
         """Return 0 if a request may be sent, else the seconds to wait."""
 
@@ -116,6 +120,11 @@ def is_response(error: ScrapeError | None) -> bool:
     """Whether a request with this result got a response of the platform, of any kind."""
     kinds = (TargetError, UpstreamBlocked, UpstreamRateLimited, ExtractionFailed)
     return error is None or isinstance(error, kinds) or error.upstream_status is not None
+
+
+def refusal_reason(error: ScrapeError) -> str:
+    """Return the cause of a block, a rate limit or a failure of the egress: its reason, or else its error code."""
+    return error.reason or error.code
 
 
 def is_answer(error: ScrapeError | None) -> bool:
@@ -139,6 +148,8 @@ class LocalBreaker:
     _opened: float | None = None
     _open_until: float = 0.0
     _trial_until: float = 0.0
+    reason: str | None = None
+    """See ``CircuitBreaker``."""
 
     @property
     def cooldown_left(self) -> float:
@@ -170,13 +181,14 @@ class LocalBreaker:
             self._trial_until = 0.0
         if error is not None and is_block(error):
             self._blocks += current
+            self.reason = refusal_reason(error)
             retry_after = self.policy.retry_after(error)
             if retry_after or (current and self._blocks >= self.policy.threshold):
                 pause = max(retry_after, self.policy.pause(self._blocks) if current else 0.0)
                 self._opened = now if self._opened is None else self._opened
                 self._open_until = max(self._open_until, now + pause)
         elif current and is_answer(error):
-            self._blocks, self._opened, self._open_until = 0, None, 0.0
+            self._blocks, self._opened, self._open_until, self.reason = 0, None, 0.0, None
 
 
 @dataclass
@@ -195,6 +207,10 @@ class Breakers:
         if key not in self._by_key:
             self._by_key[key] = self.make(key)
         return self._by_key[key]
+
+    def __iter__(self) -> Iterator[tuple[str, CircuitBreaker]]:
+        """Yield each source that has been requested, and its breaker, sorted by source."""
+        return ((key.source, self._by_key[key]) for key in sorted(self._by_key))
 
     def closed(self, sources: Iterable[str]) -> bool:
         """Whether the breakers of all these sources are closed."""

@@ -19,6 +19,7 @@ from crawler.downloads.breaker import (
     LocalBreaker,
     is_answer,
     is_block,
+    refusal_reason,
 )
 from crawler.storage.redis_client import Availability
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 # threshold, cooldown, maximum cooldown, Retry-After, seconds of a trial, seconds between polls, reason of a block.
 # Closed breakers stay in Redis for a day, to show which sources are requested.
 # Returns the seconds that the request must wait, the seconds until the cooldown ends, the seconds since the breaker
-# opened (-1 if it is closed), and the number of consecutive blocks.
+# opened (-1 if it is closed), the number of consecutive blocks, and the reason of the last one.
 STEP = """
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
@@ -48,8 +49,8 @@ if ARGV[1] == 'enter' then
 else
   if current then trial_until = 0 end
   if ARGV[1] == 'block' then
-    if current then blocks = blocks + 1 end
     redis.call('HSET', KEYS[1], 'reason', ARGV[8])
+    if current then blocks = blocks + 1 end
     local threshold, pause = tonumber(ARGV[2]), tonumber(ARGV[5])
     local reached = current and blocks >= threshold
     if pause > 0 or reached then
@@ -61,6 +62,7 @@ else
     end
   elseif ARGV[1] == 'answer' and current then
     blocks, opened, open_until = 0, -1, 0
+    redis.call('HDEL', KEYS[1], 'reason')
   end
 end
 local function text(number) return string.format('%.6f', number) end
@@ -69,7 +71,8 @@ redis.call('HSET', KEYS[1], 'blocks', blocks, 'opened', text(opened), 'open_unti
 redis.call('EXPIRE', KEYS[1], math.ceil(math.max(open_until - now, 0)) + 86400)
 local since = -1
 if opened >= 0 then since = now - opened end
-return {tostring(wait), tostring(math.max(open_until - now, 0)), tostring(since), tostring(blocks)}
+return {tostring(wait), tostring(math.max(open_until - now, 0)), tostring(since), tostring(blocks),
+  redis.call('HGET', KEYS[1], 'reason') or ''}
 """
 
 
@@ -114,6 +117,7 @@ class RedisBreaker:
         self._available = Availability(breaker=str(key))
         self._open_until = 0.0
         self._opened: float | None = None
+        self._reason: str | None = None
         self._counting = False
         """Whether Redis had counted blocks of the source when it was last used.
 
@@ -130,6 +134,10 @@ class RedisBreaker:
             return self.local.open_seconds
         return None if self._opened is None else time.monotonic() - self._opened
 
+    @property
+    def reason(self) -> str | None:
+        return self._reason if self._available else self.local.reason
+
     async def enter(self) -> float:
         """See ``CircuitBreaker``. Only one process may send the trial request."""
         if not self.policy.threshold:
@@ -143,7 +151,7 @@ class RedisBreaker:
             return
         await self.local.record(error)
         if error is not None and is_block(error):
-            await self._send("block", self.policy.retry_after(error), error.reason or error.code.lower())
+            await self._send("block", self.policy.retry_after(error), refusal_reason(error))
         elif self._counting:
             await self._send("answer" if is_answer(error) else "failure")
 
@@ -170,7 +178,8 @@ class RedisBreaker:
         except RedisError as error:
             self._available.failed(error)
             return None
-        wait, left, since, blocks = map(float, reply)
+        wait, left, since, blocks = map(float, reply[:4])
+        self._reason = reply[4].decode() or None
         now = time.monotonic()
         self._open_until = now + left if left else 0.0
         self._opened = None if since < 0 else now - since

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import structlog
 
-from crawler.downloads.breaker import CONNECTION, PLATFORM, Breakers, CircuitBreaker, is_response, resting_seconds
+from crawler.downloads.breaker import (
+    CONNECTION,
+    PLATFORM,
+    Breakers,
+    CircuitBreaker,
+    is_response,
+    refusal_reason,
+    resting_seconds,
+)
 from crawler.downloads.egress import Egress
 from crawler.downloads.refusals import Refusals, target_key
 from crawler.downloads.throttle import Throttle
@@ -26,7 +34,7 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.targets.target import Target
+from crawler.targets.target import InvalidTarget, Outcome, Target
 
 logger = structlog.get_logger(__name__)
 
@@ -59,12 +67,14 @@ class Route:
     """Failures of the egress that ``take_failures`` has not returned yet."""
     targets_per_hour: float = 0.0
     """How many targets per hour the budget allows."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """The budget as configured, for all processes together: ``concurrency``, ``delay`` and ``sources``."""
     _lost: set[str] = field(default_factory=set)
     """Ids of the targets that have lost their connections since the platform's last response."""
 
     def __post_init__(self) -> None:
         own = self.connection if self.egress.can_fail else None
-        self._whole = {name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None}
+        self.whole = {name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None}
         """The breakers that stop the requests to all sources."""
 
     def throttles(self, source: str | None) -> Iterator[Throttle]:
@@ -76,7 +86,7 @@ class Route:
     async def enter(self, source: str) -> float:
         """Return 0 if a request to a source may be sent, else the seconds to wait."""
         passed: list[CircuitBreaker] = []
-        for breaker in (*self._whole.values(), self.breakers[source]):
+        for breaker in (*self.whole.values(), self.breakers[source]):
             if wait := await breaker.enter():
                 for each in passed:  # if the request was the trial of these breakers, another one may be it now
                     await each.record(NOT_SENT)
@@ -87,16 +97,16 @@ class Route:
     def rest(self, source: str) -> float:
         """Return the seconds for which the route rests for a source, as far as this process knows."""
         left = self.breakers[source].cooldown_left
-        return max(left, self.whole_rest) if self._whole else left
+        return max(left, self.whole_rest) if self.whole else left
 
     @property
     def whole_rest(self) -> float:
         """Seconds for which no source may be requested, because the egress has failed or the platform rests."""
-        return max((breaker.cooldown_left for breaker in self._whole.values()), default=0.0)
+        return max((breaker.cooldown_left for breaker in self.whole.values()), default=0.0)
 
     def open_seconds(self, source: str) -> float:
         """Return the seconds since the route began to rest for a source. 0 if it does not rest."""
-        return max(each.open_seconds or 0.0 for each in (*self._whole.values(), self.breakers[source]))
+        return max(each.open_seconds or 0.0 for each in (*self.whole.values(), self.breakers[source]))
 
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request: a failure of the egress, or else a result of the platform's source.
@@ -132,7 +142,7 @@ class Route:
     @property
     def resting(self) -> float:
         """Seconds until a request to at least one source may be sent, as far as this process knows. 0: it may now."""
-        whole = {name: breaker.cooldown_left for name, breaker in self._whole.items()}
+        whole = {name: breaker.cooldown_left for name, breaker in self.whole.items()}
         return resting_seconds(self.breakers.cooldowns | whole)
 
     def next_slot(self, now: float) -> tuple[bool, float, float, int]:
@@ -169,6 +179,8 @@ class Routes:
 
     routes: tuple[Route, ...]
     refusals: Refusals
+    on_completed: Callable[[Outcome, str], None] = lambda _, __: None
+    """Called with each outcome, and the name of its target's egress: "" if the target was not bound to one."""
     _bound: dict[str, _Binding] = field(default_factory=dict)
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _bindings: Iterator[int] = field(default_factory=lambda: count(1))
@@ -321,7 +333,7 @@ class Routes:
 
     async def _meet_wall(self, platform: CircuitBreaker, met_by: Route, source: str, error: ScrapeError) -> None:
         """Note that an egress has met a wall. If more than half have met it, let the platform rest for all sources."""
-        reason = error.reason or error.code
+        reason = refusal_reason(error)
         wall = f"{source}:{reason}"
         number = await self.refusals.meet(wall, met_by.egress.name)
         if 2 * number <= len(self.routes):
@@ -331,13 +343,18 @@ class Routes:
         logger.warning("platform_rests", source=source, reason=reason, egresses=number, seconds=seconds)
         await platform.record(UpstreamRateLimited(error.message, retry_after=seconds, reason=reason))
 
-    def completed(self, target: Target, error: ScrapeError | None) -> None:
+    def completed(self, outcome: Outcome) -> None:
         """Unbind a target that has its outcome. If the platform has refused it, remember the target and its egress."""
+        target = outcome.target
+        if isinstance(target, InvalidTarget):
+            return
         binding = self._bound.pop(target.id, None)
+        route = self.routes[0] if self.single else binding.route if binding else None
+        self.on_completed(outcome, route.egress.name if route else "")
         if binding is None:
             return
         binding.route.targets -= 1
-        if isinstance(error, REFUSED):
+        if isinstance(outcome.error, REFUSED):
             storing = asyncio.ensure_future(self.refusals.remember(target_key(target), binding.route.egress.name))
             self._storing.add(storing)
             storing.add_done_callback(self._storing.discard)

@@ -75,16 +75,18 @@ def _routes(name: str, settings: BaseSettings) -> Iterator[Route]:
         breakers = Breakers(name, policy, partial(make, policy), egress.key)
         failures = make(at_once, BreakerKey(name, CONNECTION, egress.key))
         if settings.getbool("SANDBOX"):  # simulated platforms need no delay
-            yield Route(egress, LocalThrottle(concurrency=16), {}, breakers, failures, platform)
+            limits: dict[str, Any] = {"concurrency": 16, "delay": 0.0, "sources": {}}
+            yield Route(egress, LocalThrottle(concurrency=16), {}, breakers, failures, platform, limits=limits)
             continue
-        budget = egress.budget(name, settings)
-        capacity = platform_capacity(name, budget) if name in platforms.platforms() else 0.0
+        limits = egress.budget(name, settings)
+        capacity = platform_capacity(name, limits) if name in platforms.platforms() else 0.0
         sources = {
             source: _throttle(f"{name}:{source}{egress.key}", each, settings)
-            for source, each in budget.pop("sources").items()
+            for source, each in limits["sources"].items()
         }
+        budget = {key: value for key, value in limits.items() if key != "sources"}
         throttle = _throttle(f"{name}{egress.key}", budget, settings)
-        yield Route(egress, throttle, sources, breakers, failures, platform, targets_per_hour=capacity)
+        yield Route(egress, throttle, sources, breakers, failures, platform, targets_per_hour=capacity, limits=limits)
 
 
 def _refusals(name: str, settings: BaseSettings) -> Refusals:

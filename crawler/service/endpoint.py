@@ -11,18 +11,20 @@ import structlog
 
 from crawler.downloads.shared import SharedState
 from crawler.errors import StoreUnavailable
-from crawler.service import metrics
+from crawler.service import metrics, status
 from crawler.service.calls import idempotency
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.idempotency import Idempotency
 from crawler.service.calls.open_crawlers import OpenCrawlers
-from crawler.service.clients import usage
+from crawler.service.clients import quotas, usage
 from crawler.service.clients.limits import KeyLimits
+from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
+from crawler.service.status import Status
 from crawler.service.store import Store, store_location
 
 if TYPE_CHECKING:
@@ -52,10 +54,13 @@ class Endpoint:
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
-        self.store = Store(store_location(self.settings), usage.SCHEMA + idempotency.SCHEMA)
+        self.store = Store(
+            store_location(self.settings), usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + status.SCHEMA
+        )
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
         self.crawlers = OpenCrawlers(self.settings, SharedState())
+        self.status = Status(self.crawlers, self.settings, self.store)
         cache = Cache(
             self.crawlers.call,
             ttls={name: float(ttl) for name, ttl in self.settings.getdict("RESPONSE_CACHE").items()},
@@ -65,7 +70,18 @@ class Endpoint:
         self.limits = KeyLimits(self.settings)
         addresses = Addresses.from_settings(self.settings)
         url = (self.settings["SERVICE_URL"] or "").rstrip("/")
-        parts = Parts(self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage, url)
+        parts = Parts(
+            self.crawlers,
+            keys,
+            addresses,
+            self.limits,
+            cache,
+            self.idempotency,
+            self.usage,
+            Quotas(self.store),
+            self.status,
+            url,
+        )
         self.api = Api(parts, hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"))
         self.internal_api = Api(parts)
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
@@ -94,6 +110,7 @@ class Endpoint:
         await self.usage.flush(LAST_FLUSH_SECONDS)
         if self.usage.pending:
             logger.error("usage_lost", calls=self.usage.pending)
+        await self.status.close(LAST_FLUSH_SECONDS)
         await self.store.close()
         await self.limits.close()
 
@@ -102,6 +119,7 @@ class Endpoint:
         purge_at = loop.time()
         while True:
             await self.usage.flush(usage.FLUSH_SECONDS)
+            await self.status.flush(usage.FLUSH_SECONDS)
             self._stores.collect()
             metrics.collect(self.crawlers, self.settings, self.site.connections)
             if loop.time() >= purge_at:

@@ -470,8 +470,7 @@ class PlatformSpider(Spider):
 
     def target_completed(self, outcome: Outcome) -> None:
         """Release the target's egress, and record the outcome for ``since=``."""
-        if isinstance(outcome.target, Target):
-            self.routes.completed(outcome.target, outcome.error)
+        self.routes.completed(outcome)
         if self.since:
             self.since.completed(outcome)
 

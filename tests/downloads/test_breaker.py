@@ -118,6 +118,18 @@ async def test_one_request_is_tried_after_the_cooldown(url: str | None) -> None:
         assert other.open_seconds is None
 
 
+async def test_a_breaker_names_the_reason_of_the_last_refusal(url: str | None) -> None:
+    async with breakers(url, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
+        assert one.reason is None
+        await one.record(UpstreamBlocked("wall", reason="login_wall"))
+        assert await other.enter() == 0
+        assert other.reason == "login_wall"
+        await other.record(LIMIT)
+        assert other.reason == "UPSTREAM_RATE_LIMITED"
+        await other.record(None)
+        assert other.reason is None
+
+
 async def test_a_trial_without_a_response_lets_the_next_one_through(url: str | None) -> None:
     async with breakers(url, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
         await one.record(BLOCK)

@@ -35,7 +35,7 @@ from crawler.errors import (
 from crawler.middlewares import ThrottleMiddleware
 from crawler.registry import find_scraper
 from crawler.targets.exceptions import StartAnew
-from crawler.targets.target import Target, check_params
+from crawler.targets.target import Outcome, Target, check_params
 
 NAMES = ("a", "b", "c")
 BLOCK = UpstreamBlocked("wall", reason="challenge")
@@ -119,7 +119,7 @@ async def test_a_target_keeps_its_egress(monkeypatch: pytest.MonkeyPatch) -> Non
         await sending.egress(other)
     assert {await sending.egress(each, source="page") for _ in range(5)} == {first}
     for done in [each, *others]:
-        sending.routes.completed(done, None)
+        sending.routes.completed(Outcome(done, None, None, 0))
     assert {route.targets for route in sending.routes} == {0}
 
 
@@ -311,7 +311,7 @@ async def test_a_refused_target_is_not_sent_through_another_egress(monkeypatch: 
     name = await sending.egress(each)
     for _ in range(2):
         await sending.routes.count(each, "listing", BLOCK)
-    sending.routes.completed(each, BLOCK)
+    sending.routes.completed(Outcome(each, None, BLOCK, 0))
     await asyncio.sleep(0)
     with pytest.raises(CircuitOpen) as refused:
         await sending.egress(target("2", "wall"))
@@ -324,7 +324,7 @@ async def test_a_refused_target_returns_to_its_egress_if_that_does_not_rest(monk
     sending = Sending(made(), monkeypatch)
     each = target("1", "wall")
     name = await sending.egress(each)
-    sending.routes.completed(each, BLOCK)
+    sending.routes.completed(Outcome(each, None, BLOCK, 0))
     await asyncio.sleep(0)
     assert {await sending.egress(target(str(number), "wall")) for number in range(2, 6)} == {name}
 
@@ -334,7 +334,7 @@ async def test_only_refusals_are_remembered(error: ScrapeError | None, monkeypat
     sending = Sending(made(), monkeypatch)
     each = target("1")
     await sending.egress(each)
-    sending.routes.completed(each, error)
+    sending.routes.completed(Outcome(each, None, error, 0))
     await asyncio.sleep(0)
     assert await sending.routes.refusals.egress_of(target_key(each)) is None
 

@@ -44,6 +44,8 @@ class Call:
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
     """Headers to add to the response, whether the call succeeds or fails."""
+    has_reservation: bool = False
+    """Whether the call may have reserved an answer of its client's quota."""
     is_logged: bool = True
     """Whether the call gets a line in the log. Calls without a valid API key beyond a limit do not get one."""
 

@@ -1,4 +1,4 @@
-"""API keys. Only their hashes are stored. The ``keys`` command creates, revokes and exports keys."""
+"""API keys, and the quotas of their clients. Only hashes of keys are stored. The ``keys`` command manages both."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Protocol
 
 import structlog
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from crawler.configuration.kinds import quota as parse_quota
 from crawler.configuration.kinds import rate as check_rate
 from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
 from crawler.platforms.model import validation_details
@@ -42,7 +43,9 @@ SCHEMA = (
         " (id TEXT PRIMARY KEY, client TEXT NOT NULL, hash BLOB NOT NULL, created INTEGER NOT NULL,"
         " revoked INTEGER, rate TEXT, concurrency INTEGER)"
     ),
+    "CREATE TABLE IF NOT EXISTS quotas (client TEXT PRIMARY KEY, quota INTEGER NOT NULL)",
 )
+SET_QUOTA = "INSERT INTO quotas (client, quota) VALUES (?, ?) ON CONFLICT (client) DO UPDATE SET quota = excluded.quota"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +63,19 @@ class Key:
     """The key's rate limit, such as ``60/minute``. None: the setting ``KEY_RATE`` applies."""
     concurrency: int | None = None
     """The key's maximum of calls in flight. None: the setting ``KEY_CONCURRENCY`` applies."""
+    quota: int | None = None
+    """The billable answers per month that the client may get with all of its keys together. None: any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The client that owns a key, and the limits of the key."""
+    """The client that owns a key, the limits of the key, and the quota of the client."""
 
     client: str
     key_id: str
     rate: str | None = None
     concurrency: int | None = None
+    quota: int | None = None
 
 
 class Keys(Protocol):
@@ -115,8 +121,18 @@ def check_client(name: str) -> str:
     return name
 
 
+def quota_text(quota: int) -> str:
+    """Return a quota as users write it, such as ``100000/month``."""
+    return f"{quota}/month"
+
+
+def _check_quota(text: str) -> str:
+    parse_quota(text)
+    return text
+
+
 class ConfiguredKey(BaseModel):
-    """An API key in the setting ``API_KEYS``: its hash, its client and its limits."""
+    """An API key in the setting ``API_KEYS``: its hash, its client, its limits, and the quota of its client."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -125,6 +141,8 @@ class ConfiguredKey(BaseModel):
     """The SHA-256 hash of the key, in hexadecimal."""
     rate: Annotated[str, AfterValidator(check_rate)] | None = None
     concurrency: int | None = Field(default=None, ge=1)
+    quota: Annotated[str, AfterValidator(_check_quota)] | None = None
+    """Such as ``100000/month``. All keys of a client have the same quota, because they use it up together."""
 
 
 _CONFIGURED = TypeAdapter(dict[str, ConfiguredKey])
@@ -146,8 +164,21 @@ class ConfiguredKeys:
         except ValidationError as error:
             first = validation_details(error)[0]
             raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        quotas = {key.client: key.quota for key in found.values()}
+        for key_id, key in found.items():
+            if key.quota != quotas[key.client]:
+                raise ValueError(f"{key_id}.quota: all keys of the client {key.client!r} must have the same quota")
         self._valid = {
-            key_id: Key(key_id, key.client, bytes.fromhex(key.hash), 0, None, key.rate, key.concurrency)
+            key_id: Key(
+                key_id,
+                key.client,
+                bytes.fromhex(key.hash),
+                created=0,
+                revoked=None,
+                rate=key.rate,
+                concurrency=key.concurrency,
+                quota=parse_quota(key.quota) if key.quota else None,
+            )
             for key_id, key in found.items()
         }
 
@@ -158,7 +189,13 @@ class ConfiguredKeys:
 def export(keys: Iterable[Key]) -> str:
     """Return the keys that are not revoked as a value for the setting ``API_KEYS``: hashes, clients and limits."""
     configured = {
-        key.id: ConfiguredKey(client=key.client, hash=key.hash.hex(), rate=key.rate, concurrency=key.concurrency)
+        key.id: ConfiguredKey(
+            client=key.client,
+            hash=key.hash.hex(),
+            rate=key.rate,
+            concurrency=key.concurrency,
+            quota=quota_text(key.quota) if key.quota else None,
+        )
         for key in keys
         if key.revoked is None
     }
@@ -170,16 +207,19 @@ Version = tuple[int, int, int]
 
 
 class KeyStore:
-    """API keys in an SQLite file, which only its owner may read and write."""
+    """API keys and the quotas of clients in an SQLite file, which only its owner may read and write."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = SqliteFile(path, SCHEMA)
 
-    def create(self, client: str, rate: str | None = None, concurrency: int | None = None) -> str:
+    def create(
+        self, client: str, rate: str | None = None, concurrency: int | None = None, quota: int | None = None
+    ) -> str:
         """Create a key for a client and return it. The key cannot be read again, because only its hash is stored.
 
-        ``rate`` and ``concurrency`` replace the settings ``KEY_RATE`` and ``KEY_CONCURRENCY`` for this key.
+        ``rate`` and ``concurrency`` replace the settings ``KEY_RATE`` and ``KEY_CONCURRENCY`` for this key. ``quota``
+        becomes the quota of the client, for all of its keys. None: the client keeps the quota that it has, if any.
 
         Raises:
             ValueError: the client's name is not valid.
@@ -194,6 +234,8 @@ class KeyStore:
             database.execute(
                 "INSERT INTO keys (id, client, hash, created, rate, concurrency) VALUES (?, ?, ?, ?, ?, ?)", row
             )
+            if quota is not None:
+                database.execute(SET_QUOTA, (client, quota))
         return key
 
     def revoke(self, key_id: str) -> bool:
@@ -203,6 +245,20 @@ class KeyStore:
         with self._file.transaction() as database:
             change = "UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
             return database.execute(change, (int(time.time()), key_id)).rowcount == 1
+
+    def set_quota(self, client: str, quota: int | None) -> bool:
+        """Set or remove (None) the quota of a client. Return False if the client has no valid key."""
+        if not self.path.exists():
+            return False
+        with self._file.transaction() as database:
+            known = "SELECT 1 FROM keys WHERE client = ? AND revoked IS NULL"
+            if not database.execute(known, (client,)).fetchone():
+                return False
+            if quota is None:
+                database.execute("DELETE FROM quotas WHERE client = ?", (client,))
+            else:
+                database.execute(SET_QUOTA, (client, quota))
+        return True
 
     def all(self) -> list[Key]:
         """Return all keys, including revoked keys, the oldest first. Without a file, there are none.
@@ -223,7 +279,8 @@ class KeyStore:
             rows = database.execute(
                 "SELECT id, client, hash, created, revoked, rate, concurrency FROM keys ORDER BY created, id"
             )
-            return [Key(*row) for row in rows]
+            quotas = _quotas(database)
+            return [replace(Key(*row), quota=quotas.get(row[1])) for row in rows]
 
     @property
     def version(self) -> Version | None:
@@ -315,7 +372,14 @@ def _holder(key: str | None, valid: Mapping[str, Key]) -> Holder:
     matches = hmac.compare_digest(_hash(key), stored.hash if stored else bytes(32))
     if stored is None or not matches:
         raise InvalidApiKey("This API key is unknown or revoked.")
-    return Holder(stored.client, stored.id, stored.rate, stored.concurrency)
+    return Holder(stored.client, stored.id, stored.rate, stored.concurrency, stored.quota)
+
+
+def _quotas(database: sqlite3.Connection) -> dict[str, int]:
+    """Return the quota of each client that has one. Files of earlier versions have no table of quotas."""
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'quotas'").fetchone():
+        return {}
+    return dict(database.execute("SELECT client, quota FROM quotas"))
 
 
 def _hash(key: str) -> bytes:

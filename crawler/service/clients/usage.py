@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from crawler.errors import StoreUnavailable
+from crawler.service.clients import quotas
 from crawler.service.store import NewColumn, Session, Store
 
 SCHEMA = (
@@ -47,6 +48,8 @@ class Usage:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._pending: defaultdict[Key, Count] = defaultdict(_no_calls)
+        self._reserved: list[quotas.Reservation] = []
+        """The reservations of the pending calls."""
         self._writing: dict[Key, Count] = {}
         """The counts in the transaction that is running."""
         self._write: asyncio.Task[None] | None = None
@@ -57,8 +60,13 @@ class Usage:
         """The number of calls whose counts this process has not stored yet."""
         return self._calls_pending()
 
-    def count(self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False) -> None:
-        """Count one call, at the cost of a dictionary lookup. Days are in UTC."""
+    def count(  # noqa: PLR0913  # keyword arguments that describe a call
+        self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False, reservation: str = ""
+    ) -> None:
+        """Count one call, at the cost of a dictionary lookup. Days are in UTC.
+
+        ``reservation``: the id of the call if it has a reservation of its client's quota, which is settled.
+        """
         number = int(time.time()) // DAY_SECONDS
         if number != self._day[0]:
             self._day = (number, (EPOCH + timedelta(days=number)).isoformat())
@@ -66,6 +74,8 @@ class Usage:
         entry[0] += 1
         entry[1] += billable
         entry[2] += partial
+        if reservation:
+            self._reserved.append((client, reservation))
 
     async def flush(self, seconds: float | None = None) -> None:
         """Store the counts. If the store is unavailable, they stay in memory for the next flush.
@@ -83,12 +93,19 @@ class Usage:
 
     async def _store_pending(self) -> None:
         writing, self._pending = self._pending, defaultdict(_no_calls)
+        settling, self._reserved = self._reserved, []
         self._writing = writing
+
+        def store_counts(session: Session) -> None:
+            _add(session, writing)
+            quotas.settle(session, settling)
+
         try:
-            await self.store.transact(lambda session: _add(session, writing))
+            await self.store.transact(store_counts)
         except StoreUnavailable:  # the store has logged it
             for key, count in writing.items():
                 self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]
+            self._reserved += settling
         finally:
             self._writing, self._write = {}, None
 

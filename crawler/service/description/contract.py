@@ -6,7 +6,7 @@ that the endpoint does. Instead, tests validate the responses of a running servi
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -17,6 +17,8 @@ DataT = TypeVar("DataT")
 
 REQUEST_ID = r"^req_[0-9A-HJKMNP-TV-Z]{26}$"
 DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+"""A time in the format of RFC 3339, in UTC."""
 
 
 class Status(Model):
@@ -161,6 +163,19 @@ class UsageEntry(Model):
     """The number of calls by code. `CLIENT_GONE`: the client disconnected before the response."""
 
 
+class QuotaReport(Model):
+    """The state of a client's quota in the current month (UTC)."""
+
+    limit: int
+    """The billable answers that the client may get in a month, with all of its keys together."""
+    used: int
+    """The billable answers of this month."""
+    reserved: int
+    """Answers that are reserved by calls in progress. A call that is not billable gives its reservation back."""
+    resets_at: Time
+    """When the next month begins."""
+
+
 class UsageReport(Model):
     """The calls of a client in a period."""
 
@@ -179,8 +194,114 @@ class UsageReport(Model):
     pending: int
     """Calls that the responding process could not store yet, because the store is unavailable. They are not included in
     the other numbers. Usually 0."""
+    quota: QuotaReport | None
+    """The client's quota; null if it has none. It does not depend on `from` and `to`."""
     usage: list[UsageEntry]
     """One entry for each day and scraper, the newest day first."""
+
+
+PerMinute = Annotated[list[int], Field(min_length=60, max_length=60)]
+"""One number for each of the last 60 minutes."""
+
+
+class Throttle(Model):
+    """The budget of a platform, or of one of its sources, through an egress."""
+
+    concurrency: int
+    """The maximum of downloads at once, for all processes together."""
+    delay: float
+    """Seconds between the starts of two downloads, on average."""
+    next_slot: Time
+    """The earliest time at which the next download may start: the time of the response or later."""
+
+
+class SourceThrottle(Throttle):
+    """The budget of one source through an egress."""
+
+    source: str
+    """The source."""
+
+
+class CircuitBreaker(Model):
+    """The circuit breaker of one source through an egress."""
+
+    source: str
+    """The source; `(connection)` for failures of the egress itself."""
+    state: Literal["closed", "open", "trial"]
+    """`closed`: requests are sent. `open`: no request is sent before `until`. `trial`: one request tries the source."""
+    since: Time | None
+    """When the circuit breaker opened; null while it is closed."""
+    until: Time | None
+    """The end of the cooldown; null if it is not `open`."""
+    reason: str | None
+    """The reason or the error code of the last refusal, if it is known."""
+
+
+class SourceWarnings(Model):
+    """How often an optional source failed for one reason."""
+
+    source: str
+    """The optional source."""
+    code: str
+    """The error code of the failure."""
+    reason: str
+    """The cause in short, for programs."""
+    count: int
+    """The number of targets."""
+
+
+class Outcomes(Model):
+    """The outcomes of the last 60 minutes."""
+
+    outcomes: dict[str, PerMinute]
+    """Completed targets by code: 60 numbers, one per minute, the oldest first. The last minute is not over yet."""
+    warnings: list[SourceWarnings]
+    """The optional sources that failed, the most frequent first."""
+    last_success: Time | None
+    """When the last target was completed with a record; null if that was never, or more than 30 days ago."""
+
+
+class EgressStatus(Outcomes):
+    """The state of a platform through one egress."""
+
+    egress: str
+    """The name of the egress; `direct` is the service's own connection."""
+    targets: int
+    """Targets in flight through the egress."""
+    throttle: Throttle
+    """The budget of the platform."""
+    sources: list[SourceThrottle]
+    """The sources with a budget of their own."""
+    breakers: list[CircuitBreaker]
+    """The circuit breakers of all sources that have been requested since the start."""
+    rests_until: Time | None
+    """Until when no source is requested through the egress; null if it does not rest."""
+
+
+class PlatformStatus(Outcomes):
+    """The state of a platform. Its outcomes include those of targets that ended before they had an egress."""
+
+    platform: str
+    """The platform."""
+    waiting: int
+    """Calls in the platform's queue."""
+    in_flight: int
+    """All calls that have no response yet, including the waiting ones."""
+    egresses: list[EgressStatus]
+    """The egresses of the platform, at least one."""
+
+
+class ServiceStatus(Model):
+    """The state of all platforms, and their outcomes of the last 60 minutes, in all processes of the service."""
+
+    at: Time
+    """The time of the response."""
+    first_minute: Time
+    """The beginning of the first of the 60 minutes."""
+    workers: int
+    """The number of processes whose values are included."""
+    platforms: list[PlatformStatus]
+    """The platforms, sorted by name."""
 
 
 class Health(Model):

@@ -25,7 +25,15 @@ from crawler.errors import (
 )
 from crawler.registry import scrapers, spider
 from crawler.service.calls.envelope import Call, failure
-from crawler.service.description.contract import Catalogue, Failure, Health, Readiness, Success, UsageReport
+from crawler.service.description.contract import (
+    Catalogue,
+    Failure,
+    Health,
+    Readiness,
+    ServiceStatus,
+    Success,
+    UsageReport,
+)
 from crawler.service.description.headers import COMMON_HEADERS, FAILURE_HEADERS, HEADERS, PARAMETERS, SUCCESS_HEADERS
 from crawler.service.description.schemas import Json, Refs, component_schemas, markdown
 from crawler.service.http.static import StaticContent
@@ -62,7 +70,7 @@ def as_json(service_url: str) -> StaticContent:
 def document(service_url: str = "") -> Json:
     """Build the OpenAPI document. ``service_url``: the setting ``SERVICE_URL``, "" if it is not set."""
     distinct = {scraper.name: scraper for scraper in scrapers().values()}
-    models: list[type[BaseModel]] = [Failure, Catalogue, UsageReport, Health, Readiness]
+    models: list[type[BaseModel]] = [Failure, Catalogue, UsageReport, ServiceStatus, Health, Readiness]
     for scraper in distinct.values():
         models += [scraper.params, Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
     ref, schemas = component_schemas(models)
@@ -121,6 +129,8 @@ def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
 
 USAGE_ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
 """The errors of ``/v1/usage``."""
+STATUS_ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
+"""The errors of ``/v1/status``."""
 
 
 def _service_paths(ref: Refs) -> Json:
@@ -146,6 +156,15 @@ def _service_paths(ref: Refs) -> Json:
         ],
     }
     usage["responses"] |= _failure_references(error.http_status for error in USAGE_ERRORS)
+    status = _get(
+        "status",
+        "The state of each platform and egress, and the outcomes of the last hour.",
+        "For dashboards: throttles, circuit breakers, waiting calls, and completed targets by minute and code, as sums"
+        " over all processes of the service.",
+        ref[ServiceStatus],
+    )
+    status["security"] = [{"ApiKeyAuth": []}]
+    status["responses"] |= _failure_references(error.http_status for error in STATUS_ERRORS)
     healthz = _get(
         "healthz",
         "Whether the process is running.",
@@ -163,7 +182,13 @@ def _service_paths(ref: Refs) -> Json:
         ref[Readiness],
         COMMON_HEADERS,
     )
-    operations = {"/v1/scrapers": catalogue, "/v1/usage": usage, "/healthz": healthz, "/readyz": readyz}
+    operations = {
+        "/v1/scrapers": catalogue,
+        "/v1/usage": usage,
+        "/v1/status": status,
+        "/healthz": healthz,
+        "/readyz": readyz,
+    }
     return {path: {"get": operation} for path, operation in operations.items()}
 
 

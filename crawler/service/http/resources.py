@@ -27,7 +27,8 @@ from crawler.errors import (
 from crawler.logs import one_line
 from crawler.registry import scrapers
 from crawler.service import metrics
-from crawler.service.calls.envelope import Answer, Call, failure, json_response, raw_response, success
+from crawler.service.calls.envelope import Answer, Call, Served, failure, json_response, raw_response, success
+from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http.body import CappedRequest, header, read_object
 from crawler.service.http.sending import Sender
@@ -42,8 +43,10 @@ if TYPE_CHECKING:
     from crawler.service.calls.open_crawlers import OpenCrawlers
     from crawler.service.clients.keys import Holder, Keys
     from crawler.service.clients.limits import KeyLimits
+    from crawler.service.clients.quotas import Quotas
     from crawler.service.clients.usage import Usage
     from crawler.service.http.addresses import Addresses
+    from crawler.service.status import Status
 
 logger = structlog.get_logger(__name__)
 
@@ -75,6 +78,8 @@ class Parts:
     cache: Cache
     idempotency: Idempotency
     usage: Usage
+    quotas: Quotas
+    status: Status
     service_url: str = ""
     """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
 
@@ -103,6 +108,8 @@ class Api(Resource):
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
+        self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
+        """Further routes, which need an API key, by path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -153,7 +160,12 @@ class Api(Resource):
         metrics.count_call(call, answer)
         if call.client_id and call.scraper:
             self.parts.usage.count(
-                call.client_id, call.scraper, answer.code, billable=answer.billable, partial=answer.partial
+                call.client_id,
+                call.scraper,
+                answer.code,
+                billable=answer.billable,
+                partial=answer.partial,
+                reservation=call.request_id if call.has_reservation else "",
             )
         if not call.is_logged:
             return
@@ -176,9 +188,10 @@ class Api(Resource):
         if public_route is not None:
             _require_method(request, "GET")
             return public_route(request, call)
-        if path == "/v1/usage":
+        keyed_route = self._keyed_routes.get(path)
+        if keyed_route is not None:
             _require_method(request, "GET")
-            return await self._usage(request, call)
+            return await keyed_route(request, call)
         if prefix == "/docs" and prefix in self._public_routes:
             _require_method(request, "GET")
             return viewer.bundled_file(name).answer(request, call)
@@ -206,11 +219,23 @@ class Api(Resource):
                 header(request, "Idempotency-Key"),
                 holder.client,
                 target,
-                lambda: self.parts.cache.served(target, header(request, "Cache-Control")),
+                lambda: self._accept(request, call, holder, target),
             )
             return success(call, served)
         finally:
             release()
+
+    async def _accept(self, request: Request, call: Call, holder: Holder, target: Target) -> Served:
+        """Reserve an answer of the client's quota, if it has one, and serve the target's data.
+
+        A replay does not get here: it needs no answer of the quota.
+        """
+        if holder.quota is not None:
+            call.has_reservation = True
+            assert target.deadline is not None
+            seconds = target.deadline - asyncio.get_running_loop().time()
+            await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, seconds)
+        return await self.parts.cache.served(target, header(request, "Cache-Control"))
 
     async def _holder(self, request: Request, call: Call) -> Holder:
         """Return the client that owns the call's API key.
@@ -265,7 +290,13 @@ class Api(Resource):
     async def _usage(self, request: Request, call: Call) -> Answer:
         holder = await self._holder(request, call)
         since, until = _days(request)
-        return json_response(200, await self.parts.usage.report(holder.client, since, until), call)
+        report = await self.parts.usage.report(holder.client, since, until)
+        report["quota"] = await self.parts.quotas.report(holder, REPORT_SECONDS)
+        return json_response(200, report, call)
+
+    async def _status(self, request: Request, call: Call) -> Answer:
+        await self._holder(request, call)
+        return json_response(200, await self.parts.status.report(), call)
 
     @staticmethod
     def _wait(request: Request, call: Call) -> int:

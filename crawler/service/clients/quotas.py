@@ -1,0 +1,186 @@
+"""Quotas: the number of billable answers that a client may get in one month (UTC), with all of its keys together.
+
+A call of a client with a quota reserves one answer when it is accepted. The reservation is deleted in the transaction
+that stores the call's usage. So the billable answers in the store and the reservations are never more than the quota.
+The reservation of a call whose process was killed expires after the call's deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from crawler.errors import QuotaExceeded
+
+if TYPE_CHECKING:
+    from crawler.service.clients.keys import Holder
+    from crawler.service.store import Session, Store
+
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS quotas (client TEXT PRIMARY KEY, checked BIGINT NOT NULL)",
+    (
+        "CREATE TABLE IF NOT EXISTS reservations (client TEXT NOT NULL, call_id TEXT NOT NULL,"
+        " expires BIGINT NOT NULL, PRIMARY KEY (client, call_id))"
+    ),
+)
+LOCK = (
+    "INSERT INTO quotas (client, checked) VALUES (:client, :now)"
+    " ON CONFLICT (client) DO UPDATE SET checked = excluded.checked"
+)
+"""Locks a client until the end of the transaction, so that processes count and reserve one after the other."""
+COUNT = (
+    "SELECT (SELECT COALESCE(SUM(billable), 0) FROM usage WHERE client = :client AND day >= :since),"
+    " (SELECT COUNT(*) FROM reservations WHERE client = :client AND expires > :now)"
+)
+"""Counts the billable answers and the reservations. One statement, so that no flush of the usage comes in between."""
+
+Reservation = tuple[str, str]
+"""The client and the id of a call that has reserved an answer."""
+
+RESERVE_SECONDS = 5.0
+"""Maximum seconds for a transaction that reserves answers."""
+LEASE_SECONDS = 30.0
+"""A reservation expires this long after its call's deadline, in case its process was killed.
+
+Until then, a running process has completed the call and stored its usage.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """An answer that a call wants to reserve."""
+
+    client: str
+    quota: int
+    call_id: str
+    expires: int
+    """Unix time in seconds."""
+
+
+class Quotas:
+    """Reserves billable answers in the service's store, and reports the state of quotas."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._wishes: dict[str, _Wish] | None = None
+        """Call id -> its wish, for the calls of the next transaction. None: no transaction is being prepared."""
+        self._batch: asyncio.Task[set[str]] | None = None
+        """The last transaction. It returns the ids of the calls that it has refused."""
+
+    async def reserve(self, client: str, quota: int, call_id: str, seconds: float) -> None:
+        """Reserve one of a client's ``quota`` answers of this month for a call that ends within ``seconds``.
+
+        Whatever the outcome of the call is, ``settle`` its reservation when its usage is stored, also after an error.
+        Calls that reserve at the same time share a transaction.
+
+        Raises:
+            QuotaExceeded: all answers of this month are used or reserved.
+            StoreUnavailable: the store cannot be written.
+        """
+        if self._wishes is None:
+            self._wishes = {}
+            self._batch = asyncio.ensure_future(self._reserve_batch(self._wishes, self._batch))
+        wishes, batch = self._wishes, self._batch
+        assert batch is not None
+        wishes[call_id] = _Wish(client, quota, call_id, math.ceil(time.time() + seconds + LEASE_SECONDS))
+        try:
+            refused = await asyncio.shield(batch)
+        except asyncio.CancelledError:
+            wishes.pop(call_id, None)  # without effect if the transaction has begun: the caller settles it then
+            raise
+        if call_id in refused:
+            raise _exceeded(quota)
+
+    async def _reserve_batch(self, wishes: dict[str, _Wish], previous: asyncio.Task[set[str]] | None) -> set[str]:
+        """Make the reservations that are wished for until the previous transaction ends, in one transaction."""
+        if previous is not None:
+            await asyncio.wait([previous])
+        self._wishes = None
+        return await self.store.transact(partial(_reserve, wishes=[*wishes.values()]), seconds=RESERVE_SECONDS)
+
+    async def report(self, holder: Holder, seconds: float) -> dict[str, Any] | None:
+        """Return the state of a client's quota, as ``/v1/usage`` shows it. None: the client has no quota.
+
+        Raises:
+            StoreUnavailable: the store cannot be read within ``seconds``.
+        """
+        if holder.quota is None:
+            return None
+        work = partial(report, client=holder.client, quota=holder.quota)
+        return await self.store.transact(work, seconds=seconds, write=False)
+
+
+def _reserve(session: Session, wishes: Sequence[_Wish]) -> set[str]:
+    """Make reservations, in the order of the wishes of a client. Return the ids of the refused calls."""
+    refused = set()
+    now = int(time.time())
+    for client in sorted({wish.client for wish in wishes}):  # all processes lock clients in the same order
+        session.run(LOCK, client=client, now=now)
+        session.run("DELETE FROM reservations WHERE client = :client AND expires <= :now", client=client, now=now)
+        taken = sum(_count(session, client, now))
+        for wish in wishes:
+            if wish.client != client:
+                continue
+            if taken >= wish.quota:
+                refused.add(wish.call_id)
+                continue
+            insert = "INSERT INTO reservations (client, call_id, expires) VALUES (:client, :call_id, :expires)"
+            session.run(insert, client=client, call_id=wish.call_id, expires=wish.expires)
+            taken += 1
+    return refused
+
+
+def settle(session: Session, reservations: Iterable[Reservation]) -> None:
+    """Delete the reservations of completed calls, in the transaction that stores their usage.
+
+    A billable answer then counts as used, and any other outcome gives its reservation back. Calls without a
+    reservation are ignored.
+    """
+    delete = "DELETE FROM reservations WHERE client = :client AND call_id = :call_id"
+    for client, call_id in sorted(reservations):  # all processes delete in the same order, which prevents deadlocks
+        session.run(delete, client=client, call_id=call_id)
+
+
+def report(session: Session, client: str, quota: int) -> dict[str, Any]:
+    """Return the state of a client's quota in this month."""
+    used, reserved = _count(session, client, int(time.time()))
+    return {"limit": quota, "used": used, "reserved": reserved, "resets_at": _next_month().strftime(RFC_3339)}
+
+
+RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def _count(session: Session, client: str, now: int) -> tuple[int, int]:
+    """Return the client's billable answers of this month, and its reservations. The latter belong to no month."""
+    ((used, reserved),) = session.rows(COUNT, client=client, since=_first_day(_now()).isoformat(), now=now)
+    return int(used), int(reserved)
+
+
+def _exceeded(quota: int) -> QuotaExceeded:
+    reset = _next_month()
+    return QuotaExceeded(
+        f"Quota exceeded: all {quota} billable answers of this month are used, or reserved by calls in progress. "
+        f"The next month begins at {reset.strftime(RFC_3339)}.",
+        retry_after=max(1, math.ceil((reset - _now()).total_seconds())),
+    )
+
+
+def _next_month() -> datetime:
+    """Return the beginning of the next month."""
+    next_day = _first_day(_first_day(_now()) + timedelta(days=31))
+    return datetime(next_day.year, next_day.month, 1, tzinfo=UTC)
+
+
+def _first_day(day: date) -> date:
+    """Return the first day of a day's month."""
+    return date(day.year, day.month, 1)
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(time.time(), UTC)

@@ -1,0 +1,158 @@
+"""Counts of completed targets by platform, egress, minute and code, and of their warnings, for ``GET /v1/status``.
+
+They are counted in memory and stored regularly. The store keeps 60 minutes, and for each egress the time of the last
+success. Keys that occur are bounded: codes, sources and reasons are defined by the project, egresses by the operator.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from crawler.targets.target import Outcome, Target
+
+if TYPE_CHECKING:
+    from crawler.service.store import Session
+
+SCHEMA = (
+    (
+        "CREATE TABLE IF NOT EXISTS outcomes (minute BIGINT NOT NULL, platform TEXT NOT NULL, egress TEXT NOT NULL,"
+        " code TEXT NOT NULL, source TEXT NOT NULL, reason TEXT NOT NULL, number BIGINT NOT NULL,"
+        " PRIMARY KEY (minute, platform, egress, code, source, reason))"
+    ),
+    (
+        "CREATE TABLE IF NOT EXISTS successes (platform TEXT NOT NULL, egress TEXT NOT NULL,"
+        " at DOUBLE PRECISION NOT NULL, PRIMARY KEY (platform, egress))"
+    ),
+)
+ADD = (
+    "INSERT INTO outcomes (minute, platform, egress, code, source, reason, number)"
+    " VALUES (:minute, :platform, :egress, :code, :source, :reason, :number)"
+    " ON CONFLICT (minute, platform, egress, code, source, reason)"
+    " DO UPDATE SET number = outcomes.number + excluded.number"
+)
+SUCCEEDED = (
+    "INSERT INTO successes (platform, egress, at) VALUES (:platform, :egress, :at)"
+    " ON CONFLICT (platform, egress) DO UPDATE SET at = excluded.at WHERE excluded.at > successes.at"
+)
+
+MINUTES = 60
+"""The number of minutes that are kept, including the current one."""
+MINUTE_SECONDS = 60
+KEEP_SUCCESS_SECONDS = 30 * 24 * 3_600.0
+"""The time of a last success is forgotten after this many seconds."""
+
+
+class CountKey(NamedTuple):
+    """What is counted: targets with a code, or the warnings of one kind."""
+
+    minute: int
+    """Minutes since the epoch."""
+    platform: str
+    egress: str
+    """The name of the egress; "" if the target ended before it had one."""
+    code: str
+    """The code of the outcome, or of the warning."""
+    source: str = ""
+    """The optional source that failed; "" for an outcome."""
+    reason: str = ""
+
+
+class OutcomeCounts:
+    """The outcomes of this process that are not stored yet."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[CountKey] = Counter()
+        self._successes: dict[tuple[str, str], float] = {}
+        """Platform and egress -> Unix time of the last success."""
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def count(self, outcome: Outcome, egress: str) -> None:
+        """Count a completed target. ``egress``: the name of its egress, "" if it had none."""
+        assert isinstance(outcome.target, Target)
+        now = time.time()
+        minute, platform, code = int(now) // MINUTE_SECONDS, outcome.target.scraper.platform, outcome.code
+        self._counts[CountKey(minute, platform, egress, code)] += 1
+        for warning in outcome.warnings:
+            self._counts[CountKey(minute, platform, egress, warning.code, warning.source, warning.reason)] += 1
+        if outcome.error is None:
+            self._successes[platform, egress] = now
+
+    def take(self) -> OutcomeCounts:
+        """Return all counts as another object. This one begins anew."""
+        taken = OutcomeCounts()
+        taken._counts, self._counts = self._counts, taken._counts
+        taken._successes, self._successes = self._successes, taken._successes
+        return taken
+
+    def put_back(self, taken: OutcomeCounts) -> None:
+        """Add counts that could not be stored, except those of minutes that are no longer kept."""
+        first = first_minute()
+        self._counts.update({key: number for key, number in taken._counts.items() if key.minute >= first})
+        self._successes = taken._successes | self._successes
+
+    def store(self, session: Session) -> None:
+        """Add the counts to those in the store, and delete what is no longer kept."""
+        for key, number in sorted(self._counts.items()):  # all processes use the same order, to prevent deadlocks
+            session.run(ADD, **key._asdict(), number=number)
+        for (platform, egress), at in sorted(self._successes.items()):
+            session.run(SUCCEEDED, platform=platform, egress=egress, at=at)
+
+
+def first_minute() -> int:
+    """Return the first of the minutes that are kept, in minutes since the epoch."""
+    return int(time.time()) // MINUTE_SECONDS - MINUTES + 1
+
+
+def purge(session: Session) -> None:
+    """Delete the counts of minutes that are no longer kept."""
+    session.run("DELETE FROM outcomes WHERE minute < :first", first=first_minute())
+    session.run("DELETE FROM successes WHERE at < :first", first=time.time() - KEEP_SUCCESS_SECONDS)
+
+
+class History:
+    """The outcomes of the last 60 minutes in the store, and the last successes."""
+
+    def __init__(self, session: Session) -> None:
+        self.first = first_minute()
+        query = "SELECT minute, platform, egress, code, source, reason, number FROM outcomes WHERE minute >= :first"
+        self._rows: defaultdict[tuple[str, str], list[tuple[CountKey, int]]] = defaultdict(list)
+        """Platform and egress -> the counts."""
+        for *key, number in session.rows(query, first=self.first):
+            count_key = CountKey(*key)
+            self._rows[count_key.platform, count_key.egress].append((count_key, number))
+        self._successes = session.rows("SELECT platform, egress, at FROM successes")
+
+    def outcomes(self, platform: str, egress: str | None = None) -> dict[str, list[int]]:
+        """Return code -> 60 numbers, the oldest first. ``egress``: only its targets; None: all of the platform."""
+        found: dict[str, list[int]] = {}
+        for key, number in self._of(platform, egress):
+            if not key.source and key.minute < self.first + MINUTES:
+                found.setdefault(key.code, [0] * MINUTES)[key.minute - self.first] += number
+        return dict(sorted(found.items()))
+
+    def warnings(self, platform: str, egress: str | None = None) -> list[dict[str, Any]]:
+        """Return the warnings by source, code and reason, the most frequent first."""
+        found: Counter[tuple[str, str, str]] = Counter()
+        for key, number in self._of(platform, egress):
+            if key.source:
+                found[key.source, key.code, key.reason] += number
+        ordered = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+        return [
+            {"source": source, "code": code, "reason": reason, "count": number}
+            for (source, code, reason), number in ordered
+        ]
+
+    def last_success(self, platform: str, egress: str | None = None) -> float | None:
+        """Return the Unix time of the last success, or None."""
+        times = (at for name, of, at in self._successes if name == platform and egress in {None, of})
+        return max(times, default=None)
+
+    def _of(self, platform: str, egress: str | None) -> Iterator[tuple[CountKey, int]]:
+        for (name, of), counts in self._rows.items():
+            if name == platform and egress in {None, of}:
+                yield from counts

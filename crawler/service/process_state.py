@@ -1,0 +1,114 @@
+"""The present state of one process, and the sums over several processes, for ``GET /v1/status``.
+
+Times are Unix seconds. A time that has passed is None, so that the state of an idle process does not change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from crawler.downloads.shared import platform_routes
+
+if TYPE_CHECKING:
+    from scrapy.settings import Settings
+
+    from crawler.downloads.breaker import CircuitBreaker
+    from crawler.downloads.routes import Route
+    from crawler.downloads.throttle import Throttle
+    from crawler.service.calls.open_crawlers import OpenCrawlers
+
+State = dict[str, Any]
+"""Platform -> ``waiting``, ``in_flight`` and ``egresses``. JSON, because other processes read it from the store."""
+
+CLOSED, TRIAL, OPEN = "closed", "trial", "open"
+SEVERITY = (CLOSED, TRIAL, OPEN)
+"""If processes disagree about a circuit breaker, the last of its states in this order is shown."""
+
+
+def process_state(crawlers: OpenCrawlers, settings: Settings) -> State:
+    """Return the state of this process."""
+    state = {}
+    for platform, (waiting, in_flight) in crawlers.load.items():
+        routes = platform_routes(crawlers.shared, platform, settings)
+        egresses = {route.egress.name: _route_state(route) for route in routes}
+        if routes.single:  # its targets are not bound
+            egresses[routes.routes[0].egress.name]["targets"] = in_flight - waiting
+        state[platform] = {"waiting": waiting, "in_flight": in_flight, "egresses": egresses}
+    return state
+
+
+def _route_state(route: Route) -> State:
+    return {
+        "targets": route.targets,
+        "next_slot": _next_slot(route.budget),
+        "sources": {source: _next_slot(throttle) for source, throttle in route.sources.items()},
+        "breakers": {
+            source: _breaker_state(breaker) for source, breaker in (dict(route.breakers) | route.whole).items()
+        },
+        "rests_until": _in(route.resting),
+    }
+
+
+def _next_slot(throttle: Throttle) -> float | None:
+    seconds = throttle.earliest() - asyncio.get_running_loop().time()
+    return round(time.time() + seconds, 3) if seconds > 0 else None
+
+
+def _breaker_state(breaker: CircuitBreaker) -> State:
+    seconds = breaker.open_seconds
+    if seconds is None:
+        return {"state": CLOSED, "since": None, "until": None, "reason": None}
+    left = breaker.cooldown_left
+    return {
+        "state": OPEN if left else TRIAL,
+        "since": round(time.time() - seconds, 1),
+        "until": _in(left),
+        "reason": breaker.reason,
+    }
+
+
+def _in(seconds: float) -> float | None:
+    """Return the time in so many seconds, to a tenth of a second: it would otherwise differ slightly each time."""
+    return round(time.time() + seconds, 1) if seconds else None
+
+
+def total(states: Sequence[State], platform: str, egresses: Iterable[str]) -> State:
+    """Return the state of a platform and some of its egresses, as the sum of the states of several processes."""
+    found = [state[platform] for state in states if platform in state]
+    return {
+        "waiting": sum(each["waiting"] for each in found),
+        "in_flight": sum(each["in_flight"] for each in found),
+        "egresses": {
+            name: _total_route([each["egresses"][name] for each in found if name in each["egresses"]])
+            for name in egresses
+        },
+    }
+
+
+def _total_route(found: Sequence[State]) -> State:
+    sources = {source for each in found for source in each["sources"]}
+    breakers = {source for each in found for source in each["breakers"]}
+    return {
+        "targets": sum(each["targets"] for each in found),
+        "next_slot": _earliest(each["next_slot"] for each in found),
+        "sources": {
+            source: _earliest(each["sources"][source] for each in found if source in each["sources"])
+            for source in sources
+        },
+        "breakers": {
+            source: max(
+                (each["breakers"][source] for each in found if source in each["breakers"]),
+                key=lambda breaker: (SEVERITY.index(breaker["state"]), breaker["until"] or 0.0),
+            )
+            for source in sorted(breakers)
+        },
+        "rests_until": max((each["rests_until"] or 0.0 for each in found), default=0.0) or None,
+    }
+
+
+def _earliest(times: Iterable[float | None]) -> float | None:
+    """Return the earliest time. None, which means now, is the earliest of all."""
+    return min((each or 0.0 for each in times), default=0.0) or None

@@ -1,0 +1,180 @@
+"""``GET /v1/status``: the state of each platform and egress, as the sum over all processes that share the store.
+
+Each process writes its own state and its counts to the store, and reads those of all. So no process needs to reach
+another one, and a killed process is forgotten after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from crawler.downloads.shared import platform_routes
+from crawler.errors import StoreUnavailable
+from crawler.service import outcome_counts
+from crawler.service.outcome_counts import MINUTE_SECONDS, History, OutcomeCounts
+from crawler.service.process_state import OPEN, TRIAL, State, process_state, total
+
+if TYPE_CHECKING:
+    from scrapy.settings import Settings
+
+    from crawler.downloads.routes import Route
+    from crawler.service.calls.open_crawlers import OpenCrawlers
+    from crawler.service.store import Session, Store
+
+SCHEMA = (
+    *outcome_counts.SCHEMA,
+    "CREATE TABLE IF NOT EXISTS processes (id TEXT PRIMARY KEY, at BIGINT NOT NULL, state TEXT NOT NULL)",
+)
+WRITE = (
+    "INSERT INTO processes (id, at, state) VALUES (:id, :at, :state)"
+    " ON CONFLICT (id) DO UPDATE SET at = excluded.at, state = excluded.state"
+)
+
+REWRITE_SECONDS = 10.0
+"""A state that does not change is written again after this many seconds, to show that its process is running."""
+FORGET_SECONDS = 30.0
+"""The state of a process that has not written for this long is ignored, because the process was probably killed."""
+STORE_SECONDS = 2.0
+"""Maximum seconds for which a report waits for the last counts to be stored, and then for the states."""
+
+
+class Status:
+    """Stores the state and the outcomes of this process, and reports those of all processes."""
+
+    def __init__(self, crawlers: OpenCrawlers, settings: Settings, store: Store) -> None:
+        self.crawlers = crawlers
+        self.settings = settings
+        self.store = store
+        self._id = uuid.uuid4().hex
+        self._counts = OutcomeCounts()
+        self._routes = {name: platform_routes(crawlers.shared, name, settings) for name in sorted(crawlers.load)}
+        for routes in self._routes.values():
+            routes.on_completed = self._counts.count
+        self._written: tuple[bytes, float] = b"", 0.0
+        """The state in the store, and the Unix time at which it was written."""
+        self._purged_minute = 0
+        self._write: asyncio.Task[None] | None = None
+
+    async def flush(self, seconds: float) -> None:
+        """Store the counts, and the state if it has changed. Wait at most ``seconds``: a longer transaction continues.
+
+        If the store is unavailable, the counts stay in memory for the next flush.
+        """
+        if self._write is None or self._write.done():
+            self._write = asyncio.ensure_future(self._store())
+        await asyncio.wait([self._write], timeout=seconds)
+
+    async def _store(self) -> None:
+        now = time.time()
+        state = orjson.dumps(process_state(self.crawlers, self.settings), option=orjson.OPT_SORT_KEYS)
+        if not self._counts and state == self._written[0] and now < self._written[1] + REWRITE_SECONDS:
+            return
+        counts = self._counts.take()
+        minute = int(now) // MINUTE_SECONDS
+
+        def store(session: Session) -> None:
+            counts.store(session)
+            session.run(WRITE, id=self._id, at=int(now), state=state.decode())
+            if minute != self._purged_minute:
+                outcome_counts.purge(session)
+                session.run("DELETE FROM processes WHERE at < :first", first=int(now - FORGET_SECONDS))
+
+        try:
+            await self.store.transact(store)
+        except StoreUnavailable:  # the store has logged it
+            self._counts.put_back(counts)
+        else:
+            self._written, self._purged_minute = (state, now), minute
+
+    async def close(self, seconds: float) -> None:
+        """Store the last counts, and delete the state of this process."""
+        await self.flush(seconds)
+        delete = "DELETE FROM processes WHERE id = :id"
+        with suppress(StoreUnavailable):  # the state is ignored after FORGET_SECONDS
+            await self.store.transact(lambda session: session.run(delete, id=self._id), seconds=seconds)
+
+    async def report(self) -> dict[str, Any]:
+        """Return the response body of ``GET /v1/status``. ``contract.ServiceStatus`` is its model.
+
+        Raises:
+            StoreUnavailable: the store cannot be read.
+        """
+        await self.flush(STORE_SECONDS)
+        states, history = await self.store.transact(_read, seconds=STORE_SECONDS, write=False)
+        now = time.time()
+        platforms = []
+        for name, routes in self._routes.items():
+            state = total(states, name, [route.egress.name for route in routes])
+            egresses = [_egress(name, route, state["egresses"][route.egress.name], history, now) for route in routes]
+            calls = {"waiting": state["waiting"], "in_flight": state["in_flight"]}
+            platforms.append({"platform": name} | calls | _history(history, name) | {"egresses": egresses})
+        return {
+            "at": _text(now),
+            "first_minute": _text(history.first * MINUTE_SECONDS),
+            "workers": len(states),
+            "platforms": platforms,
+        }
+
+
+def _read(session: Session) -> tuple[list[State], History]:
+    rows = session.rows("SELECT state FROM processes WHERE at >= :first", first=int(time.time() - FORGET_SECONDS))
+    return [orjson.loads(state) for (state,) in rows], History(session)
+
+
+def _egress(platform: str, route: Route, state: State, history: History, now: float) -> dict[str, Any]:
+    limits = route.limits
+    return {
+        "egress": route.egress.name,
+        "targets": state["targets"],
+        "throttle": _throttle(limits, state["next_slot"], now),
+        "sources": [
+            {"source": source} | _throttle(limits["sources"][source], next_slot, now)
+            for source, next_slot in sorted(state["sources"].items())
+            if source in limits["sources"]
+        ],
+        "breakers": [{"source": source} | _breaker(each, now) for source, each in state["breakers"].items()],
+        "rests_until": _future(state["rests_until"], now),
+        **_history(history, platform, route.egress.name),
+    }
+
+
+def _throttle(limits: Any, next_slot: float | None, now: float) -> dict[str, Any]:
+    """Return the limits of a throttle, and its next slot: at once if the time in the state has passed."""
+    return {
+        "concurrency": limits["concurrency"],
+        "delay": limits["delay"],
+        "next_slot": _text(max(next_slot or now, now)),
+    }
+
+
+def _breaker(state: State, now: float) -> dict[str, Any]:
+    """Return the state of a circuit breaker. Its cooldown may have ended since the state was written."""
+    until = _future(state["until"], now)
+    since = None if state["since"] is None else _text(state["since"])
+    name = TRIAL if state["state"] == OPEN and until is None else state["state"]
+    return {"state": name, "since": since, "until": until, "reason": state["reason"]}
+
+
+def _history(history: History, platform: str, egress: str | None = None) -> dict[str, Any]:
+    succeeded = history.last_success(platform, egress)
+    return {
+        "outcomes": history.outcomes(platform, egress),
+        "warnings": history.warnings(platform, egress),
+        "last_success": None if succeeded is None else _text(succeeded),
+    }
+
+
+def _future(moment: float | None, now: float) -> str | None:
+    return _text(moment) if moment and moment > now else None
+
+
+def _text(moment: float) -> str:
+    """Return a Unix time in the format of RFC 3339, in UTC with milliseconds."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
