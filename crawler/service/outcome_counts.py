@@ -98,7 +98,17 @@ class OutcomeCounts:
     def store(self, session: Session) -> None:
         """Add the counts to those in the store, and delete what is no longer kept."""
         for key, number in sorted(self._counts.items()):  # all processes use the same order, to prevent deadlocks
-            session.run(ADD, **key._asdict(), number=number)
+            minute, platform, egress, code, source, reason = key
+            session.run(
+                ADD,
+                minute=minute,
+                platform=platform,
+                egress=egress,
+                code=code,
+                source=source,
+                reason=reason,
+                number=number,
+            )
         for (platform, egress), at in sorted(self._successes.items()):
             session.run(SUCCEEDED, platform=platform, egress=egress, at=at)
 
