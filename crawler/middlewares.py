@@ -28,6 +28,8 @@ from crawler.targets.closing import Closing
 from crawler.targets.exceptions import StartAnew
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from crawler.downloads.routes import Route
     from crawler.downloads.throttle import ReleaseSlot
     from crawler.spiders.base import PlatformSpider
-    from crawler.targets.target import Target
 
 logger = structlog.get_logger(__name__)
 
@@ -167,7 +168,7 @@ class ThrottleMiddleware:
 
     async def _admit(self, request: Request) -> ReleaseSlot:
         source, target = request.meta.get("source"), request.meta.get("target")
-        full: list[Route] = []
+        full: dict[Route, Overloaded] = {}
         while not self.routes.is_outdated(request.meta):
             if source is None or "admitted" in request.meta:
                 route = self.routes.of(target)
@@ -176,10 +177,10 @@ class ThrottleMiddleware:
             route = await self._route(request, source, full)
             try:
                 release = await self._take_slots(request, route)
-            except Overloaded:  # other processes have taken the slots that this process expected to be free
-                if route in full or not self._has_others(target, source, [*full, route]):
+            except Overloaded as error:  # other processes have taken the slots that this process expected to be free
+                if route in full or self.routes.is_fixed(target):
                     raise
-                full.append(route)
+                full[route] = error
                 continue
             if not route.rest(source) and not self.routes.is_outdated(request.meta):
                 request.meta["admitted"] = True
@@ -194,14 +195,13 @@ class ThrottleMiddleware:
             request.meta["egress"] = route.egress.name
             self.routes.use(request.meta.get("target"), route)
 
-    def _has_others(self, target: Target | None, source: str, full: list[Route]) -> bool:
-        """Whether a request may be sent through a route that is not among these."""
-        return any(route not in full and not route.rest(source) for route in self.routes.candidates(target))
-
-    async def _route(self, request: Request, source: str, full: list[Route]) -> Route:
+    async def _route(self, request: Request, source: str, full: Mapping[Route, Overloaded]) -> Route:
         """Return the route through which the request may be sent. If all of them rest, wait for the first one.
 
-        ``full``: routes that have no slot before the target's deadline.
+        ``full``: routes that have no slot before the target's deadline, with their errors.
+
+        Raises:
+            Overloaded: all other routes rest.
         """
         target = request.meta.get("target")
         if (refused := await self.routes.refused_by(target)) is not None:
@@ -216,6 +216,8 @@ class ThrottleMiddleware:
                     self.routes.bind(target, route)
                     return route
                 waits.append((wait, route))
+            if full:
+                raise next(iter(full.values()))
             await self._wait(request, waits)
 
     async def _route_of_refused(self, request: Request, route: Route) -> Route:

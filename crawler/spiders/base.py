@@ -6,6 +6,7 @@ A spider yields one scheduled request per target. Its callback awaits the target
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -55,6 +56,9 @@ logger = structlog.get_logger(__name__)
 Data = dict[str, Any]
 
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
+
+_restarted: ContextVar[bool] = ContextVar("restarted", default=False)
+"""Whether the current task, with the tasks that it has started, scrapes a target that has started anew."""
 
 ABOVE_COMMAND_LINE = 50
 """Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
@@ -378,7 +382,9 @@ class PlatformSpider(Spider):
         route = self.routes.of(target)
         logger.warning("target_restarted", id=target.id, egress=route.egress.name)
         self.routes.leave(target)
-        return self._first_request(target)
+        again = self._first_request(target)
+        again.meta["restarted"] = True
+        return again
 
     def _first_request(self, target: Target) -> Request:
         return self._of_target(self.request(target), target).replace(errback=self._errback)
@@ -386,7 +392,7 @@ class PlatformSpider(Spider):
     def _of_target(self, request: Request, target: Target) -> Request:
         """Return the request with its target in ``meta``, exempt from duplicate filtering."""
         request.meta["target"] = target
-        if self.routes.has_left(target):
+        if _restarted.get():
             request.meta["restarted"] = True
         return request.replace(dont_filter=True)
 
@@ -419,6 +425,7 @@ class PlatformSpider(Spider):
     def _scrape(self, first: First) -> AsyncIterator[Record | Request]:
         target: Target = first.request.meta["target"]
         self.tracker.enter(target)
+        _restarted.set("restarted" in first.request.meta)
         return self._records(target, first)
 
     async def _records(self, target: Target, first: First) -> AsyncIterator[Record | Request]:

@@ -33,7 +33,7 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.middlewares import ThrottleMiddleware
-from crawler.registry import find_scraper
+from crawler.registry import find_scraper, spiders
 from crawler.targets.exceptions import StartAnew
 from crawler.targets.target import Outcome, Target, check_params
 
@@ -191,6 +191,25 @@ async def test_a_target_whose_egress_failed_leaves_it_once(monkeypatch: pytest.M
     assert await sending.egress(each, restarted=True) != failed
     with pytest.raises(StartAnew):
         await sending.egress(each)
+
+
+async def test_a_late_failure_of_the_first_start_does_not_count_for_the_second_egress() -> None:
+    """Requests that tasks of the first start still send or have in flight when the target starts anew."""
+    spider = spiders()["retail"](query="tea")
+    spider.routes = made("a", "b")  # type: ignore[misc]  # as from a crawler's settings
+    each = target("1")
+    first, second = spider.routes
+    spider.routes.use(each, first)
+    in_flight = spider._of_target(Request("https://shop.example/", meta={"source": "listing"}), each)
+    spider.routes.leave(each)
+    sent_later = spider._of_target(Request("https://shop.example/", meta={"source": "listing"}), each)
+    spider.routes.use(each, second)
+    for request in (in_flight, sent_later):
+        with pytest.raises(StartAnew):
+            await spider._count_failed(request, FAILED)
+    assert not second.connection.cooldown_left
+    again = Request("https://shop.example/", meta={"source": "listing", "restarted": True})
+    assert not spider.routes.is_outdated(spider._of_target(again, each).meta)
 
 
 async def test_a_request_that_waits_for_a_slot_is_not_sent_if_its_target_starts_anew(
@@ -408,7 +427,11 @@ async def test_a_call_gets_another_egress_if_other_processes_have_taken_the_slot
     assert sorted(used) == ["a", "b", "c"]
     with pytest.raises(Overloaded):
         await sending.egress(target("4", deadline=deadline))
-    await close(one, other)
+    third = made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1, delay=100)
+    await next(iter(one)).count("listing", FAILED)
+    with pytest.raises(Overloaded):  # not CircuitOpen: only one egress rests
+        await Sending(third, monkeypatch).egress(target("5", deadline=deadline))
+    await close(one, other, third)
 
 
 async def test_redis_keeps_the_reasons_of_rests_and_the_sources_without_one(redis_url: str) -> None:
