@@ -160,6 +160,13 @@ def json_response(status: int, value: Any, call: Call) -> Answer:
     return Answer(status, _headers(call), value if isinstance(value, bytes) else orjson.dumps(value))
 
 
+def empty_response(call: Call) -> Answer:
+    """Return the response of a successful request whose response has no body."""
+    headers = _headers(call)
+    del headers["Content-Type"]
+    return Answer(HTTPStatus.NO_CONTENT, headers, b"")
+
+
 def raw_response(
     call: Call, media_type: str, body: bytes, headers: dict[str, str] | None = None, status: int = 200
 ) -> Answer:
