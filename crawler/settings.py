@@ -323,8 +323,8 @@ SERVICE_URL: Optional[ServiceUrl] = None
 SERVICE_INTERNAL_ADDRESS: Optional[Address] = None
 """A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
 SERVICE_STORE: Optional[Database] = None
-"""Database of usage, stored responses and asynchronous calls: an SQLite file, or a ``postgresql://`` URL for several hosts. None: a
-file in the project's ``.scrapy`` folder."""
+"""Database of usage, stored responses and asynchronous calls: an SQLite file, or a ``postgresql://`` URL for several
+hosts. None: a file in the project's ``.scrapy`` folder."""
 IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
 """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
 CALL_MAX_HOURS: PositiveSeconds = 24.0

@@ -112,7 +112,8 @@ def complete(session: Session, call: StoredCall, owner: str, result: Result, set
         owner=owner,
     ):
         return False
-    usage.add(session, {(call.client, call.scraper, usage.today(), answer.code): [1, answer.billable, answer.partial]})
+    counts = [1, int(answer.billable), int(answer.partial)]
+    usage.add(session, {(call.client, call.scraper, usage.today(), answer.code): counts})
     if call.idempotency_key is not None:
         owned = (call.client, call.idempotency_key, call.request_id)
         if result.data is None:
