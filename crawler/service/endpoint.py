@@ -12,10 +12,12 @@ import structlog
 from crawler.downloads.shared import SharedState
 from crawler.errors import StoreUnavailable
 from crawler.service import metrics, status
-from crawler.service.calls import idempotency
+from crawler.service.calls import call_store, idempotency
 from crawler.service.calls.cache import Cache
+from crawler.service.calls.call_store import CallSettings
 from crawler.service.calls.idempotency import Idempotency
 from crawler.service.calls.open_crawlers import OpenCrawlers
+from crawler.service.calls.runner import Runner
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.quotas import Quotas
@@ -55,7 +57,8 @@ class Endpoint:
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
         self.store = Store(
-            store_location(self.settings), usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + status.SCHEMA
+            store_location(self.settings),
+            usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA + status.SCHEMA,
         )
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
@@ -70,6 +73,9 @@ class Endpoint:
         self.limits = KeyLimits(self.settings)
         addresses = Addresses.from_settings(self.settings)
         url = (self.settings["SERVICE_URL"] or "").rstrip("/")
+        self.runner = Runner(
+            self.store, self.crawlers, cache, self.limits, CallSettings.read(self.settings), service_url=url
+        )
         parts = Parts(
             self.crawlers,
             keys,
@@ -79,6 +85,7 @@ class Endpoint:
             self.idempotency,
             self.usage,
             Quotas(self.store),
+            self.runner,
             self.status,
             url,
         )
@@ -96,11 +103,14 @@ class Endpoint:
         """Start the crawlers and the periodic tasks."""
         prepare_documents(self.api.parts.service_url)
         self.crawlers.open()
+        self.runner.open()
         self._upkeep = asyncio.ensure_future(self._run_upkeep())
 
     async def drain(self) -> None:
         """Wait until the calls in flight have a response, and store the usage counts."""
+        self.runner.stop()
         await self.crawlers.drain()
+        await self.runner.close()
         await self.api.finish()
         await self.internal_api.finish()
         if self._upkeep:

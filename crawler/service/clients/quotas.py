@@ -53,7 +53,7 @@ Until then, a running process has completed the call and stored its usage.
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class Wish:
     """An answer that a call wants to reserve."""
 
     client: str
@@ -68,7 +68,7 @@ class Quotas:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._wishes: dict[str, _Wish] | None = None
+        self._wishes: dict[str, Wish] | None = None
         """Call id -> its wish, for the calls of the next transaction. None: no transaction is being prepared."""
         self._batch: asyncio.Task[set[str]] | None = None
         """The last transaction. It returns the ids of the calls that it has refused."""
@@ -88,21 +88,21 @@ class Quotas:
             self._batch = asyncio.ensure_future(self._reserve_batch(self._wishes, self._batch))
         wishes, batch = self._wishes, self._batch
         assert batch is not None
-        wishes[call_id] = _Wish(client, quota, call_id, math.ceil(time.time() + seconds + LEASE_SECONDS))
+        wishes[call_id] = Wish(client, quota, call_id, math.ceil(time.time() + seconds + LEASE_SECONDS))
         try:
             refused = await asyncio.shield(batch)
         except asyncio.CancelledError:
             wishes.pop(call_id, None)  # without effect if the transaction has begun: the caller settles it then
             raise
         if call_id in refused:
-            raise _exceeded(quota)
+            raise exceeded(quota)
 
-    async def _reserve_batch(self, wishes: dict[str, _Wish], previous: asyncio.Task[set[str]] | None) -> set[str]:
+    async def _reserve_batch(self, wishes: dict[str, Wish], previous: asyncio.Task[set[str]] | None) -> set[str]:
         """Make the reservations that are wished for until the previous transaction ends, in one transaction."""
         if previous is not None:
             await asyncio.wait([previous])
         self._wishes = None
-        return await self.store.transact(partial(_reserve, wishes=[*wishes.values()]), seconds=RESERVE_SECONDS)
+        return await self.store.transact(partial(reserve, wishes=[*wishes.values()]), seconds=RESERVE_SECONDS)
 
     async def report(self, holder: Holder, seconds: float) -> dict[str, Any] | None:
         """Return the state of a client's quota, as ``/v1/usage`` shows it. None: the client has no quota.
@@ -116,7 +116,7 @@ class Quotas:
         return await self.store.transact(work, seconds=seconds, write=False)
 
 
-def _reserve(session: Session, wishes: Sequence[_Wish]) -> set[str]:
+def reserve(session: Session, wishes: Sequence[Wish]) -> set[str]:
     """Make reservations, in the order of the wishes of a client. Return the ids of the refused calls."""
     refused = set()
     now = int(time.time())
@@ -162,7 +162,8 @@ def _count(session: Session, client: str, now: int) -> tuple[int, int]:
     return int(used), int(reserved)
 
 
-def _exceeded(quota: int) -> QuotaExceeded:
+def exceeded(quota: int) -> QuotaExceeded:
+    """Return the error of a call for which no answer is left."""
     reset = _next_month()
     return QuotaExceeded(
         f"Quota exceeded: all {quota} billable answers of this month are used, or reserved by calls in progress. "

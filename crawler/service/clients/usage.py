@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -97,7 +98,7 @@ class Usage:
         self._writing = writing
 
         def store_counts(session: Session) -> None:
-            _add(session, writing)
+            add(session, writing)
             quotas.settle(session, settling)
 
         try:
@@ -132,7 +133,17 @@ def _no_calls() -> Count:
     return [0, 0, 0]
 
 
-def _add(session: Session, counts: dict[Key, Count]) -> None:
+def today() -> str:
+    """Return the current day in UTC, as usage rows have it."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def add(session: Session, counts: Mapping[Key, Count]) -> None:
+    """Add counts of completed calls to the stored ones. All calls pass this function once, in a transaction.
+
+    Synchronous calls pass it in sums of less than a second. An asynchronous call passes it in the transaction that
+    stores its response.
+    """
     for (client, scraper, day, code), (calls, billable, partial) in sorted(
         counts.items()
     ):  # all processes update the rows in the same order, which prevents deadlocks
