@@ -66,7 +66,11 @@ class Endpoint:
         addresses = Addresses.from_settings(self.settings)
         url = (self.settings["SERVICE_URL"] or "").rstrip("/")
         parts = Parts(self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage, url)
-        self.api = Api(parts, hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"))
+        self.api = Api(
+            parts,
+            hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"),
+            cors_origins=self.settings.getlist("SERVICE_CORS_ORIGINS"),
+        )
         self.internal_api = Api(parts)
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
