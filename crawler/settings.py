@@ -340,6 +340,8 @@ API_KEYS: KeyHashes = {}
 read ``KEYS_FILE``."""
 KEYS_FILE: Optional[File] = None
 """SQLite file with the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
+MCP_API_KEY: Optional[Secret] = None
+"""API key with which ``scrapy mcp --url`` calls the endpoint. Set it in the environment, as ``CRAWLER_MCP_API_KEY``."""
 
 # Operation
 

@@ -24,7 +24,7 @@ MAX_AGE_SECONDS = 600
 
 
 class Cors:
-    """Adds CORS headers to the responses of ``/v1/`` and ``/openapi.json``, for the origins of ``SERVICE_CORS_ORIGINS``.
+    """Adds CORS headers to the responses of ``/v1/...`` and ``/openapi.json``, for origins in ``SERVICE_CORS_ORIGINS``.
 
     Other routes, such as ``/metrics``, are not for pages of other origins. Credentials (cookies) are never allowed: the
     API key, which the page sends itself, is the only authentication.
