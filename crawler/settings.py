@@ -34,6 +34,7 @@ from crawler.configuration.kinds import (
     LogLevel,
     Network,
     Optional,
+    Origin,
     Origins,
     Positive,
     PositiveSeconds,
@@ -322,6 +323,9 @@ SERVICE_TRUSTED_PROXIES: Items[Network] = []
 SERVICE_HIDDEN_ROUTES: Items[Route] = []
 """Routes that the port of the service does not serve: ``/docs``, ``/llms.txt``, ``/metrics``,
 ``/openapi.json``."""
+SERVICE_CORS_ORIGINS: Items[Origin] = []
+"""Origins of web pages that may call the service from a browser, such as ``https://app.example.com``. ``*`` allows the
+pages of all origins. Empty: no CORS headers are sent."""
 SERVICE_URL: Optional[ServiceUrl] = None
 """URL under which clients reach the service, such as ``https://data.example.com``. Links in errors, in
 ``/openapi.json`` and in ``/llms.txt`` begin with it. None: links are paths."""
@@ -348,6 +352,8 @@ API_KEYS: KeyHashes = {}
 read ``KEYS_FILE``."""
 KEYS_FILE: Optional[File] = None
 """SQLite file with the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
+MCP_API_KEY: Optional[Secret] = None
+"""API key with which ``scrapy mcp --url`` calls the endpoint. Set it in the environment, as ``CRAWLER_MCP_API_KEY``."""
 
 # Operation
 

@@ -36,6 +36,7 @@ LAYERS = {
     "spiders": 7,
     "registry": 8,
     "items": 9,
+    "mcp": 9,
     "probe": 9,
     "service": 9,
     "configuration.kinds": 0,

@@ -22,6 +22,10 @@ T = TypeVar("T")
 
 NONE = {"", "None", "null"}
 """The texts that stand for None."""
+ORIGIN = re.compile(
+    r"(?!http://.*:80$|https://.*:443$)https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.ASCII | re.DOTALL
+)
+"""Matches the origin of a web page as browsers send it: in lower case, without a path and the default port."""
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -109,6 +113,12 @@ def _service_url(text: str) -> str:
     return text
 
 
+def _origin(text: str) -> str:
+    if text != "*" and not ORIGIN.fullmatch(text):
+        raise ValueError(f"expected an origin as browsers send it, such as https://app.example.com, or *, not {text!r}")
+    return text
+
+
 def _network(text: str) -> str:
     try:
         ip_network(text)
@@ -173,6 +183,8 @@ Database = Annotated[
 Rate = Annotated[Text, AfterValidator(rate), _described("a rate limit such as 60/minute")]
 Address = Annotated[Text, AfterValidator(_address), _described("an address such as 127.0.0.1:9100")]
 ServiceUrl = Annotated[Text, AfterValidator(_service_url), _described("a URL such as https://data.example.com")]
+Origin = Annotated[Text, AfterValidator(_origin)]
+"""The origin of a web page, or ``*`` for all origins."""
 Network = Annotated[Text, AfterValidator(_network)]
 LogLevel = Annotated[Any, BeforeValidator(_log_level), _described("DEBUG, INFO, WARNING, ERROR or CRITICAL")]
 ClassPath = Annotated[Any, BeforeValidator(_class), _described("the path of a class such as package.module.Class")]

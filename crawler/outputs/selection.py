@@ -102,13 +102,13 @@ class Selection:
                 nearest = get_close_matches(name, paths, n=1)
                 hint = f"did you mean {nearest[0]}?" if nearest else f"the fields are {', '.join(known.of)}"
                 raise ValueError(f"fields={text}: no field is called {name!r}; {hint}")
-            _add(tree, paths[name])
+            add_path(tree, paths[name])
         return cls(tree, _narrowed(known, tree))
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the selected keys of a row. Keys that the row lacks are omitted."""
-        pruned: dict[str, Any] = _pruned(row, self.tree)
-        return pruned
+        selected: dict[str, Any] = pruned(row, self.tree)
+        return selected
 
     def record(self, record: Record) -> Record:
         """Return a record with only the selected keys. The line of a batch keeps the keys that identify its target."""
@@ -129,7 +129,8 @@ def _paths(fields: Struct, parent: tuple[str, ...] = ()) -> Iterator[tuple[str, 
             yield from _paths(inner, path)
 
 
-def _add(tree: Tree, path: tuple[str, ...]) -> None:
+def add_path(tree: Tree, path: Sequence[str]) -> None:
+    """Add a selected path to the tree."""
     for key in path[:-1]:
         if tree.setdefault(key, {}) is None:
             return  # an object that contains this key is already selected as a whole
@@ -150,11 +151,12 @@ def _narrowed_type(column_type: ColumnType, tree: Tree | None) -> ColumnType:
     return _narrowed(column_type, tree)
 
 
-def _pruned(value: Any, tree: Tree | None) -> Any:
+def pruned(value: Any, tree: Tree | None) -> Any:
+    """Return the selected keys of a value, also of the objects in its lists. Keys that it lacks are omitted."""
     if tree is None:
         return value
     if isinstance(value, list):
-        return [_pruned(each, tree) for each in value]
+        return [pruned(each, tree) for each in value]
     if isinstance(value, dict):
-        return {name: _pruned(value[name], inner) for name, inner in tree.items() if name in value}
+        return {name: pruned(value[name], inner) for name, inner in tree.items() if name in value}
     return value  # None: there is no object or list

@@ -89,7 +89,11 @@ class Endpoint:
             self.status,
             url,
         )
-        self.api = Api(parts, hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"))
+        self.api = Api(
+            parts,
+            hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"),
+            cors_origins=self.settings.getlist("SERVICE_CORS_ORIGINS"),
+        )
         self.internal_api = Api(parts)
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)

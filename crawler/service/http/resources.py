@@ -31,6 +31,7 @@ from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes
 from crawler.service.http.body import CappedRequest, header, read_object
 from crawler.service.http.call_routes import CallRoutes, invalid_query
+from crawler.service.http.cors import Cors
 from crawler.service.http.sending import Sender
 from crawler.targets.target import Scraper, Target, check_params
 
@@ -69,6 +70,7 @@ SEND_SECONDS = 5.0
 """Seconds for which responses may still be sent when the service shuts down."""
 
 WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+"""Statuses of responses without a body, and so without Content-Length."""
 
 CLIENT_GONE = 499
 """The logged status of a call whose client disconnected before the response."""
@@ -97,11 +99,12 @@ class Api(Resource):
 
     isLeaf = True
 
-    def __init__(self, parts: Parts, hidden: Collection[str] = ()) -> None:
-        """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``."""
+    def __init__(self, parts: Parts, hidden: Collection[str] = (), cors_origins: Collection[str] = ()) -> None:
+        """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``. ``cors_origins``: the setting ``SERVICE_CORS_ORIGINS``."""
         super().__init__()
         self.parts = parts
         self._calls = CallRoutes(parts.runner)
+        self._cors = Cors(cors_origins)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: set[Deferred[None]] = set()
         """Fires when a large response has been sent, for each large response."""
@@ -193,6 +196,8 @@ class Api(Resource):
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
         prefix, _, name = path.rpartition("/")
+        if preflight := self._cors.preflight(request, call):
+            return preflight
         public_route = self._public_routes.get(path)
         if public_route is not None:
             _require_method(request, "GET")
@@ -292,6 +297,7 @@ class Api(Resource):
         request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
         for name, value in answer.headers.items():
             request.setHeader(name, value)
+        self._cors.add_headers(request)
         if answer.status not in WITHOUT_BODY:
             request.setHeader("Content-Length", str(len(answer.body)))
         if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":

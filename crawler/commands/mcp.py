@@ -1,0 +1,114 @@
+"""``scrapy mcp``: offers the scrapers of an endpoint to language models, as tools of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from scrapy.exceptions import UsageError
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.reactor import install_reactor
+
+from crawler.commands.serve import use_sandbox
+from crawler.configuration.command import CheckedCommand
+from crawler.event_loop import LOOP
+from crawler.exit_codes import RUN_FAILED
+from crawler.logs import structure_everything
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
+
+    from crawler.mcp.endpoint import EndpointClient
+
+
+class Command(CheckedCommand):
+    """Serves the tools over standard input and output, until the input ends.
+
+    Standard output has only JSON-RPC messages, and standard error has the log.
+    """
+
+    requires_crawler_process = False
+
+    def short_desc(self) -> str:
+        return "Offer the scrapers as tools to language models (MCP)"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        choice = parser.add_mutually_exclusive_group(required=True)
+        choice.add_argument(
+            "--url",
+            type=endpoint_url,
+            help="URL of a running endpoint; CRAWLER_MCP_API_KEY in the environment is its key",
+        )
+        choice.add_argument("--sandbox", action="store_true", help="start an endpoint with the simulated platforms")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if args:
+            raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
+        assert self.settings is not None
+        if find_spec("mcp") is None:
+            raise UsageError("scrapy mcp needs the MCP SDK: install the extra 'mcp'")
+        if opts.url and not self.settings["MCP_API_KEY"]:
+            raise UsageError("Set the environment variable CRAWLER_MCP_API_KEY to an API key of the endpoint")
+        structure_everything(self.settings)
+        for noisy in ("httpx2", "mcp", "scrapy", "scrapy_poet"):
+            logging.getLogger(noisy).setLevel(logging.WARNING)
+        # A thread waits for standard input. It would delay the end of the process until the next line.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if opts.sandbox:
+            self._serve_sandbox()
+        else:
+            from crawler.mcp.endpoint import EndpointClient  # noqa: PLC0415  # needs the extra
+
+            asyncio.run(_serve(EndpointClient(opts.url, str(self.settings["MCP_API_KEY"]))))
+
+    def _serve_sandbox(self) -> None:
+        """Serve an endpoint in this process, so that nothing is left of it whatever ends the process."""
+        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
+        from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
+
+        from crawler.mcp.endpoint import EndpointClient  # noqa: PLC0415  # needs the extra
+        from crawler.service.clients.keys import SandboxKeys  # noqa: PLC0415  # only with --sandbox
+        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise, and it needs the reactor
+
+        reactor = cast("Any", _reactor)
+        assert self.settings is not None
+        use_sandbox(self.settings)
+        endpoint = Endpoint(self.settings, SandboxKeys())
+        port = reactor.listenTCP(0, endpoint.site, interface="127.0.0.1").getHost().port
+
+        async def work() -> None:
+            try:
+                endpoint.open()
+                await _serve(EndpointClient(f"http://127.0.0.1:{port}", "sandbox", trust_env=False))
+            finally:
+                await endpoint.drain()
+
+        def failed(failure: Failure) -> None:
+            logging.getLogger(__name__).error("mcp_failed", exc_info=failure.value)
+            self.exitcode = RUN_FAILED
+
+        def start() -> None:
+            deferred_from_coro(work()).addErrback(failed).addBoth(lambda _: reactor.stop())
+
+        reactor.callWhenRunning(start)
+        reactor.run(installSignalHandlers=False)
+
+
+async def _serve(client: EndpointClient) -> None:
+    from crawler.mcp.server import serve  # noqa: PLC0415  # needs the extra
+
+    await serve(client)
+
+
+def endpoint_url(text: str) -> str:
+    """Parse the URL of an endpoint."""
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise argparse.ArgumentTypeError(f"expected a URL such as http://127.0.0.1:8000, not {text!r}")
+    return text.rstrip("/")

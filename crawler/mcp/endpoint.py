@@ -1,0 +1,146 @@
+"""The client of an endpoint: lists its scrapers, and calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Self
+from urllib.parse import quote
+
+import anyio
+import httpx2
+
+Json = dict[str, Any]
+
+CALL_SECONDS = 130.0
+"""Maximum seconds until a response begins. Longer than the timeout of a synchronous call."""
+POLL_SECONDS = 10
+"""Seconds for which one request waits for the result of an asynchronous call."""
+POLL_PAUSE = 0.2
+"""Seconds between these requests, in case the endpoint responds without waiting."""
+CANCEL_SECONDS = 5.0
+"""Maximum seconds for cancelling an asynchronous call."""
+
+
+class EndpointError(Exception):
+    """Raised when there is no usable response from the endpoint. The message says what to check."""
+
+    def __init__(self, code: str, message: str, *, retryable: bool) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retryable = retryable
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The response of a call."""
+
+    envelope: Json
+    partial: str | None = None
+    """The header ``X-Partial``: the optional sources whose data is missing. None: the record is complete."""
+
+
+class EndpointClient:
+    """Calls the scrapers of one endpoint, with one API key. An asynchronous context manager."""
+
+    def __init__(self, url: str, api_key: str, *, trust_env: bool = True) -> None:
+        """``trust_env``: whether to use the proxies that the environment names (``HTTPS_PROXY``)."""
+        self.url = url
+        self._http = httpx2.AsyncClient(
+            base_url=url, headers={"X-API-Key": api_key}, timeout=CALL_SECONDS, trust_env=trust_env
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def catalogue(self) -> list[Json]:
+        """Return the scrapers of the endpoint: name, aliases, platform, summary, params_schema and example.
+
+        Raises:
+            EndpointError: the endpoint cannot be reached, or responds with something else.
+        """
+        response = await self._request("GET", "/v1/scrapers")
+        scrapers = _object(response).get("scrapers")
+        if not isinstance(scrapers, list):
+            raise _unusable(response)
+        return scrapers
+
+    async def openapi(self) -> Json | None:
+        """Return the OpenAPI document, or None if the endpoint does not serve it (``SERVICE_HIDDEN_ROUTES``).
+
+        Raises:
+            EndpointError: see ``catalogue()``.
+        """
+        response = await self._request("GET", "/openapi.json")
+        return None if response.status_code == HTTPStatus.NOT_FOUND else _object(response)
+
+    async def call(self, scraper: str, params: Json, on_wait: Callable[[str], None]) -> Reply:
+        """Call a scraper, and wait for the response. If the task is cancelled, the call is cancelled, too.
+
+        The call is asynchronous, so that no connection stays open for minutes. An endpoint without asynchronous calls
+        ignores the preference, and responds when the scrape is complete. Its calls end with their connection.
+
+        Args:
+            scraper: the name of the scraper. The endpoint validates it.
+            params: the params. The endpoint validates them.
+            on_wait: called with the message of each response that says that the call is not complete.
+
+        Raises:
+            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+        """
+        path = f"/v1/scrapers/{quote(scraper, safe='')}"
+        response = await self._request("POST", path, json=params, headers={"Prefer": "respond-async"})
+        envelope = _envelope(response)
+        if response.status_code == HTTPStatus.ACCEPTED:
+            call = f"/v1/calls/{quote(envelope['request_id'], safe='')}"
+            try:
+                while response.status_code == HTTPStatus.ACCEPTED:
+                    on_wait(str(envelope["status"].get("message", "")))
+                    await anyio.sleep(POLL_PAUSE)
+                    response = await self._request("GET", call, headers={"Prefer": f"wait={POLL_SECONDS}"})
+                    envelope = _envelope(response)
+            except anyio.get_cancelled_exc_class():
+                with anyio.move_on_after(CANCEL_SECONDS, shield=True):
+                    await self._request("DELETE", call)
+                raise
+        return Reply(envelope, response.headers.get("X-Partial"))
+
+    async def _request(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        try:
+            return await self._http.request(method, path, **options)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise EndpointError(
+                "ENDPOINT_UNAVAILABLE",
+                f"No response from the endpoint at {self.url} ({type(error).__name__}: {error}). Is it running?",
+                retryable=True,
+            ) from error
+
+
+def _object(response: httpx2.Response) -> Json:
+    try:
+        value = response.json()
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise _unusable(response)
+    return value
+
+
+def _envelope(response: httpx2.Response) -> Json:
+    envelope = _object(response)
+    if not isinstance(envelope.get("status"), dict) or not isinstance(envelope.get("request_id"), str):
+        raise _unusable(response)
+    return envelope
+
+
+def _unusable(response: httpx2.Response) -> EndpointError:
+    return EndpointError(
+        "ENDPOINT_ERROR",
+        f"{response.request.method} {response.request.url} returned status {response.status_code} and no JSON of this"
+        " service. Is the URL that of an endpoint (scrapy serve)?",
+        retryable=response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR,
+    )

@@ -1,0 +1,153 @@
+"""The MCP server: lists the scrapers of an endpoint as tools, and calls them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import structlog
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+from pydantic import ValidationError
+
+from crawler.mcp.endpoint import EndpointClient, EndpointError, Json, Reply
+from crawler.mcp.results import Part, View, failed, part_of, result
+from crawler.mcp.shorten import size
+from crawler.mcp.tools import KEPT_RECORDS, READ_RECORD, THIRD_PARTY, tools
+
+logger = structlog.get_logger(__name__)
+
+PROGRESS_SECONDS = 5.0
+"""Seconds between progress notifications."""
+
+INSTRUCTIONS = f"""\
+Each tool scrapes one public page or listing, and returns one structured record or one typed error. {THIRD_PARTY} If
+`status.retryable` is true, the same call may succeed later: wait for `error.retry_after` seconds first. `partial` names
+the sources whose data is missing. `cut` says what was left out to keep the result small."""
+
+VIEW = View.model_fields.keys()
+"""The arguments of a scraper's tool that are not params of the scraper."""
+
+Context = ServerRequestContext[Any, Any]
+
+
+async def serve(client: EndpointClient) -> None:
+    """Serve the scrapers of an endpoint over standard input and output, until the input ends."""
+    async with client, stdio_server() as (read, write):
+        server = Scrapers(client).server()
+        await server.run(read, write, server.create_initialization_options())
+
+
+class Scrapers:
+    """The tools of one endpoint."""
+
+    def __init__(self, client: EndpointClient) -> None:
+        self.client = client
+        self._records: OrderedDict[str, Reply] = OrderedDict()
+        """The last records, by request id, for ``read_record``."""
+
+    def server(self) -> Server[Any]:
+        """Return an MCP server with these tools."""
+        return Server(
+            "social-retail-crawler",
+            instructions=INSTRUCTIONS,
+            on_list_tools=self.list_tools,
+            on_call_tool=self.call_tool,
+        )
+
+    async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
+        """Return the tools, as the endpoint describes its scrapers now.
+
+        Raises:
+            MCPError: the endpoint cannot be reached.
+        """
+        try:
+            return ListToolsResult(tools=tools(await self.client.catalogue(), await self.client.openapi()))
+        except EndpointError as error:
+            raise MCPError(INTERNAL_ERROR, str(error)) from error
+
+    async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        """Call a tool. All failures are results with ``isError``, so that the model can read them."""
+        arguments = params.arguments or {}
+        view = View()
+        try:
+            if params.name == READ_RECORD:
+                view = part = Part.model_validate(arguments)
+                reply = self._read(part)
+            else:
+                view = View.model_validate({name: arguments[name] for name in VIEW & arguments.keys()})
+                scraper_params = {name: value for name, value in arguments.items() if name not in VIEW}
+                reply = await self._scrape(context, params.name, scraper_params)
+        except ValidationError as error:
+            reply = failed("INVALID_REQUEST", _first_problem(error))
+        except LookupError as error:
+            reply = failed("INVALID_REQUEST", str(error.args[0]))
+        answer = result(reply, view)
+        logger.info(
+            "tool_call",
+            tool=params.name,
+            code=reply.envelope["status"]["code"],
+            bytes=size(answer.structured_content),
+            request_id=reply.envelope["request_id"],
+        )
+        return answer
+
+    async def _scrape(self, context: Context, scraper: str, params: Json) -> Reply:
+        """Call a scraper, report the progress, and keep the record."""
+        progress = Progress(context)
+        async with anyio.create_task_group() as group:
+            group.start_soon(progress.report)
+            try:
+                reply = await self.client.call(scraper, params, progress.update)
+            except EndpointError as error:
+                reply = failed(error.code, str(error), retryable=error.retryable)
+            group.cancel_scope.cancel()
+        if reply.envelope.get("data") is not None:
+            self._records[reply.envelope["request_id"]] = reply
+            while len(self._records) > KEPT_RECORDS:
+                self._records.popitem(last=False)
+        return reply
+
+    def _read(self, part: Part) -> Reply:
+        """Return the reply of an earlier call, with a part of its data.
+
+        Raises:
+            LookupError: the record is not kept, or it has nothing at the path.
+        """
+        if part.request_id not in self._records:
+            raise LookupError(
+                f"No record with the request_id {part.request_id!r} is kept: only the last {KEPT_RECORDS} are. Call the"
+                " scraper again."
+            )
+        reply = self._records[part.request_id]
+        return replace(reply, envelope={**reply.envelope, "data": part_of(reply.envelope["data"], part)})
+
+
+class Progress:
+    """Tells the client every few seconds that a call is still waiting, and why."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._message = "The call is sent."
+        self._started = anyio.current_time()
+
+    def update(self, message: str) -> None:
+        """Note the message of the endpoint, for the next notification."""
+        self._message = message
+
+    async def report(self) -> None:
+        """Send a notification now and every ``PROGRESS_SECONDS``, until the task is cancelled."""
+        while True:
+            elapsed = anyio.current_time() - self._started
+            await self._context.session.report_progress(elapsed, message=self._message)
+            await anyio.sleep(PROGRESS_SECONDS)
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}."

@@ -1,0 +1,133 @@
+"""Calls from web pages of other origins: which responses a browser lets them read."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from twisted.web.test.requesthelper import DummyRequest
+
+from crawler.service.calls.envelope import Call
+from crawler.service.description.headers import HEADERS
+from crawler.service.http.cors import Cors
+from tests.service.client import CATEGORY, Reply, call
+from tests.service.client import HEADERS as CALL_HEADERS
+from tests.service.conftest import Service, running
+
+PAGE = "https://app.example.com"
+OTHER = "https://evil.example.com"
+PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,x-api-key"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("cors")
+    with running(folder / "log", f"SERVICE_CORS_ORIGINS={PAGE},http://localhost:5173") as started:
+        yield started
+
+
+def cors_headers(reply: Reply) -> dict[str, str]:
+    return {name: value for name, value in reply.headers.items() if name.startswith("access-control-")}
+
+
+def test_a_page_of_a_listed_origin_may_call_and_read_the_headers(service: Service) -> None:
+    reply = call(service.url, CATEGORY, {"cat_id": "976759"}, headers=CALL_HEADERS | {"Origin": PAGE})
+    assert reply.code == "OK"
+    assert reply.headers["access-control-allow-origin"] == PAGE
+    exposed = set(reply.headers["access-control-expose-headers"].split(", "))
+    assert {"Location", "Retry-After", "X-Partial", *HEADERS} == exposed
+    assert reply.headers["vary"] == "Origin"
+    assert "access-control-allow-credentials" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "code"),
+    [
+        (CATEGORY, {"Content-Type": "application/json"}, "MISSING_API_KEY"),
+        ("/v1/scrapers/nothing", CALL_HEADERS, "SCRAPER_NOT_FOUND"),
+    ],
+)
+def test_a_page_may_read_errors(service: Service, path: str, headers: dict[str, str], code: str) -> None:
+    reply = call(service.url, path, {}, headers=headers | {"Origin": PAGE})
+    assert reply.code == code
+    assert reply.headers["access-control-allow-origin"] == PAGE
+
+
+def test_a_preflight_request_needs_no_key_and_names_what_is_allowed(service: Service) -> None:
+    before = call(service.url, "/v1/usage", method="GET").body["calls"]
+    reply = call(service.url, CATEGORY, method="OPTIONS", headers=PREFLIGHT | {"Origin": PAGE})
+    assert (reply.status, reply.body) == (204, None)
+    assert "content-length" not in reply.headers
+    allowed = cors_headers(reply)
+    assert allowed.pop("access-control-expose-headers")
+    assert allowed == {
+        "access-control-allow-origin": PAGE,
+        "access-control-allow-methods": "DELETE, GET, HEAD, POST",
+        "access-control-allow-headers": "Content-Type, X-API-Key, Cache-Control, Idempotency-Key, Prefer",
+        "access-control-max-age": "600",
+    }
+    assert call(service.url, "/v1/usage", method="GET").body["calls"] == before
+
+
+@pytest.mark.parametrize(
+    "origin", [OTHER, "null", "http://app.example.com", f"{PAGE}.evil.example.com", f"{PAGE}:8443"]
+)
+def test_pages_of_other_origins_get_no_headers(service: Service, origin: str) -> None:
+    preflight = call(service.url, CATEGORY, method="OPTIONS", headers=PREFLIGHT | {"Origin": origin})
+    assert preflight.code == "METHOD_NOT_ALLOWED"
+    reply = call(service.url, "/v1/scrapers", method="GET", headers={"Origin": origin})
+    assert cors_headers(preflight) == cors_headers(reply) == {}
+    assert reply.headers["vary"] == "Origin"
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/docs", "/healthz", "/llms.txt"])
+def test_other_routes_are_not_for_pages(service: Service, path: str) -> None:
+    assert call_headers(service, path, {"Origin": PAGE}).keys() & {"access-control-allow-origin"} == set()
+
+
+def test_caches_distinguish_origins_and_encodings(service: Service) -> None:
+    headers = call_headers(service, "/openapi.json", {"Origin": PAGE})
+    assert headers["vary"] == "Accept-Encoding, Origin"
+    assert headers["access-control-allow-origin"] == PAGE
+
+
+def test_options_without_a_page_are_refused_as_before(service: Service) -> None:
+    assert call(service.url, CATEGORY, method="OPTIONS", headers={}).code == "METHOD_NOT_ALLOWED"
+    assert call(service.url, CATEGORY, method="OPTIONS", headers={"Origin": PAGE}).code == "METHOD_NOT_ALLOWED"
+
+
+def request_of(method: bytes = b"POST", origin: str = PAGE) -> Any:
+    """A request to ``/v1/scrapers/x``, whose method and origin are given."""
+    request: Any = DummyRequest([])  # type: ignore[no-untyped-call]
+    request.method, request.path = method, b"/v1/scrapers/x"
+    for name, value in (PREFLIGHT | {"Origin": origin}).items():
+        request.requestHeaders.addRawHeader(name, value)
+    return request
+
+
+def test_by_default_no_page_is_allowed() -> None:
+    request = request_of(b"OPTIONS")
+    assert Cors().preflight(request, Call()) is None
+    Cors().add_headers(request)
+    assert list(request.responseHeaders.getAllRawHeaders()) == []
+
+
+def test_all_origins_are_allowed_only_if_it_is_written() -> None:
+    request = request_of(origin=OTHER)
+    Cors(["*"]).add_headers(request)
+    assert request.responseHeaders.getRawHeaders("Access-Control-Allow-Origin") == ["*"]
+    assert not request.responseHeaders.hasHeader("Vary")
+    assert not request.responseHeaders.hasHeader("Access-Control-Allow-Credentials")
+    assert Cors(["*"]).preflight(request_of(b"OPTIONS", OTHER), Call()) is not None
+
+
+def call_headers(service: Service, path: str, headers: dict[str, str]) -> dict[str, str]:
+    """The headers of a response that is not JSON, in lower case. Repeated headers are joined."""
+    connection = http.client.HTTPConnection(urlsplit(service.url).netloc)
+    connection.request("GET", path, headers=headers)
+    received = connection.getresponse().headers
+    connection.close()
+    return {name.lower(): ", ".join(received.get_all(name, [])) for name in received}
