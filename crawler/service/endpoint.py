@@ -26,9 +26,12 @@ from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
 from crawler.service.store import Store, store_location
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy.settings import Settings
 
     from crawler.service.clients.keys import Keys
+    from crawler.service.http.static import StaticContent
 
 logger = structlog.get_logger(__name__)
 
@@ -48,7 +51,8 @@ OTHER_FILES = 512
 class Endpoint:
     """One process of the endpoint: the HTTP sites, the open crawlers, and the store of usage and responses."""
 
-    def __init__(self, settings: Settings, keys: Keys) -> None:
+    def __init__(self, settings: Settings, keys: Keys, pages: Mapping[str, StaticContent] | None = None) -> None:
+        """``pages``: further pages to serve, by path, such as those of the console."""
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
@@ -65,7 +69,9 @@ class Endpoint:
         self.limits = KeyLimits(self.settings)
         addresses = Addresses.from_settings(self.settings)
         url = (self.settings["SERVICE_URL"] or "").rstrip("/")
-        parts = Parts(self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage, url)
+        parts = Parts(
+            self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage, url, pages or {}
+        )
         self.api = Api(parts, hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"))
         self.internal_api = Api(parts)
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
