@@ -150,6 +150,10 @@ function flatten(value, schema, contract) {
   });
 }
 
+/** A row as an object: a row that is a single value, such as text, under its own key. */
+const asObject = ({ value, schema, path }) =>
+  isObject(value) ? { value, schema, path } : { value: { [path.at(-1)]: value }, schema: {}, path: path.slice(0, -1) };
+
 /** A list of objects. Each row can be opened to see all its fields. */
 export function Table({ value, schema, contract, path = [], name: title = "Rows", level = 1 }) {
   const [limit, setLimit] = useState(ROWS);
@@ -182,7 +186,7 @@ export function Table({ value, schema, contract, path = [], name: title = "Rows"
               })}
             </tr>
             ${open.has(index) && html`<tr key=${`${index} open`} class="opened"><td colspan=${columns.length + 1}>
-              <${Fields} value=${isObject(row.value) ? row.value : { value: row.value }} schema=${row.schema} contract=${contract} path=${row.path} level=${level} />
+              <${Fields} ...${asObject(row)} contract=${contract} level=${level} />
             </td></tr>`}`)}
         </tbody>
       </table>

@@ -78,10 +78,10 @@ function Samples({ scraper, params }) {
 }
 
 /** The platform's own view. If it fails, the fields below still show the whole record. */
-function PlatformView({ view, data, scraper }) {
-  const [error] = useErrorBoundary((each) => console.error(each));
+function PlatformView({ view, data, onFail }) {
+  const [error] = useErrorBoundary(onFail);
   if (error) return html`<p class="none">The view of this platform cannot show this record.</p>`;
-  return html`<div class="own">${view(data, scraper.name)}</div>`;
+  return html`<div class="own"><${({ of }) => view(of)} of=${data} /></div>`;
 }
 
 /** How many images a record names. */
@@ -104,7 +104,7 @@ function Record({ scraper, contract, data }) {
   return html`<${Images.Provider} value=${showImages}>
     ${images > 0 && !isSandbox && !showImages &&
     html`<p class="none"><button type="button" class="plain" onClick=${() => setShowImages(true)}>Load ${count(images)} images</button> from the platform's servers.</p>`}
-    ${view.show && html`<${PlatformView} view=${view.show} data=${data} scraper=${scraper} />`}
+    ${view.show && html`<${PlatformView} view=${view.show} data=${data} onFail=${() => setOpen(true)} />`}
     <details class="all" open=${allOpen} onToggle=${(event) => setOpen(event.currentTarget.open)}>
       <summary>All fields</summary>
       ${allOpen && html`<${Fields} value=${data} schema=${dataSchema(contract, scraper.name)} contract=${contract} />`}
