@@ -7,6 +7,7 @@
     │   ├── InvalidJson               INVALID_JSON               400
     │   ├── InvalidRequest            INVALID_REQUEST            400
     │   ├── ScraperNotFound           SCRAPER_NOT_FOUND          404
+    │   ├── CallNotFound              CALL_NOT_FOUND             404
     │   ├── MethodNotAllowed          METHOD_NOT_ALLOWED         405
     │   ├── IdempotencyInProgress     IDEMPOTENCY_IN_PROGRESS    409  retryable
     │   ├── PayloadTooLarge           PAYLOAD_TOO_LARGE          413
@@ -129,6 +130,13 @@ class ScraperNotFound(RequestError):
     """Raised when a route or scraper does not exist."""
 
     code = "SCRAPER_NOT_FOUND"
+    http_status = 404
+
+
+class CallNotFound(RequestError):
+    """Raised when a client has no asynchronous call with an id: it is unknown, was deleted, or has expired."""
+
+    code = "CALL_NOT_FOUND"
     http_status = 404
 
 

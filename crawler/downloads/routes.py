@@ -278,6 +278,32 @@ class Routes:
         first = min(route.budget.earliest() for route in routes)
         return first + max(0, ahead + 1 - len(routes)) / rate
 
+    def idle_at(self) -> float:
+        """Return the earliest time (of the event loop) at which no download waits for a slot of one of the routes.
+
+        Raises:
+            CircuitOpen: all egresses rest.
+        """
+        self.earliest()
+        return min(
+            max(throttle.earliest() for throttle in (route.budget, *route.sources.values())) for route in self.in_use
+        )
+
+    @property
+    def spacing(self) -> float:
+        """The shortest time in seconds between the starts of two downloads through any route."""
+        return min(route.budget.shortest_delay for route in self.routes) / len(self.routes)
+
+    @property
+    def targets_per_second(self) -> float:
+        """How many targets per second the budgets of all egresses allow; 0 if it is not known."""
+        return sum(route.targets_per_hour for route in self.in_use or self.routes) / 3_600
+
+    @property
+    def resting(self) -> float:
+        """Seconds for which all egresses rest, as far as this process knows. 0: at least one can be used."""
+        return min(route.resting for route in self.routes)
+
     async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a target's request. If most egresses have now met the same wall, all of them rest."""
         route = self.of(target)

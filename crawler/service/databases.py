@@ -107,6 +107,8 @@ class SqliteDatabase:
         """Device and inode of the file that this process has opened."""
 
     def connect(self) -> _SqliteConnection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch(mode=0o600)  # SQLite gives its log files the same mode
         connection = _SqliteConnection(self._file.connect(), self.schema)
         self._opened = self._identity()
         return connection

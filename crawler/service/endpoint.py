@@ -12,10 +12,12 @@ import structlog
 from crawler.downloads.shared import SharedState
 from crawler.errors import StoreUnavailable
 from crawler.service import metrics
-from crawler.service.calls import idempotency
+from crawler.service.calls import call_store, idempotency
 from crawler.service.calls.cache import Cache
+from crawler.service.calls.call_store import CallSettings
 from crawler.service.calls.idempotency import Idempotency
 from crawler.service.calls.open_crawlers import OpenCrawlers
+from crawler.service.calls.runner import Runner
 from crawler.service.clients import usage
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
@@ -56,7 +58,7 @@ class Endpoint:
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
-        self.store = Store(store_location(self.settings), usage.SCHEMA + idempotency.SCHEMA)
+        self.store = Store(store_location(self.settings), usage.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA)
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
         self.crawlers = OpenCrawlers(self.settings, SharedState())
@@ -69,8 +71,11 @@ class Endpoint:
         self.limits = KeyLimits(self.settings)
         addresses = Addresses.from_settings(self.settings)
         url = (self.settings["SERVICE_URL"] or "").rstrip("/")
+        self.runner = Runner(
+            self.store, self.crawlers, cache, self.limits, CallSettings.read(self.settings), service_url=url
+        )
         parts = Parts(
-            self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage, url, pages or {}
+            self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage, self.runner, url, pages or {}
         )
         self.api = Api(parts, hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"))
         self.internal_api = Api(parts)
@@ -86,11 +91,14 @@ class Endpoint:
         """Start the crawlers and the periodic tasks."""
         prepare_documents(self.api.parts.service_url)
         self.crawlers.open()
+        self.runner.open()
         self._upkeep = asyncio.ensure_future(self._run_upkeep())
 
     async def drain(self) -> None:
         """Wait until the calls in flight have a response, and store the usage counts."""
+        self.runner.stop()
         await self.crawlers.drain()
+        await self.runner.close()
         await self.api.finish()
         await self.internal_api.finish()
         if self._upkeep:

@@ -24,6 +24,7 @@ from scrapy import signals
 
 from crawler.downloads.shared import platform_routes
 from crawler.registry import spiders
+from crawler.service.calls.call_store import STATES
 from crawler.service.fill_rates import optional_values
 from crawler.targets.target import InvalidTarget, Outcome
 from crawler.targets.tracker import target_completed
@@ -54,6 +55,16 @@ DURATION = Histogram(
 CACHE = Counter("crawler_cache_answers", "Calls of cached scrapers, by result (hit, miss).", ["scraper", "result"])
 REPLAYS = Counter(
     "crawler_idempotent_replays", "Calls that returned the stored response of their Idempotency-Key.", ["scraper"]
+)
+ACCEPTED = Counter("crawler_calls_accepted", "Accepted asynchronous calls.", ["scraper"])
+ASYNC_CALLS = Gauge(
+    "crawler_async_calls",
+    "Asynchronous calls in the store, by state: waiting, running, done.",
+    ["platform", "state"],
+    multiprocess_mode="livemax",
+)
+CALLS_BYTES = Gauge(
+    "crawler_calls_bytes", "Size of the asynchronous calls in the store, in bytes.", multiprocess_mode="livemax"
 )
 OUTCOMES = Counter("crawler_outcomes", "Targets completed by the crawlers, by code.", ["scraper", "code"])
 SOURCE_FAILURES = Counter(
@@ -116,7 +127,7 @@ def count_call(call: Call, answer: Answer) -> None:
 
     Successful calls of routes that are not scrapers are not counted.
     """
-    if not call.scraper and answer.code == "OK":
+    if not call.is_counted or (not call.scraper and answer.code == "OK"):
         return
     scraper = call.scraper or UNKNOWN
     CALLS.labels(scraper, answer.code).inc()
@@ -127,6 +138,25 @@ def count_call(call: Call, answer: Answer) -> None:
         CACHE.labels(scraper, answer.headers["X-Cache"].lower()).inc()
     if "Idempotent-Replayed" in answer.headers:
         REPLAYS.labels(scraper).inc()
+
+
+def count_completed(scraper: str, answer: Answer) -> None:
+    """Count an asynchronous call that was completed. Its waiting time is not in the histogram of durations."""
+    CALLS.labels(scraper, answer.code).inc()
+    if answer.billable:
+        BILLABLE.labels(scraper).inc()
+
+
+def collect_calls(load: tuple[dict[tuple[str, str], int], int]) -> None:
+    """Set the gauges of asynchronous calls, which all processes read from the same store.
+
+    ``load``: the numbers of calls by platform and state, and the size of all calls in bytes.
+    """
+    numbers, size = load
+    for platform in spiders():
+        for state in STATES:
+            ASYNC_CALLS.labels(platform, state).set(numbers.get((platform, state), 0))
+    CALLS_BYTES.set(size)
 
 
 class CrawlerMetrics:
@@ -269,6 +299,7 @@ def prepare() -> dict[str, Any]:
             DURATION.labels(scraper.name)
             OUTCOMES.labels(scraper.name, "OK")
             REPLAYS.labels(scraper.name)
+            ACCEPTED.labels(scraper.name)
             for result in ("hit", "miss"):
                 CACHE.labels(scraper.name, result)
     return {"crawler.service.metrics.CrawlerMetrics": 500}

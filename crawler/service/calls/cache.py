@@ -24,6 +24,10 @@ ENTRY_OVERHEAD_BYTES = 500
 """Estimated bytes of memory that an entry takes in addition to its key and data."""
 
 
+FRESH = {"no-cache", "no-store"}
+"""Directives of ``Cache-Control`` that require a new fetch."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     data: bytes
@@ -90,22 +94,33 @@ class Cache:
         ttl = self.ttls.get(target.scraper.name, 0)
         if not ttl:
             return await self._fetch(target)
-        key = orjson.dumps([target.scraper.name, target.params.model_dump(mode="json")], option=orjson.OPT_SORT_KEYS)
-        directives = {directive.strip().lower() for directive in (control or "").split(",")}
-        if not directives.isdisjoint({"no-cache", "no-store"}):
+        key, directives = _key(target), _directives(control)
+        if not directives.isdisjoint(FRESH):
             served = await self._fetch(target)
             if "no-store" not in directives:
                 served = self._stored(key, served)
             return replace(served, headers={"X-Cache": "MISS"})
-        entry = self._entries.get(key)
-        if entry and (age := time.monotonic() - entry.stored) < ttl:
-            self._entries.move_to_end(key)
-            headers = {"X-Cache": "HIT", "Age": str(int(age))}
-            return Served(orjson.Fragment(entry.data), billable=False, headers=headers)
+        if (hit := self._find(key, ttl)) is not None:
+            return hit
         if key not in self._fetches:
             self._fetches[key] = _SharedFetch(self._fetch_and_store(key, target), partial(self._forget_fetch, key))
         assert target.deadline is not None
         return await self._fetches[key].join(target.deadline)
+
+    def stored(self, target: Target, control: str | None) -> Served | None:
+        """Return the target's cached data, or None. ``control`` is the value of the call's ``Cache-Control`` header."""
+        ttl = self.ttls.get(target.scraper.name, 0)
+        if not ttl or not _directives(control).isdisjoint(FRESH):
+            return None
+        return self._find(_key(target), ttl)
+
+    def _find(self, key: bytes, ttl: float) -> Served | None:
+        entry = self._entries.get(key)
+        if entry is None or (age := time.monotonic() - entry.stored) >= ttl:
+            return None
+        self._entries.move_to_end(key)
+        headers = {"X-Cache": "HIT", "Age": str(int(age))}
+        return Served(orjson.Fragment(entry.data), billable=False, headers=headers)
 
     async def _fetch_and_store(self, key: bytes, target: Target) -> Served:
         # The fetch gets the longest deadline of any call: calls that join may have more time than the first one.
@@ -135,3 +150,12 @@ class Cache:
         entry = self._entries.pop(key, None)
         if entry:
             self._size -= len(key) + len(entry.data) + ENTRY_OVERHEAD_BYTES
+
+
+def _key(target: Target) -> bytes:
+    """Return the key of a target's data: the JSON of its scraper and params."""
+    return orjson.dumps([target.scraper.name, target.params.model_dump(mode="json")], option=orjson.OPT_SORT_KEYS)
+
+
+def _directives(control: str | None) -> set[str]:
+    return {directive.strip().lower() for directive in (control or "").split(",")}

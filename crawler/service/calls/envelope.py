@@ -15,6 +15,9 @@ import orjson
 from crawler.errors import AuthError, MethodNotAllowed, ScrapeError
 from crawler.targets.target import FailedSource
 
+ACCEPTED = "ACCEPTED"
+"""The code of an asynchronous call that waits or runs."""
+
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)
 
@@ -44,6 +47,8 @@ class Call:
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
     """Headers to add to the response, whether the call succeeds or fails."""
+    is_counted: bool = True
+    """Whether the response counts in usage and metrics. An asynchronous call counts once: when it is completed."""
     is_logged: bool = True
     """Whether the call gets a line in the log. Calls without a valid API key beyond a limit do not get one."""
 
@@ -125,6 +130,16 @@ def failure(call: Call, error: ScrapeError) -> Answer:
     return Answer(error.http_status, headers, _body(call, status, None, error.as_dict(call.service_url)), error.code)
 
 
+def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> Answer:
+    """Return the response of an asynchronous call that waits or runs.
+
+    ``retryable``: whether the same request returns the call's response later.
+    """
+    status = {"code": ACCEPTED, "message": message, "retryable": retryable}
+    headers = _headers(call) | {"Retry-After": str(retry_after)}
+    return Answer(HTTPStatus.ACCEPTED, headers, _body(call, status, None, None), ACCEPTED)
+
+
 def raw_error_bytes(error: ScrapeError, service_url: str) -> bytes:
     """Return the complete HTTP response of an error as bytes, for a connection that is closed after it.
 
@@ -143,6 +158,13 @@ def json_response(status: int, value: Any, call: Call) -> Answer:
     ``value`` is JSON data, or JSON that is already encoded as bytes.
     """
     return Answer(status, _headers(call), value if isinstance(value, bytes) else orjson.dumps(value))
+
+
+def empty_response(call: Call) -> Answer:
+    """Return the response of a successful request whose response has no body."""
+    headers = _headers(call)
+    del headers["Content-Type"]
+    return Answer(HTTPStatus.NO_CONTENT, headers, b"")
 
 
 def raw_response(
@@ -175,7 +197,7 @@ def _body(
 ) -> bytes:
     envelope = {
         "request_id": call.request_id,
-        "success": error is None,
+        "success": data is not None,
         "status": status,
         "data": data,
         "error": error,

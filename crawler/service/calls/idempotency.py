@@ -12,12 +12,12 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import orjson
 
-from crawler.errors import IdempotencyInProgress, IdempotencyMismatch, InvalidRequest
+from crawler.errors import Detail, IdempotencyInProgress, IdempotencyMismatch, InvalidRequest
 from crawler.service.calls.envelope import Served
 from crawler.service.store import NewColumn
 from crawler.targets.target import FailedSource
@@ -69,20 +69,18 @@ class Idempotency:
         """
         if key is None:
             return await serve()
-        if not KEY.fullmatch(key):
-            message = "Idempotency-Key: expected 1 to 255 visible ASCII characters"
-            detail = {"loc": ["Idempotency-Key"], "msg": message, "type": "string_pattern_mismatch"}
-            raise InvalidRequest(message, details=[detail])  # type: ignore[list-item]  # it is a Detail
+        check_key(key)
         try:
             stored = await self._claim(key, client, target)
             if stored is not None:
                 return stored
             served = await serve()
             body = orjson.dumps(served.data)
-            row = {"client": client, "key": key, "owner": target.id, "until": int(time.time() + self.ttl)}
-            row |= {"body": body, "warnings": orjson.dumps([*map(list, served.warnings)]).decode()}
             left = max(_seconds_left(target), STORE_SECONDS)
-            await self.store.transact(lambda session: session.run(STORE, **row), seconds=left)
+            await self.store.transact(
+                lambda session: store_result(session, (client, key, target.id), body, served.warnings, self.ttl),
+                seconds=left,
+            )
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
@@ -93,7 +91,7 @@ class Idempotency:
 
     async def _release(self, client: str, key: str, owner: str) -> None:
         """Release the key. Wait at most ``STORE_SECONDS``: it continues then. If it fails, the claim expires."""
-        release = asyncio.ensure_future(self.store.transact(lambda session: _release(session, client, key, owner)))
+        release = asyncio.ensure_future(self.store.transact(lambda session: release_key(session, (client, key, owner))))
         release.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait([release], timeout=STORE_SECONDS)
 
@@ -110,24 +108,24 @@ class Idempotency:
     async def _claim(self, key: str, client: str, target: Target) -> Served | None:
         """Claim the key for this call, and return None. If a completed call has the key, return its stored result."""
         left = _seconds_left(target)
-        until = math.ceil(time.time() + left + LEASE_SECONDS)
-        fingerprint = hashlib.sha256(orjson.dumps(target.as_dict() | {"id": ""})).hexdigest()
-        row = {"client": client, "key": key, "fingerprint": fingerprint, "owner": target.id, "expires": until}
-        found = await self.store.transact(lambda session: _claim(session, row), seconds=left)
+        claim = Claim.make(key, client, target, left)
+        found = await self.store.transact(claim.take, seconds=left)
         if found is None:
             return None
-        known, expires, data, warnings = found
-        if known != fingerprint:
-            raise IdempotencyMismatch("This Idempotency-Key was used for another scraper or other params.")
-        if data is None:
-            wait = max(1, int(expires - LEASE_SECONDS - time.time()))
-            raise IdempotencyInProgress("A call with this Idempotency-Key is still running.", retry_after=min(wait, 5))
-        return Served(
-            orjson.Fragment(bytes(data)),
-            billable=False,
-            headers={"Idempotent-Replayed": "true"},
-            warnings=tuple(FailedSource(*each) for each in orjson.loads(warnings or "[]")),
-        )
+        found.check(claim)
+        return found.replayed()
+
+
+def check_key(key: str) -> None:
+    """Check the value of an ``Idempotency-Key`` header.
+
+    Raises:
+        InvalidRequest: the key is malformed.
+    """
+    if not KEY.fullmatch(key):
+        message = "Idempotency-Key: expected 1 to 255 visible ASCII characters"
+        detail: Detail = {"loc": ["Idempotency-Key"], "msg": message, "type": "string_pattern_mismatch"}
+        raise InvalidRequest(message, details=[detail])
 
 
 def _seconds_left(target: Target) -> float:
@@ -135,22 +133,93 @@ def _seconds_left(target: Target) -> float:
     return target.deadline - asyncio.get_running_loop().time()
 
 
-def _claim(session: Session, row: dict[str, Any]) -> tuple[str, int, bytes | None, str | None] | None:
-    """Insert the row of this call's ``Idempotency-Key``. If another call has the key, return that call's row."""
-    primary_key = {"client": row["client"], "key": row["key"]}
-    expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
-    session.run(expired, **primary_key, now=int(time.time()))
-    claim = (
-        "INSERT INTO idempotency (client, key, fingerprint, owner, expires)"
-        " VALUES (:client, :key, :fingerprint, :owner, :expires) ON CONFLICT (client, key) DO NOTHING"
-    )
-    if session.run(claim, **row):
-        return None
-    query = "SELECT fingerprint, expires, data, warnings FROM idempotency WHERE client = :client AND key = :key"
-    ((fingerprint, expires, data, warnings),) = session.rows(query, **primary_key)
-    return fingerprint, expires, data, warnings
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The row of an ``Idempotency-Key`` that another call has claimed."""
+
+    fingerprint: str
+    owner: str
+    """The id of that call."""
+    expires: int
+    data: bytes | None
+    """The JSON of that call's record. None: it is still running."""
+    warnings: str | None
+
+    def check(self, claim: Claim) -> None:
+        """Check that the key was used for the same call.
+
+        Raises:
+            IdempotencyMismatch: the other call has another scraper or other params.
+        """
+        if self.fingerprint != claim.fingerprint:
+            raise IdempotencyMismatch("This Idempotency-Key was used for another scraper or other params.")
+
+    def replayed(self) -> Served:
+        """Return the stored result.
+
+        Raises:
+            IdempotencyInProgress: the other call is still running.
+        """
+        if self.data is None:
+            wait = max(1, int(self.expires - LEASE_SECONDS - time.time()))
+            raise IdempotencyInProgress("A call with this Idempotency-Key is still running.", retry_after=min(wait, 5))
+        return Served(
+            orjson.Fragment(bytes(self.data)),
+            billable=False,
+            headers={"Idempotent-Replayed": "true"},
+            warnings=tuple(FailedSource(*each) for each in orjson.loads(self.warnings or "[]")),
+        )
 
 
-def _release(session: Session, client: str, key: str, owner: str) -> None:
-    release = "DELETE FROM idempotency WHERE client = :client AND key = :key AND owner = :owner AND data IS NULL"
-    session.run(release, client=client, key=key, owner=owner)
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A call's claim on its ``Idempotency-Key``."""
+
+    client: str
+    key: str
+    fingerprint: str
+    """Identifies the scraper and the params."""
+    owner: str
+    """The id of the call."""
+    expires: int
+    """When another call may claim the key, in Unix seconds."""
+
+    @classmethod
+    def make(cls, key: str, client: str, target: Target, seconds: float) -> Claim:
+        """Return the claim of a target's call. ``seconds``: the maximum duration of the call."""
+        fingerprint = hashlib.sha256(orjson.dumps(target.as_dict() | {"id": ""})).hexdigest()
+        return cls(client, key, fingerprint, target.id, math.ceil(time.time() + seconds + LEASE_SECONDS))
+
+    def take(self, session: Session) -> Found | None:
+        """Claim the key, and return None. If another call has the key, return that call's row."""
+        primary_key = {"client": self.client, "key": self.key}
+        expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
+        session.run(expired, **primary_key, now=int(time.time()))
+        claim = (
+            "INSERT INTO idempotency (client, key, fingerprint, owner, expires)"
+            " VALUES (:client, :key, :fingerprint, :owner, :expires) ON CONFLICT (client, key) DO NOTHING"
+        )
+        if session.run(claim, **primary_key, fingerprint=self.fingerprint, owner=self.owner, expires=self.expires):
+            return None
+        query = (
+            "SELECT fingerprint, owner, expires, data, warnings FROM idempotency WHERE client = :client AND key = :key"
+        )
+        return Found(*session.rows(query, **primary_key)[0])
+
+
+Owned = tuple[str, str, str]
+"""An ``Idempotency-Key`` and its call: the client, the key, and the id of the call."""
+
+
+def store_result(session: Session, owned: Owned, data: bytes, warnings: tuple[FailedSource, ...], ttl: float) -> None:
+    """Store the JSON of a call's record with its key for ``ttl`` seconds, if the call still has the key."""
+    client, key, owner = owned
+    texts = orjson.dumps([*map(list, warnings)]).decode()
+    session.run(STORE, client=client, key=key, owner=owner, body=data, warnings=texts, until=int(time.time() + ttl))
+
+
+def release_key(session: Session, owned: Owned, *, stored: bool = False) -> None:
+    """Release a call's key, so that another call can use it. ``stored``: also if a record is stored with it."""
+    client, key, owner = owned
+    delete = "DELETE FROM idempotency WHERE client = :client AND key = :key AND owner = :owner"
+    session.run(delete if stored else f"{delete} AND data IS NULL", client=client, key=key, owner=owner)

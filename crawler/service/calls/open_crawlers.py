@@ -49,6 +49,9 @@ MIN_IN_FLIGHT = 4
 DEADLINE_GRACE_SECONDS = 1.0
 """If the crawler has not reported an outcome this long after a call's deadline, the call fails."""
 
+POLL_SECONDS = 0.02
+"""Seconds between two checks whether a busy crawler has a free place for an asynchronous call."""
+
 RESTART_SECONDS = 1.0
 """Seconds to wait before a crashed crawler is started again."""
 
@@ -88,6 +91,21 @@ class OpenCrawler:
         """The maximum number of calls that are running or waiting: egresses that rest do not count."""
         slots = sum(route.budget.concurrency for route in self.routes.in_use)
         return max(MIN_IN_FLIGHT, 2 * slots) + self.max_waiting
+
+    def free_in(self, started: int) -> float:
+        """Return 0 if a target could start at once without delaying a call, else the seconds after which to try again.
+
+        ``started``: number of the caller's own targets, some of which may not be in flight yet.
+
+        Raises:
+            CircuitOpen: all egresses of the platform rest.
+        """
+        slots = sum(route.budget.concurrency for route in self.routes.in_use)
+        idle_in = self.routes.idle_at() - asyncio.get_running_loop().time()
+        if idle_in > 0:
+            return idle_in
+        is_busy = len(self.source) > 0 or max(self.in_flight, started) >= slots
+        return POLL_SECONDS if is_busy else 0.0
 
     @property
     def unhealthy(self) -> bool:
@@ -213,6 +231,22 @@ class OpenCrawlers:
         """Platform -> the number of calls in its queue, and the number of all of its calls that wait for an outcome."""
         return {name: (len(crawler.source), crawler.in_flight) for name, crawler in self._crawlers.items()}
 
+    def of(self, platform: str) -> OpenCrawler:
+        """Return the crawler of a platform.
+
+        Raises:
+            ServiceError: the platform has no crawler.
+        """
+        crawler = self._crawlers.get(platform)
+        if crawler is None:
+            raise ServiceError(f"The platform {platform} has no crawler in this service.")
+        return crawler
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The platforms that have a crawler."""
+        return tuple(self._crawlers)
+
     def open(self) -> None:
         """Start all crawlers."""
         for crawler in self._crawlers.values():
@@ -229,9 +263,7 @@ class OpenCrawlers:
         """
         if self.draining:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
-        crawler = self._crawlers.get(target.scraper.platform)
-        if crawler is None:
-            raise ServiceError(f"The platform {target.scraper.platform} has no crawler in this service.")
+        crawler = self.of(target.scraper.platform)
         if self.in_flight >= self.limit and crawler.in_flight >= self.limit / len(self._crawlers):
             raise Overloaded(
                 f"The service is at its limit: {self.limit} calls are in flight.", retry_after=RETRY_AFTER_SECONDS

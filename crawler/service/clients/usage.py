@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -85,7 +86,7 @@ class Usage:
         writing, self._pending = self._pending, defaultdict(_no_calls)
         self._writing = writing
         try:
-            await self.store.transact(lambda session: _add(session, writing))
+            await self.store.transact(lambda session: add(session, writing))
         except StoreUnavailable:  # the store has logged it
             for key, count in writing.items():
                 self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]
@@ -115,7 +116,17 @@ def _no_calls() -> Count:
     return [0, 0, 0]
 
 
-def _add(session: Session, counts: dict[Key, Count]) -> None:
+def today() -> str:
+    """Return the current day in UTC, as usage rows have it."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def add(session: Session, counts: Mapping[Key, Count]) -> None:
+    """Add counts of completed calls to the stored ones. All calls pass this function once, in a transaction.
+
+    Synchronous calls pass it in sums of less than a second. An asynchronous call passes it in the transaction that
+    stores its response.
+    """
     for (client, scraper, day, code), (calls, billable, partial) in sorted(
         counts.items()
     ):  # all processes update the rows in the same order, which prevents deadlocks

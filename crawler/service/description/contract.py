@@ -30,6 +30,17 @@ class Status(Model):
     """Whether the same call may succeed later."""
 
 
+class AcceptedStatus(Model):
+    """The status of an asynchronous call that waits or runs."""
+
+    code: Literal["ACCEPTED"]
+    """Always `ACCEPTED`."""
+    message: str
+    """Text for people: whether the call waits or runs. It may change."""
+    retryable: bool
+    """Whether the same request returns the response later. A repeated call of a scraper would be a second call."""
+
+
 class Meta(Model):
     """Metadata of the call."""
 
@@ -118,6 +129,79 @@ class Failure(Answer):
     """Always null."""
     error: Error
     """Why the call failed, and what to do."""
+
+
+class Accepted(Answer):
+    """The response body of an asynchronous call that waits or runs."""
+
+    status: AcceptedStatus  # type: ignore[assignment]  # a narrower model
+    """That the call waits or runs."""
+    success: Literal[False]
+    """Whether there is data."""
+    data: None
+    """Always null."""
+    error: None
+    """Always null."""
+
+
+class Completed(Answer):
+    """The response body of an asynchronous call that succeeded: as its scraper's."""
+
+    success: Literal[True]
+    """Whether there is data."""
+    data: dict[str, Any]
+    """The scraped record: the `data` of the scraper that `meta.scraper` names."""
+    error: None
+    """Always null."""
+
+
+class CallCounts(Model):
+    """The numbers of a client's asynchronous calls by state."""
+
+    waiting: int
+    """Calls that have not started."""
+    running: int
+    """Calls that have started and have no response."""
+    done: int
+    """Calls with a stored response."""
+
+
+class CallEntry(Model):
+    """An asynchronous call of the client."""
+
+    request_id: str = Field(pattern=REQUEST_ID)
+    """The id of the call. `/v1/calls/<request_id>` is its URL."""
+    scraper: str
+    """The scraper's primary name."""
+    params: dict[str, Any]
+    """The params of the call, with defaults."""
+    state: Literal["waiting", "running", "done"]
+    """`done`: the call has a response."""
+    accepted_at: str = Field(json_schema_extra={"format": "date-time"})
+    """When the call was accepted."""
+    completed_at: str | None = Field(json_schema_extra={"format": "date-time"})
+    """When the call got its response; null if it has none."""
+    code: str | None
+    """`OK` or the code of the call's error; null if it has no response."""
+    http_status: int | None
+    """The HTTP status of the response; null if there is none."""
+    billable: bool
+    """Whether the call is billed."""
+    expires_at: str = Field(json_schema_extra={"format": "date-time"})
+    """When the stored response is deleted, or when a waiting call ends as `OVERLOADED`."""
+
+
+class CallList(Model):
+    """A page of the client's asynchronous calls, the newest first."""
+
+    client_id: str
+    """The client that owns the API key of this request."""
+    counts: CallCounts
+    """The numbers of all calls of the client."""
+    calls: list[CallEntry]
+    """The calls of this page."""
+    next_cursor: str | None
+    """The value of `cursor` for the next page; null on the last page."""
 
 
 class ScraperEntry(Model):

@@ -16,7 +16,16 @@ PARAMETERS: dict[str, Any] = {
     "Prefer": {
         "name": "Prefer",
         "in": "header",
-        "description": "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240).",
+        "description": "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240). `respond-async`: accept the"
+        " call, and scrape it when it is its turn. `respond-async, wait=N`: the same, if the call has no response after"
+        " N seconds.",
+        "schema": {"type": "string"},
+        "example": "wait=30",
+    },
+    "Wait": {
+        "name": "Prefer",
+        "in": "header",
+        "description": "`wait=N`: wait up to N seconds (1 to 120) for the response of the call (RFC 7240).",
         "schema": {"type": "string"},
         "example": "wait=30",
     },
@@ -27,14 +36,20 @@ PARAMETERS: dict[str, Any] = {
         "schema": {"type": "string"},
     },
 }
+SCRAPER_PARAMETERS = ("IdempotencyKey", "Prefer", "CacheControl")
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
 
 HEADERS: dict[str, Any] = {
     "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},
-    "Preference-Applied": {"description": "The timeout of the call, if `Prefer` set it.", "schema": TEXT},
+    "Preference-Applied": {"description": "The preferences of `Prefer` that were applied.", "schema": TEXT},
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
+    "Location": {"description": "The URL of an asynchronous call.", "schema": TEXT},
+    "X-Queue-Position": {
+        "description": "The position of a waiting call in the line of its platform. 1 is the next call.",
+        "schema": NUMBER,
+    },
     "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},
     "RateLimit-Policy": {"description": "The key's rate limit, in the format of the IETF's draft.", "schema": TEXT},
     "RateLimit": {"description": "The remaining calls, and the seconds until the next reset.", "schema": TEXT},
@@ -65,3 +80,6 @@ RATE_LIMIT_HEADERS = (
 CALL_HEADERS = (*COMMON_HEADERS, "Preference-Applied", *RATE_LIMIT_HEADERS)
 SUCCESS_HEADERS = (*CALL_HEADERS, "X-Cache", "Age", "X-Partial", "Idempotent-Replayed")
 FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")
+WAITING_HEADERS = (*COMMON_HEADERS, "Preference-Applied", "Retry-After", "X-Queue-Position")
+ACCEPTED_HEADERS = (*WAITING_HEADERS, "Location", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")
+RESULT_HEADERS = (*COMMON_HEADERS, "Preference-Applied", "X-Cache", "Age", "X-Partial")

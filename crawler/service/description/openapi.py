@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from crawler.errors import (
     AuthError,
+    CallNotFound,
     InvalidRequest,
     MethodNotAllowed,
     RateLimited,
@@ -21,12 +22,35 @@ from crawler.errors import (
     ScraperNotFound,
     ServiceError,
     StoreUnavailable,
+    TargetNotFound,
     documented,
 )
 from crawler.registry import scrapers, spider
+from crawler.service.calls.call_store import STATES
 from crawler.service.calls.envelope import Call, failure
-from crawler.service.description.contract import Catalogue, Failure, Health, Readiness, Success, UsageReport
-from crawler.service.description.headers import COMMON_HEADERS, FAILURE_HEADERS, HEADERS, PARAMETERS, SUCCESS_HEADERS
+from crawler.service.description.contract import (
+    REQUEST_ID,
+    Accepted,
+    CallList,
+    Catalogue,
+    Completed,
+    Failure,
+    Health,
+    Readiness,
+    Success,
+    UsageReport,
+)
+from crawler.service.description.headers import (
+    ACCEPTED_HEADERS,
+    COMMON_HEADERS,
+    FAILURE_HEADERS,
+    HEADERS,
+    PARAMETERS,
+    RESULT_HEADERS,
+    SCRAPER_PARAMETERS,
+    SUCCESS_HEADERS,
+    WAITING_HEADERS,
+)
 from crawler.service.description.schemas import Json, Refs, component_schemas, markdown
 from crawler.service.http.static import StaticContent
 from crawler.targets.target import Scraper
@@ -44,13 +68,14 @@ error. Both have the same envelope.
 
 * Every call carries an API key in the header `X-API-Key`.
 * A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
+* `Prefer: respond-async` accepts a call with status 202: `GET` the URL in `Location` until it returns the response.
 * With an `Idempotency-Key`, a call that is sent twice runs once and is billed once.
 * A record that lacks the data of an optional source has the header `X-Partial`.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """
 
-NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed}
-"""Errors for wrong routes or methods, which calls of a documented scraper cannot cause."""
+NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed, CallNotFound}
+"""Errors for wrong routes, methods or ids of calls, which calls of a documented scraper cannot cause."""
 
 
 @cache
@@ -62,7 +87,7 @@ def as_json(service_url: str) -> StaticContent:
 def document(service_url: str = "") -> Json:
     """Build the OpenAPI document. ``service_url``: the setting ``SERVICE_URL``, "" if it is not set."""
     distinct = {scraper.name: scraper for scraper in scrapers().values()}
-    models: list[type[BaseModel]] = [Failure, Catalogue, UsageReport, Health, Readiness]
+    models: list[type[BaseModel]] = [Failure, Accepted, Completed, CallList, Catalogue, UsageReport, Health, Readiness]
     for scraper in distinct.values():
         models += [scraper.params, Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
     ref, schemas = component_schemas(models)
@@ -107,13 +132,14 @@ def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
         "tags": [scraper.platform],
         "summary": scraper.summary,
         "description": alias + markdown(scraper.params.__doc__ or ""),
-        "parameters": [{"$ref": f"#/components/parameters/{each}"} for each in PARAMETERS],
+        "parameters": [{"$ref": f"#/components/parameters/{each}"} for each in SCRAPER_PARAMETERS],
         "requestBody": {
             "required": True,
             "content": {JSON: {"schema": ref[scraper.params], "example": scraper.example}},
         },
         "responses": {
             "200": _response("The scrape is complete.", succeeded, SUCCESS_HEADERS),
+            "202": _response("The call is accepted (`Prefer: respond-async`).", ref[Accepted], ACCEPTED_HEADERS),
             **_failure_references(_by_status()),
         },
     }
@@ -164,7 +190,52 @@ def _service_paths(ref: Refs) -> Json:
         COMMON_HEADERS,
     )
     operations = {"/v1/scrapers": catalogue, "/v1/usage": usage, "/healthz": healthz, "/readyz": readyz}
-    return {path: {"get": operation} for path, operation in operations.items()}
+    return {path: {"get": operation} for path, operation in operations.items()} | _call_paths(ref)
+
+
+def _call_paths(ref: Refs) -> Json:
+    """Return the routes of asynchronous calls."""
+    listed = _get("calls", "The asynchronous calls of the key's client.", "The newest call is first.", ref[CallList])
+    listed |= {
+        "security": [{"ApiKeyAuth": []}],
+        "parameters": [
+            _query("state", "Only calls in this state.", {"type": "string", "enum": [*STATES]}),
+            _query("limit", "Maximum number of calls.", {"type": "integer", "minimum": 1, "maximum": 100}),
+            _query("cursor", "The `next_cursor` of the previous page.", {"type": "string", "pattern": REQUEST_ID}),
+        ],
+    }
+    listed["responses"] |= _failure_references(error.http_status for error in USAGE_ERRORS)
+    name = {"name": "request_id", "in": "path", "required": True, "description": "The id of the call."}
+    call_id = name | {"schema": {"type": "string", "pattern": REQUEST_ID}}
+    result = _get(
+        "call",
+        "The response of an asynchronous call.",
+        "While the call waits or runs, the status is 202. After that, the response is that of a synchronous call.",
+        ref[Completed],
+    )
+    result |= {
+        "security": [{"ApiKeyAuth": []}],
+        "parameters": [call_id, {"$ref": "#/components/parameters/Wait"}],
+        "responses": {
+            "200": _response("The scrape is complete.", ref[Completed], RESULT_HEADERS),
+            "202": _response("The call waits or runs.", ref[Accepted], WAITING_HEADERS),
+            **_failure_references(_by_status()),
+            "404": _failures(404, [TargetNotFound, CallNotFound], ref),
+        },
+    }
+    deleted = {
+        "operationId": "delete-call",
+        "tags": ["service"],
+        "summary": "Cancel an asynchronous call, or delete its response.",
+        "description": "A call that waits or runs is cancelled and not billed.",
+        "parameters": [call_id],
+        "responses": {
+            "204": {"description": "The call is deleted.", "headers": _header_references(COMMON_HEADERS)},
+            **_failure_references(error.http_status for error in USAGE_ERRORS),
+            "404": _failures(404, [CallNotFound], ref),
+        },
+    }
+    return {"/v1/calls": {"get": listed}, "/v1/calls/{request_id}": {"get": result, "delete": deleted}}
 
 
 def _get(name: str, summary: str, description: str, answer: Json) -> Json:
@@ -195,9 +266,13 @@ def _failure_references(statuses: Iterable[int]) -> Json:
 def _response(description: str, schema: Json, headers: tuple[str, ...]) -> Json:
     return {
         "description": description,
-        "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
+        "headers": _header_references(headers),
         "content": {JSON: {"schema": schema}},
     }
+
+
+def _header_references(headers: tuple[str, ...]) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
 
 
 @cache

@@ -16,8 +16,6 @@ from twisted.web.server import NOT_DONE_YET, Request
 
 from crawler.errors import (
     AuthError,
-    Detail,
-    InvalidRequest,
     MethodNotAllowed,
     RateLimited,
     ScrapeError,
@@ -29,7 +27,9 @@ from crawler.registry import scrapers
 from crawler.service import metrics
 from crawler.service.calls.envelope import Answer, Call, failure, json_response, raw_response, success
 from crawler.service.description import catalogue, llms, openapi, viewer
+from crawler.service.http import call_routes
 from crawler.service.http.body import CappedRequest, header, read_object
+from crawler.service.http.call_routes import CallRoutes, invalid_query
 from crawler.service.http.sending import Sender
 from crawler.targets.target import Scraper, Target, check_params
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from crawler.service.calls.cache import Cache
     from crawler.service.calls.idempotency import Idempotency
     from crawler.service.calls.open_crawlers import OpenCrawlers
+    from crawler.service.calls.runner import Runner
     from crawler.service.clients.keys import Holder, Keys
     from crawler.service.clients.limits import KeyLimits
     from crawler.service.clients.usage import Usage
@@ -51,6 +52,10 @@ logger = structlog.get_logger(__name__)
 DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
 """The default and the maximum timeout of a call."""
 
+WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
+RESPOND_ASYNC = re.compile(r"(?:^|,)\s*respond-async\s*(?:=\s*(?:\"\")?\s*)?(?:[;,]|$)", re.IGNORECASE)
+"""Matches the preference in a value of ``Prefer``. RFC 7240: an empty value is the same as none."""
+
 DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 UNKNOWN_ROUTE = "Unknown route or scraper. GET /v1/scrapers lists all scrapers."
@@ -60,6 +65,8 @@ MAX_WHOLE_BYTES = 65_536
 
 SEND_SECONDS = 5.0
 """Seconds for which responses may still be sent when the service shuts down."""
+
+WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
 
 CLIENT_GONE = 499
 """The logged status of a call whose client disconnected before the response."""
@@ -76,6 +83,7 @@ class Parts:
     cache: Cache
     idempotency: Idempotency
     usage: Usage
+    runner: Runner
     service_url: str = ""
     """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
     pages: Mapping[str, StaticContent] = field(default_factory=dict)
@@ -91,6 +99,7 @@ class Api(Resource):
         """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``."""
         super().__init__()
         self.parts = parts
+        self._calls = CallRoutes(parts.runner)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: set[Deferred[None]] = set()
         """Fires when a large response has been sent, for each large response."""
@@ -155,7 +164,7 @@ class Api(Resource):
 
     def _done(self, call: Call, answer: Answer) -> None:
         metrics.count_call(call, answer)
-        if call.client_id and call.scraper:
+        if call.client_id and call.scraper and call.is_counted:
             self.parts.usage.count(
                 call.client_id, call.scraper, answer.code, billable=answer.billable, partial=answer.partial
             )
@@ -183,6 +192,8 @@ class Api(Resource):
         if path == "/v1/usage":
             _require_method(request, "GET")
             return await self._usage(request, call)
+        if call_routes.PATH in (path, prefix):
+            return await self._about_calls(request, call, name if prefix == call_routes.PATH else "")
         if prefix == "/docs" and prefix in self._public_routes:
             _require_method(request, "GET")
             return viewer.bundled_file(name).answer(request, call)
@@ -200,7 +211,10 @@ class Api(Resource):
             call.headers.update(rate_limit.headers)
             rate_limit.check()
         params = check_params(scraper, read_object(request))
-        wait = self._wait(request, call)
+        prefer = header(request, "Prefer")
+        wait = self._wait(prefer, call)
+        if prefer and RESPOND_ASYNC.search(prefer):
+            return await self._calls.accept(request, call, holder, Target(call.request_id, scraper, params))
         deadline = asyncio.get_running_loop().time() + wait - call.duration_ms / 1000
         target = Target(call.request_id, scraper, params, deadline=deadline)
         call.target = target.label
@@ -215,6 +229,18 @@ class Api(Resource):
             return success(call, served)
         finally:
             release()
+
+    async def _about_calls(self, request: Request, call: Call, request_id: str) -> Answer:
+        """Respond to a request about one asynchronous call, or about all calls of the client if the id is empty."""
+        _require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
+        call.is_counted = False
+        holder = await self._holder(request, call)
+        if not request_id:
+            return await self._calls.list(request, call, holder)
+        if request.method == b"DELETE":
+            return await self._calls.delete(call, holder, request_id)
+        self._wait(header(request, "Prefer"), call)
+        return await self._calls.result(call, holder, request_id)
 
     async def _holder(self, request: Request, call: Call) -> Holder:
         """Return the client that owns the call's API key.
@@ -245,7 +271,7 @@ class Api(Resource):
         request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
         for name, value in answer.headers.items():
             request.setHeader(name, value)
-        if answer.status != HTTPStatus.NOT_MODIFIED:
+        if answer.status not in WITHOUT_BODY:
             request.setHeader("Content-Length", str(len(answer.body)))
         if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":
             request.write(answer.body)
@@ -272,17 +298,17 @@ class Api(Resource):
         return json_response(200, await self.parts.usage.report(holder.client, since, until), call)
 
     @staticmethod
-    def _wait(request: Request, call: Call) -> int:
+    def _wait(prefer: str | None, call: Call) -> int:
         """Return the call's timeout in seconds: N of ``Prefer: wait=N`` (RFC 7240), limited to the valid range."""
-        preference = re.search(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})", header(request, "Prefer") or "")
+        preference = WAIT.search(prefer) if prefer else None
         if preference is None:
             return DEFAULT_WAIT_SECONDS
         call.wait = min(max(int(preference.group(1)), 1), MAX_WAIT_SECONDS)
         return call.wait
 
 
-def _require_method(request: Request, method: str) -> None:
-    allowed = (method, "HEAD") if method == "GET" else (method,)  # Twisted omits the body of a response to HEAD
+def _require_method(request: Request, *methods: str) -> None:
+    allowed = ("GET", "HEAD", *methods[1:]) if methods[0] == "GET" else methods  # Twisted sends no body after HEAD
     if request.method.decode("latin-1") not in allowed:
         raise MethodNotAllowed(
             f"Method not allowed: this route accepts {', '.join(allowed)}.", allowed=", ".join(allowed)
@@ -300,11 +326,11 @@ def _days(request: Request) -> tuple[date | None, date | None]:
         name = raw.decode("latin-1")
         day = _parse_day(values[0]) if len(values) == 1 and name in days else None
         if day is None:
-            raise _invalid(name, "expected from and to as YYYY-MM-DD, each at most once")
+            raise invalid_query(name, "expected from and to as YYYY-MM-DD, each at most once")
         days[name] = day
     since, until = days["from"], days["to"]
     if since and until and since > until:
-        raise _invalid("from", "must not be after to")
+        raise invalid_query("from", "must not be after to")
     return since, until
 
 
@@ -313,8 +339,3 @@ def _parse_day(text: bytes) -> date | None:
         return date.fromisoformat(text.decode()) if DAY.fullmatch(text) else None
     except ValueError:
         return None
-
-
-def _invalid(name: str, message: str) -> InvalidRequest:
-    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
-    return InvalidRequest(f"{name}: {message}", details=[detail])

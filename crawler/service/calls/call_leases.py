@@ -1,0 +1,191 @@
+"""The asynchronous calls in the service's store, for the processes that run them: claimed, put back, completed.
+
+A process that runs a call has a lease on it, which the process renews. If the process is killed, the lease expires, and
+the call waits again. Only the process with the lease can complete the call, so that a call is answered and billed once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from crawler.service.calls import idempotency
+from crawler.service.calls.call_store import COLUMNS, StoredCall
+from crawler.service.clients import usage
+
+if TYPE_CHECKING:
+    from crawler.service.calls.call_store import CallSettings
+    from crawler.service.calls.envelope import Answer
+    from crawler.service.store import Session
+    from crawler.targets.target import FailedSource
+
+CLAIM_ATTEMPTS = 3
+"""If another process claims the same call at the same time, the next one is tried."""
+
+
+def claim(session: Session, platform: str, owner: str, lease: float) -> StoredCall | None:
+    """Give the next call in the line of a platform to a process (``owner``) until the time ``lease``."""
+    return _claim(
+        session, "platform = :platform AND ready <= :now ORDER BY turn, request_id", owner, lease, platform=platform
+    )
+
+
+def claim_expired(session: Session, owner: str, lease: float) -> StoredCall | None:
+    """Give a call that has waited for too long to a process, which ends it."""
+    return _claim(session, "expires <= :now", owner, lease)
+
+
+def _claim(session: Session, condition: str, owner: str, lease: float, **values: Any) -> StoredCall | None:
+    for _ in range(CLAIM_ATTEMPTS):
+        values["now"] = time.time()
+        candidates = session.rows(
+            f"SELECT request_id FROM calls WHERE state = 'waiting' AND {condition} LIMIT 1", **values
+        )
+        if not candidates:
+            return None
+        rows = session.rows(
+            "UPDATE calls SET state = 'running', owner = :owner, lease = :lease"
+            f" WHERE request_id = :request_id AND state = 'waiting' RETURNING {COLUMNS}",
+            owner=owner,
+            lease=lease,
+            request_id=candidates[0][0],
+        )
+        if rows:
+            return StoredCall(*rows[0])
+    return None
+
+
+def put_back(session: Session, call: StoredCall, owner: str, ready: float) -> None:
+    """Let a running call wait again. It keeps its turn. ``ready``: the earliest time at which it can be claimed."""
+    session.run(
+        "UPDATE calls SET state = 'waiting', owner = NULL, lease = NULL, ready = :ready"
+        " WHERE request_id = :request_id AND state = 'running' AND owner = :owner",
+        request_id=call.request_id,
+        owner=owner,
+        ready=ready,
+    )
+
+
+def hold_key(session: Session, key_id: str, ready: float) -> None:
+    """Claim no waiting call of an API key before a time, because the key has its maximum of calls in flight."""
+    session.run(
+        "UPDATE calls SET ready = :ready WHERE key_id = :key_id AND state = 'waiting' AND ready < :ready",
+        key_id=key_id,
+        ready=ready,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The response of a call that was run, and what is stored with its ``Idempotency-Key``."""
+
+    answer: Answer
+    data: bytes | None = None
+    """The JSON of the record; None if the call failed."""
+    warnings: tuple[FailedSource, ...] = ()
+
+
+def complete(session: Session, call: StoredCall, owner: str, result: Result, settings: CallSettings) -> bool:
+    """Store the response of a running call, and count it in usage. Return False if the process has lost the call.
+
+    It has lost the call if the client has deleted it, or another process has it. The response is then not billed.
+    """
+    now = time.time()
+    answer = result.answer
+    if not session.run(
+        "UPDATE calls SET state = 'done', owner = NULL, lease = NULL, completed = :now, expires = :expires,"
+        " status = :status, code = :code, billable = :billable, bytes = bytes + :bytes, headers = :headers,"
+        " body = :body WHERE request_id = :request_id AND state = 'running' AND owner = :owner",
+        now=now,
+        expires=now + settings.result_seconds,
+        status=answer.status,
+        code=answer.code,
+        billable=int(answer.billable),
+        bytes=len(answer.body),
+        headers=orjson.dumps(answer.headers).decode(),
+        body=answer.body,
+        request_id=call.request_id,
+        owner=owner,
+    ):
+        return False
+    counts = [1, int(answer.billable), int(answer.partial)]
+    usage.add(session, {(call.client, call.scraper, usage.today(), answer.code): counts})
+    if call.idempotency_key is not None:
+        owned = (call.client, call.idempotency_key, call.request_id)
+        if result.data is None:
+            idempotency.release_key(session, owned)
+        else:
+            idempotency.store_result(session, owned, result.data, result.warnings, settings.idempotency_seconds)
+    return True
+
+
+# Upkeep
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What there is to do for a process."""
+
+    platforms: tuple[str, ...]
+    """The platforms with calls that can be claimed."""
+    lost: bool
+    """Whether leases of killed processes have expired, or stored responses."""
+    expired: bool
+    """Whether calls have waited for too long."""
+    owned: frozenset[str]
+    """The ids of the calls that the process runs, as far as it has not lost them."""
+
+
+def pending(session: Session, owner: str, platforms: Iterable[str]) -> Pending:
+    """Return what there is to do. ``platforms``: those that are checked for waiting calls."""
+    now = time.time()
+    due = "SELECT 1 FROM calls WHERE platform = :platform AND state = 'waiting' AND ready <= :now LIMIT 1"
+    lost = "SELECT 1 FROM calls WHERE (state = 'running' AND lease <= :now) OR (state = 'done' AND expires <= :now)"
+    expired = "SELECT 1 FROM calls WHERE state = 'waiting' AND expires <= :now LIMIT 1"
+    owned = "SELECT request_id FROM calls WHERE state = 'running' AND owner = :owner"
+    return Pending(
+        tuple(platform for platform in platforms if session.rows(due, platform=platform, now=now)),
+        bool(session.rows(f"{lost} LIMIT 1", now=now)),
+        bool(session.rows(expired, now=now)),
+        frozenset(request_id for (request_id,) in session.rows(owned, owner=owner)),
+    )
+
+
+def renew(session: Session, owner: str, running: Iterable[str], lease: float) -> None:
+    """Renew a process's leases on its running calls.
+
+    Let the calls of killed processes wait again, and delete expired responses.
+    """
+    now = time.time()
+    renewal = "UPDATE calls SET lease = :lease WHERE request_id = :id AND state = 'running' AND owner = :owner"
+    for request_id in sorted(running):
+        session.run(renewal, id=request_id, lease=lease, owner=owner)
+    session.run(
+        "UPDATE calls SET state = 'waiting', owner = NULL, lease = NULL WHERE state = 'running' AND lease <= :now",
+        now=now,
+    )
+    session.run("DELETE FROM calls WHERE state = 'done' AND expires <= :now", now=now)
+
+
+def unfinished(session: Session, request_ids: list[str]) -> frozenset[str]:
+    """Return those of the ids whose calls wait or run."""
+    if not request_ids:
+        return frozenset()
+    names = {f"id{number}": request_id for number, request_id in enumerate(request_ids)}
+    rows = session.rows(
+        f"SELECT request_id FROM calls WHERE request_id IN ({', '.join(f':{name}' for name in names)})"
+        " AND state <> 'done'",
+        **names,
+    )
+    return frozenset(request_id for (request_id,) in rows)
+
+
+def load(session: Session) -> tuple[dict[tuple[str, str], int], int]:
+    """Return the numbers of calls by platform and state, and the size of all calls in bytes."""
+    rows = session.rows("SELECT platform, state, COUNT(*) FROM calls GROUP BY platform, state")
+    ((size,),) = session.rows("SELECT COALESCE(SUM(bytes), 0) FROM calls")
+    return {(platform, state): int(number) for platform, state, number in rows}, int(size)

@@ -1,0 +1,293 @@
+"""The asynchronous calls in the service's store, for their clients: accepted, found, listed, deleted.
+
+A call waits, runs or is done. ``call_leases.py`` has what the processes do that run it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from crawler.registry import scrapers
+from crawler.service.calls import idempotency
+from crawler.service.calls.envelope import Answer, Call
+from crawler.service.clients import usage
+from crawler.targets.target import Target, check_params
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawler.service.calls.idempotency import Claim, Found
+    from crawler.service.clients.keys import Holder
+    from crawler.service.store import Session
+
+WAITING, RUNNING, DONE = "waiting", "running", "done"
+STATES = (WAITING, RUNNING, DONE)
+
+SCHEMA = (
+    (
+        "CREATE TABLE IF NOT EXISTS calls (request_id TEXT PRIMARY KEY, client TEXT NOT NULL, key_id TEXT NOT NULL,"
+        " concurrency BIGINT, platform TEXT NOT NULL, scraper TEXT NOT NULL, params TEXT NOT NULL, cache_control TEXT,"
+        " idempotency_key TEXT, state TEXT NOT NULL, turn BIGINT NOT NULL, accepted DOUBLE PRECISION NOT NULL,"
+        " ready DOUBLE PRECISION NOT NULL, expires DOUBLE PRECISION NOT NULL, owner TEXT, lease DOUBLE PRECISION,"
+        " completed DOUBLE PRECISION, status BIGINT, code TEXT, billable BIGINT NOT NULL, bytes BIGINT NOT NULL,"
+        " headers TEXT, body BYTEA)"
+    ),
+    "CREATE INDEX IF NOT EXISTS calls_line ON calls (platform, state, turn, request_id)",
+    "CREATE INDEX IF NOT EXISTS calls_state ON calls (state, expires)",
+    "CREATE INDEX IF NOT EXISTS calls_client ON calls (client, request_id)",
+    "CREATE INDEX IF NOT EXISTS calls_turn ON calls (client, platform, state, turn)",
+    "CREATE INDEX IF NOT EXISTS calls_bytes ON calls (bytes)",
+)
+
+COLUMNS = (
+    "request_id, client, key_id, concurrency, platform, scraper, params, cache_control, idempotency_key, state, turn,"
+    " accepted, expires, completed, status, code, billable"
+)
+INSERT = f"INSERT INTO calls ({COLUMNS}, ready, bytes) VALUES (:{COLUMNS.replace(', ', ', :')}, :accepted, :bytes)"
+READABLE = f"(state <> '{DONE}' OR expires > :now)"
+"""SQL condition: the response of a call has not expired."""
+
+OVERHEAD_BYTES = 1_000
+"""Estimated bytes of a stored call in addition to its params and its response, for rows and indexes."""
+GONE = "CLIENT_GONE"
+"""The code under which usage counts a call that its client has deleted before it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCall:
+    """An asynchronous call, without its response."""
+
+    request_id: str
+    client: str
+    key_id: str
+    concurrency: int | None
+    """The own limit of the key with which the call was made, as in ``Holder``."""
+    platform: str
+    scraper: str
+    params: str
+    """The valid params as JSON."""
+    cache_control: str | None
+    idempotency_key: str | None
+    state: str = WAITING
+    turn: int = 0
+    """Sorts the line of the platform. Clients take turns: the first waiting calls of all clients have the same turn."""
+    accepted: float = 0.0
+    """Unix time, as in all columns."""
+    expires: float = 0.0
+    """When a waiting call ends, or the response of a completed call is deleted."""
+    completed: float | None = None
+    status: int | None = None
+    code: str | None = None
+    billable: int = 0
+
+    @classmethod
+    def new(
+        cls, target: Target, holder: Holder, seconds: float, *, cache_control: str | None, key: str | None
+    ) -> StoredCall:
+        """Return the call of a client for a target.
+
+        ``seconds``: for how long it may wait. ``key``: its ``Idempotency-Key``.
+        """
+        now = time.time()
+        scraper = target.scraper
+        params = orjson.dumps(target.params.model_dump(mode="json", exclude_none=True)).decode()
+        names = (holder.client, holder.key_id, holder.concurrency, scraper.platform, scraper.name)
+        return cls(target.id, *names, params, cache_control, key, accepted=now, expires=now + seconds)
+
+    def target(self, deadline: float) -> Target:
+        """Return the target. ``deadline``: a time of the event loop.
+
+        Raises:
+            InvalidRequest: this version of the scraper does not accept the params.
+        """
+        scraper = scrapers()[self.scraper]
+        return Target(self.request_id, scraper, check_params(scraper, orjson.loads(self.params)), deadline=deadline)
+
+    def call(self, service_url: str) -> Call:
+        """Return the values for the envelope. The duration is counted from the acceptance."""
+        started = time.monotonic() - (time.time() - self.accepted)
+        return Call(self.request_id, self.client, self.scraper, service_url=service_url, started=started)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the call's entry in the list of calls."""
+        return {
+            "request_id": self.request_id,
+            "scraper": self.scraper,
+            "params": orjson.Fragment(self.params),
+            "state": self.state,
+            "accepted_at": _as_text(self.accepted),
+            "completed_at": None if self.completed is None else _as_text(self.completed),
+            "code": self.code,
+            "http_status": self.status,
+            "billable": bool(self.billable),
+            "expires_at": _as_text(self.expires),
+        }
+
+
+def _as_text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettings:
+    """How long calls may wait, how long they are stored, and how much space they may take."""
+
+    max_seconds: float
+    """The setting ``CALL_MAX_HOURS``."""
+    result_seconds: float
+    """The setting ``CALL_RESULT_HOURS``."""
+    idempotency_seconds: float
+    """The setting ``IDEMPOTENCY_HOURS``."""
+    max_bytes: int
+    """The setting ``CALL_STORE_MB``."""
+
+    @classmethod
+    def read(cls, settings: BaseSettings) -> CallSettings:
+        """Return the values of the settings."""
+        return cls(
+            max_seconds=settings.getfloat("CALL_MAX_HOURS") * 3_600,
+            result_seconds=settings.getfloat("CALL_RESULT_HOURS") * 3_600,
+            idempotency_seconds=settings.getfloat("IDEMPOTENCY_HOURS") * 3_600,
+            max_bytes=settings.getint("CALL_STORE_MB") * 1_000_000,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many calls may be accepted."""
+
+    max_ahead: float
+    """Number of calls that may be ahead of a new one in the line of its platform."""
+    max_bytes: float
+    """Size of all stored calls at which no further one is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a call was not accepted."""
+
+    ahead: int | None = None
+    """Number of calls ahead of it; None if the stored calls take too much space."""
+
+
+def accept(session: Session, call: StoredCall, claim: Claim | None, room: Room) -> StoredCall | Found | Refused:
+    """Store a new call. Return it, or the row of its ``Idempotency-Key`` if another call has the key."""
+    if claim is not None and (found := claim.take(session)) is not None:
+        return found
+    turn = _next_turn(session, call)
+    ahead = _count_ahead(session, call.platform, turn, call.request_id)
+    ((stored,),) = session.rows("SELECT COALESCE(SUM(bytes), 0) FROM calls")
+    if ahead > room.max_ahead or stored >= room.max_bytes:
+        if claim is not None:
+            idempotency.release_key(session, (claim.client, claim.key, claim.owner))
+        return Refused(ahead if ahead > room.max_ahead else None)
+    accepted = replace(call, turn=turn)
+    session.run(INSERT, **asdict(accepted), bytes=OVERHEAD_BYTES + len(call.params))
+    return accepted
+
+
+def _next_turn(session: Session, call: StoredCall) -> int:
+    """Return the turn of a client's next call: after its waiting calls, and not before the waiting calls of others."""
+    ((first,),) = session.rows(
+        "SELECT MIN(turn) FROM calls WHERE platform = :platform AND state = 'waiting'", platform=call.platform
+    )
+    ((last,),) = session.rows(
+        "SELECT MAX(turn) FROM calls WHERE client = :client AND platform = :platform AND state = 'waiting'",
+        client=call.client,
+        platform=call.platform,
+    )
+    return max(first or 0, 0 if last is None else last + 1)
+
+
+def _count_ahead(session: Session, platform: str, turn: int, request_id: str) -> int:
+    ((ahead,),) = session.rows(
+        "SELECT COUNT(*) FROM calls WHERE platform = :platform AND state = 'waiting'"
+        " AND (turn < :turn OR (turn = :turn AND request_id < :request_id))",
+        platform=platform,
+        turn=turn,
+        request_id=request_id,
+    )
+    return int(ahead)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCall:
+    """A client's call with its position or its response."""
+
+    call: StoredCall
+    position: int | None
+    """The position in the line of the platform: 1 is the next one. None if it does not wait."""
+    answer: Answer | None
+    """The response, as a synchronous call would get it. None if the call is not done."""
+
+
+def find(session: Session, client: str, request_id: str) -> FoundCall | None:
+    """Return a client's call, or None if the client has no such call."""
+    rows = session.rows(
+        f"SELECT {COLUMNS}, headers, body FROM calls"
+        f" WHERE request_id = :request_id AND client = :client AND {READABLE}",
+        request_id=request_id,
+        client=client,
+        now=time.time(),
+    )
+    if not rows:
+        return None
+    *columns, headers, body = rows[0]
+    call = StoredCall(*columns)
+    place = None
+    if call.state == WAITING:
+        place = 1 + _count_ahead(session, call.platform, call.turn, request_id)
+    if call.status is None:
+        return FoundCall(call, place, None)
+    return FoundCall(call, place, Answer(call.status, orjson.loads(headers), bytes(body), call.code or ""))
+
+
+def page(session: Session, client: str, state: str | None, limit: int, cursor: str | None) -> dict[str, Any]:
+    """Return the response body of ``GET /v1/calls``: the calls of a client, the newest first."""
+    now = time.time()
+    numbers = f"SELECT state, COUNT(*) FROM calls WHERE client = :client AND {READABLE} GROUP BY state"
+    counts = dict.fromkeys(STATES, 0)
+    for each, number in session.rows(numbers, client=client, now=now):
+        counts[each] = number
+    rows = session.rows(
+        f"SELECT {COLUMNS} FROM calls WHERE client = :client AND {READABLE} AND request_id < :cursor"
+        f"{' AND state = :state' if state else ''} ORDER BY request_id DESC LIMIT {limit + 1:d}",
+        client=client,
+        now=now,
+        cursor=cursor or "req_~",
+        **({"state": state} if state else {}),
+    )
+    calls = [StoredCall(*row) for row in rows[:limit]]
+    return {
+        "client_id": client,
+        "counts": counts,
+        "calls": [call.as_dict() for call in calls],
+        "next_cursor": calls[-1].request_id if len(rows) > limit else None,
+    }
+
+
+def delete(session: Session, client: str, request_id: str) -> bool:
+    """Delete a client's call with its response and its ``Idempotency-Key``. Return False if there is no such call.
+
+    A call that is not done is thereby cancelled.
+    """
+    rows = session.rows(
+        f"DELETE FROM calls WHERE request_id = :request_id AND client = :client AND {READABLE}"
+        " RETURNING scraper, idempotency_key, state",
+        request_id=request_id,
+        client=client,
+        now=time.time(),
+    )
+    if not rows:
+        return False
+    ((scraper, key, state),) = rows
+    if key is not None:
+        idempotency.release_key(session, (client, key, request_id), stored=True)
+    if state != DONE:
+        usage.add(session, {(client, scraper, usage.today(), GONE): [1, 0, 0]})
+    return True

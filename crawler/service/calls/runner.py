@@ -1,0 +1,342 @@
+"""Runs asynchronous calls: claims them from the service's store when their platform has a free slot.
+
+A call that waits is only a row of the store. It takes a download slot, and a place in a crawler, when it is claimed:
+when no synchronous call of this process waits, so that these start at the next free slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+import uuid
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import orjson
+import structlog
+
+from crawler.errors import (
+    CircuitOpen,
+    ConcurrencyLimited,
+    Overloaded,
+    ScrapeError,
+    ServiceError,
+    ShuttingDown,
+    StoreUnavailable,
+)
+from crawler.service import metrics
+from crawler.service.calls import call_leases
+from crawler.service.calls.call_leases import Result
+from crawler.service.calls.envelope import failure, success
+from crawler.service.clients.keys import Holder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from crawler.service.calls.cache import Cache
+    from crawler.service.calls.call_store import CallSettings, StoredCall
+    from crawler.service.calls.open_crawlers import OpenCrawler, OpenCrawlers
+    from crawler.service.clients.limits import KeyLimits
+    from crawler.service.store import Session, Store
+
+logger = structlog.get_logger(__name__)
+
+RUN_SECONDS = 120.0
+"""The timeout of a call from its claim: the longest timeout of a synchronous call."""
+LEASE_SECONDS = 15.0
+"""If a process was killed, its calls wait again after at most this many seconds."""
+RENEW_SECONDS = 4.0
+"""Interval in seconds at which a process renews its leases."""
+TICK_SECONDS = 0.5
+"""Interval in seconds at which a process checks the store for calls that other processes have accepted or completed."""
+LOAD_SECONDS = 5.0
+"""Interval in seconds at which the numbers of calls are read for the metrics."""
+RETRY_SECONDS = 1
+"""Seconds until a transaction is repeated while the store is unavailable, and until a full key is tried again."""
+MAX_REST_SECONDS = 60.0
+"""While a platform refuses calls, the first one of its line is tried again after at most this many seconds."""
+DRAIN_SECONDS = 5.0
+"""Seconds for which the responses of completed calls may still be stored when the service shuts down."""
+
+T = TypeVar("T")
+
+TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
+"""The errors after which a call waits again."""
+
+
+@dataclass
+class _Line:
+    """The calls of one platform, as far as this process runs them."""
+
+    crawler: OpenCrawler
+    due: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set if calls may be waiting in the store."""
+    running: set[asyncio.Task[None]] = field(default_factory=set)
+    rests_until: float = 0.0
+    """When the platform is tried again after it has refused a call, on the event loop's clock."""
+
+
+class Runner:
+    """Runs the asynchronous calls of all platforms in this process, and lets requests wait for their ends."""
+
+    def __init__(  # noqa: PLR0913  # the parts of the service that it uses
+        self,
+        store: Store,
+        crawlers: OpenCrawlers,
+        cache: Cache,
+        limits: KeyLimits,
+        settings: CallSettings,
+        *,
+        service_url: str = "",
+    ) -> None:
+        self.store = store
+        self.crawlers = crawlers
+        self.cache = cache
+        self.limits = limits
+        self.settings = settings
+        self.service_url = service_url
+        self.owner = uuid.uuid4().hex
+        """Identifies this process in leases."""
+        self._lines = {platform: _Line(crawlers.of(platform)) for platform in crawlers.platforms}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        """The id of each call that this process runs -> its task."""
+        self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        """The id of a call -> the requests that wait for its end."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._renew_at = self._load_at = 0.0
+        self._stopped = False
+
+    def open(self) -> None:
+        """Begin to run calls."""
+        self._tasks = [asyncio.ensure_future(self._work(platform, line)) for platform, line in self._lines.items()]
+        self._tasks.append(asyncio.ensure_future(self._watch()))
+        for task in self._tasks:
+            task.add_done_callback(_log_failure)
+
+    def stop(self) -> None:
+        """Claim no further calls, and end the requests that wait for calls."""
+        self._stopped = True
+        for request_id in [*self._waiters]:
+            self._notify(request_id)
+        for line in self._lines.values():
+            line.due.set()
+
+    async def close(self) -> None:
+        """Wait until the responses of completed calls are stored, at most ``DRAIN_SECONDS``. Other calls run again."""
+        tasks = {*self._tasks, *self._running.values()}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def accepted(self, platform: str) -> None:
+        """Start to claim calls of a platform, because one was accepted."""
+        self._lines[platform].due.set()
+
+    def cancel(self, request_id: str) -> None:
+        """Stop to run a call that its client has deleted."""
+        self._notify(request_id)
+        if (task := self._running.get(request_id)) is not None:
+            task.cancel()
+
+    async def wait(self, request_id: str, seconds: float) -> None:
+        """Wait until a call is done or deleted, or the service shuts down. ``seconds``: the longest time."""
+        if self._stopped:
+            return
+        ended = asyncio.get_running_loop().create_future()
+        self._waiters[request_id].add(ended)
+        try:
+            await asyncio.wait([ended], timeout=seconds)
+        finally:
+            self._waiters[request_id].discard(ended)
+            if not self._waiters[request_id]:
+                del self._waiters[request_id]
+
+    def seconds_until_done(self, platform: str, ahead: int | None) -> int:
+        """Estimate in how many seconds a call has a response. ``ahead``: calls before it; None if it is running."""
+        routes = self._lines[platform].crawler.routes
+        rate = routes.targets_per_second
+        seconds = (1 if ahead is None else ahead + 1) / rate if rate else 0.0
+        return max(1, math.ceil(routes.resting + seconds))
+
+    def max_ahead(self, platform: str, seconds: float) -> float:
+        """Return the number of calls of a platform that can start within a time."""
+        routes = self._lines[platform].crawler.routes
+        rate = routes.targets_per_second
+        return (seconds - routes.resting) * rate if rate else math.inf
+
+    async def _work(self, platform: str, line: _Line) -> None:
+        """Start the calls of a platform, each when a slot is free."""
+        while not self._stopped:
+            await line.due.wait()
+            line.due.clear()
+            with suppress(StoreUnavailable):  # the store has logged it, and ``_watch`` sets ``due`` again
+                while (call := await self._next(platform, line)) is not None:
+                    await self._start(call, line)
+
+    async def _next(self, platform: str, line: _Line) -> StoredCall | None:
+        """Claim the next call in the line of a platform when a slot is free. Return None if no call waits."""
+        await self._free(line)
+        if self._stopped:
+            return None
+        lease = time.time() + LEASE_SECONDS
+        call = await self.store.transact(lambda session: call_leases.claim(session, platform, self.owner, lease))
+        if call is not None:
+            await self._free(line)  # a synchronous call may have taken the slot in the meantime
+        return call
+
+    async def _free(self, line: _Line) -> None:
+        """Wait until a slot of the platform is free, and no synchronous call waits for it, or until ``stop()``."""
+        loop = asyncio.get_running_loop()
+        while not self._stopped:
+            try:
+                seconds = max(line.rests_until - loop.time(), line.crawler.free_in(len(line.running)))
+            except CircuitOpen as error:
+                seconds = float(error.retry_after or RETRY_SECONDS)
+            if seconds <= 0:
+                return
+            await asyncio.sleep(min(seconds, RETRY_SECONDS))
+
+    async def _start(self, call: StoredCall, line: _Line) -> None:
+        """Start a call, and give it time to take its slot, so that ``_free`` does not take the slot for free."""
+        task = asyncio.ensure_future(self._run(call, line))
+        self._running[call.request_id] = task
+        line.running.add(task)
+
+        def ended(_: asyncio.Task[None]) -> None:
+            line.running.discard(task)
+            del self._running[call.request_id]
+            _log_failure(task)
+
+        task.add_done_callback(ended)
+        await asyncio.wait([task], timeout=line.crawler.routes.spacing)
+
+    async def _run(self, call: StoredCall, line: _Line) -> None:
+        with structlog.contextvars.bound_contextvars(request_id=call.request_id):
+            try:
+                result = await self._scrape(call)
+            except ConcurrencyLimited as error:
+                ready = time.time() + (error.retry_after or RETRY_SECONDS)
+                await self._persist(lambda session: call_leases.hold_key(session, call.key_id, ready))
+                await self._put_back(call, ready)
+            except TEMPORARY as error:
+                rest = min(error.retry_after or RETRY_SECONDS, MAX_REST_SECONDS)
+                line.rests_until = asyncio.get_running_loop().time() + rest
+                await self._put_back(call, time.time())
+            else:
+                await self._complete(call, result)
+
+    async def _scrape(self, call: StoredCall) -> Result:
+        """Scrape the target of a call. Return its response.
+
+        Raises:
+            ConcurrencyLimited: the client's key has its maximum of calls in flight.
+            CircuitOpen, Overloaded, ShuttingDown: the call must wait.
+        """
+        envelope = call.call(self.service_url)
+        try:
+            target = call.target(deadline=asyncio.get_running_loop().time() + RUN_SECONDS)
+            release = await self.limits.acquire(Holder(call.client, call.key_id, concurrency=call.concurrency))
+            try:
+                served = await self.cache.served(target, call.cache_control)
+            finally:
+                release()
+        except (ConcurrencyLimited, *TEMPORARY):
+            raise
+        except ScrapeError as error:
+            return Result(failure(call.call(self.service_url), error))
+        except Exception:
+            logger.exception("request_failed")
+            message = "Internal error; the log of the service has the details under this request's id."
+            return Result(failure(envelope, ServiceError(message)))
+        data = orjson.dumps(served.data)
+        served = replace(served, data=orjson.Fragment(data))
+        return Result(success(call.call(self.service_url), served), data, served.warnings)
+
+    async def _put_back(self, call: StoredCall, ready: float) -> None:
+        await self._persist(lambda session: call_leases.put_back(session, call, self.owner, ready))
+
+    async def _complete(self, call: StoredCall, result: Result) -> None:
+        """Store the response of a call and count it, unless its client has deleted it."""
+        store = partial(call_leases.complete, call=call, owner=self.owner, result=result, settings=self.settings)
+        if not await self._persist(store):
+            return
+        answer = result.answer
+        metrics.count_completed(call.scraper, answer)
+        logger.info(
+            "call_completed",
+            client=call.client,
+            scraper=call.scraper,
+            code=answer.code,
+            status=answer.status,
+            duration_ms=round((time.time() - call.accepted) * 1_000),
+        )
+        self._notify(call.request_id)
+
+    async def _persist(self, work: Callable[[Session], T]) -> T:
+        """Run a transaction. Repeat it until the store is available."""
+        while True:
+            try:
+                return await self.store.transact(work)
+            except StoreUnavailable:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _watch(self) -> None:
+        """Renew the leases, look for calls that can be claimed, and end the calls that have waited for too long."""
+        while not self._stopped or self._running:
+            with suppress(StoreUnavailable):  # the store has logged it
+                await self._check()
+            await asyncio.sleep(TICK_SECONDS)
+
+    async def _check(self) -> None:
+        now = asyncio.get_running_loop().time()
+        started = frozenset(self._running)
+        waited_for = [*self._waiters]
+        todo, unfinished = await self.store.transact(
+            lambda session: (
+                call_leases.pending(session, self.owner, self._lines),
+                call_leases.unfinished(session, waited_for),
+            ),
+            write=False,
+        )
+        for request_id in set(waited_for) - unfinished:
+            self._notify(request_id)
+        for request_id in started - todo.owned:
+            if (task := self._running.get(request_id)) is not None:
+                task.cancel()
+        if todo.lost or (self._running and now >= self._renew_at):
+            self._renew_at = now + RENEW_SECONDS
+            lease, running = time.time() + LEASE_SECONDS, [*self._running]
+            await self.store.transact(lambda session: call_leases.renew(session, self.owner, running, lease))
+        for platform in todo.platforms:
+            self._lines[platform].due.set()
+        if todo.expired:
+            await self._end_expired()
+        if now >= self._load_at:
+            self._load_at = now + LOAD_SECONDS
+            metrics.collect_calls(await self.store.transact(call_leases.load, write=False))
+
+    async def _end_expired(self) -> None:
+        lease = time.time() + LEASE_SECONDS
+        message = "The call could not start within the time for which calls may wait (CALL_MAX_HOURS)."
+        while (
+            call := await self.store.transact(lambda session: call_leases.claim_expired(session, self.owner, lease))
+        ) is not None:
+            await self._complete(call, Result(failure(call.call(self.service_url), Overloaded(message))))
+
+    def _notify(self, request_id: str) -> None:
+        """End the requests that wait for a call."""
+        for waiter in self._waiters.get(request_id, ()):
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    """Log the unexpected exception with which a task ended. A call without a task runs again when its lease expires."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("calls_failed", exc_info=error)

@@ -1,0 +1,210 @@
+"""The routes of asynchronous calls: accepts calls, and returns, lists and deletes them."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from crawler.errors import CallNotFound, Detail, InvalidRequest, Overloaded, ShuttingDown
+from crawler.service import metrics
+from crawler.service.calls import call_store
+from crawler.service.calls.call_store import STATES, FoundCall, Refused, Room, StoredCall
+from crawler.service.calls.envelope import (
+    ACCEPTED,
+    Answer,
+    Call,
+    accepted,
+    empty_response,
+    json_response,
+    success,
+)
+from crawler.service.calls.idempotency import Claim, Found, check_key
+from crawler.service.calls.runner import RUN_SECONDS
+from crawler.service.description import contract
+from crawler.service.http.body import header
+
+if TYPE_CHECKING:
+    from twisted.web.server import Request
+
+    from crawler.service.calls.runner import Runner
+    from crawler.service.clients.keys import Holder
+    from crawler.targets.target import Target
+
+PATH = "/v1/calls"
+REQUEST_ID = re.compile(contract.REQUEST_ID)
+
+MAX_PAGE = 100
+"""The default and the maximum number of calls on a page of the list."""
+STORE_SECONDS = 2.0
+"""Maximum seconds for which a request waits for the store."""
+FULL_RETRY_SECONDS = 600
+"""``Retry-After`` while the stored calls take too much space."""
+
+PARAMETERS = {
+    "state": ("|".join(STATES), f"one of {', '.join(STATES)}"),
+    "limit": ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}"),
+    "cursor": (contract.REQUEST_ID, "the next_cursor of the previous page"),
+}
+"""Query parameters of the list of calls: a regular expression for the valid values, and their description."""
+
+NOT_FOUND = "You have no call with this id: it is unknown, was deleted, or its response has expired."
+
+
+class CallRoutes:
+    """Responds to the requests about asynchronous calls. Their clients are known, and their params are valid."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.settings = runner.settings
+        self.store = runner.store
+
+    async def accept(self, request: Request, call: Call, holder: Holder, target: Target) -> Answer:
+        """Store a call, and return that it is accepted; or its response, if it has one within ``call.wait`` seconds.
+
+        Raises:
+            Overloaded: the turn of the call would be too late, or the stored calls take too much space.
+            ShuttingDown: the service is shutting down.
+            StoreUnavailable: the call cannot be stored.
+            InvalidRequest, IdempotencyInProgress, IdempotencyMismatch: the ``Idempotency-Key`` cannot be used.
+        """
+        call.target = target.label
+        runner, platform = self.runner, target.scraper.platform
+        if runner.crawlers.draining:
+            raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
+        control, key = header(request, "Cache-Control"), header(request, "Idempotency-Key")
+        claim = None
+        if key is not None:
+            check_key(key)
+            claim = Claim.make(key, holder.client, target, self.settings.max_seconds + RUN_SECONDS)
+        elif (hit := runner.cache.stored(target, control)) is not None:
+            return success(call, hit)
+        new = StoredCall.new(target, holder, self.settings.max_seconds, cache_control=control, key=key)
+        room = Room(runner.max_ahead(platform, self.settings.max_seconds), self.settings.max_bytes)
+        stored = await self.store.transact(
+            lambda session: call_store.accept(session, new, claim, room), seconds=STORE_SECONDS
+        )
+        if isinstance(stored, Refused):
+            raise self._overloaded(platform, stored)
+        if isinstance(stored, Found):
+            assert claim is not None
+            stored.check(claim)
+            if await self._find(holder.client, stored.owner) is None:
+                return success(call, stored.replayed())
+            call.headers["Idempotent-Replayed"] = "true"
+            request_id = stored.owner
+        else:
+            metrics.ACCEPTED.labels(stored.scraper).inc()
+            runner.accepted(platform)
+            request_id = stored.request_id
+        call.is_counted = False
+        call.headers["Location"] = f"{call.service_url}{PATH}/{request_id}"
+        answer = await self._response(call, holder.client, request_id, retryable=False)
+        if answer.code == ACCEPTED:
+            applied = "respond-async" if call.wait is None else f"respond-async, wait={call.wait}"
+            answer.headers["Preference-Applied"] = applied
+        return answer
+
+    async def result(self, call: Call, holder: Holder, request_id: str) -> Answer:
+        """Return the response of a call, or that it still waits or runs after ``call.wait`` seconds.
+
+        Raises:
+            CallNotFound: the client has no such call.
+            StoreUnavailable: the call cannot be read.
+        """
+        return await self._response(call, holder.client, request_id, retryable=True)
+
+    async def delete(self, call: Call, holder: Holder, request_id: str) -> Answer:
+        """Delete a call and its response. A call that is not done is thereby cancelled.
+
+        Raises:
+            CallNotFound: the client has no such call.
+            StoreUnavailable: the call cannot be deleted.
+        """
+        if not REQUEST_ID.fullmatch(request_id) or not await self.store.transact(
+            lambda session: call_store.delete(session, holder.client, request_id), seconds=STORE_SECONDS
+        ):
+            raise CallNotFound(NOT_FOUND)
+        self.runner.cancel(request_id)
+        return empty_response(call)
+
+    async def list(self, request: Request, call: Call, holder: Holder) -> Answer:
+        """Return a page of the client's calls.
+
+        Raises:
+            InvalidRequest: a query parameter is not valid.
+            StoreUnavailable: the calls cannot be read.
+        """
+        state, limit, cursor = _page(request)
+        calls = await self.store.transact(
+            lambda session: call_store.page(session, holder.client, state, limit, cursor),
+            seconds=STORE_SECONDS,
+            write=False,
+        )
+        return json_response(200, calls, call)
+
+    async def _response(self, call: Call, client: str, request_id: str, *, retryable: bool) -> Answer:
+        found = await self._find(client, request_id)
+        if found is not None and found.answer is None and call.wait is not None:
+            await self.runner.wait(request_id, call.wait - call.duration_ms / 1000)
+            found = await self._find(client, request_id)
+        if found is None:
+            raise CallNotFound(NOT_FOUND)
+        call.scraper = found.call.scraper
+        if found.answer is not None:
+            applied = {} if call.wait is None else {"Preference-Applied": f"wait={call.wait}"}
+            return replace(found.answer, headers=found.answer.headers | call.headers | applied)
+        call.request_id = request_id
+        platform, place = found.call.platform, found.position
+        message = "The call is running."
+        if place is not None:
+            call.headers["X-Queue-Position"] = str(place)
+            message = f"The call is waiting: position {place} in the line of {platform}."
+        seconds = self.runner.seconds_until_done(platform, None if place is None else place - 1)
+        return accepted(call, message, seconds, retryable=retryable)
+
+    async def _find(self, client: str, request_id: str) -> FoundCall | None:
+        if not REQUEST_ID.fullmatch(request_id):
+            return None
+        return await self.store.transact(
+            lambda session: call_store.find(session, client, request_id), seconds=STORE_SECONDS, write=False
+        )
+
+    def _overloaded(self, platform: str, refused: Refused) -> Overloaded:
+        if refused.ahead is None:
+            return Overloaded(
+                "The stored calls take their maximum of space (CALL_STORE_MB). Delete calls whose responses were read.",
+                retry_after=FULL_RETRY_SECONDS,
+            )
+        late = self.runner.seconds_until_done(platform, refused.ahead) - self.settings.max_seconds
+        return Overloaded(
+            f"{refused.ahead} calls of {platform} are waiting: the turn of this call would be later than it may wait"
+            " (CALL_MAX_HOURS).",
+            retry_after=max(1, math.ceil(late)),
+        )
+
+
+def _page(request: Request) -> tuple[str | None, int, str | None]:
+    """Parse the query parameters ``state``, ``limit`` and ``cursor``.
+
+    Raises:
+        InvalidRequest: a value is not valid, or a parameter is repeated or unknown.
+    """
+    values: dict[str, str] = {}
+    for raw, texts in (request.args or {}).items():
+        name = raw.decode("latin-1")
+        expected = PARAMETERS.get(name)
+        if expected is None or len(texts) > 1:
+            raise invalid_query(name, f"expected {', '.join(PARAMETERS)}, each at most once")
+        pattern, description = expected
+        values[name] = texts[0].decode("latin-1")
+        if not re.fullmatch(pattern, values[name]):
+            raise invalid_query(name, f"expected {description}")
+    return values.get("state"), int(values.get("limit", MAX_PAGE)), values.get("cursor")
+
+
+def invalid_query(name: str, message: str) -> InvalidRequest:
+    """Return the error for a wrong query parameter."""
+    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
+    return InvalidRequest(f"{name}: {message}", details=[detail])

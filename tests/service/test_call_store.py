@@ -1,0 +1,188 @@
+"""The store of asynchronous calls on SQLite and PostgreSQL: turns, leases, and exactly one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from crawler.errors import ScrapeError, TargetNotFound
+from crawler.registry import scrapers
+from crawler.service.calls import call_leases, call_store, idempotency
+from crawler.service.calls.call_leases import Result
+from crawler.service.calls.call_store import CallSettings, Refused, Room, StoredCall
+from crawler.service.calls.envelope import Served, failure, new_request_id, success
+from crawler.service.calls.idempotency import Claim, Found
+from crawler.service.clients import usage
+from crawler.service.clients.keys import Holder
+from crawler.service.store import Session, Store
+from crawler.targets.target import FailedSource, Target, check_params
+
+SCHEMA = usage.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
+SEARCH = scrapers()["retail-search-v4"]
+ROOM = Room(max_ahead=1_000, max_bytes=1_000_000)
+SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
+FOREVER = 1e12
+PARTIAL = (FailedSource("timeline", "EXTRACTION_FAILED", "stale_query_id"),)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Run a function of the store in a transaction."""
+    location = str(tmp_path / "service.sqlite3")
+    if request.param == "postgresql":
+        server = request.getfixturevalue("postgresql")
+        name = f"calls_{new_request_id().lower()}"
+        engine = sa.create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.exec_driver_sql(f'create database "{name}"')
+        engine.dispose()
+        location = server.replace("/postgres?", f"/{name}?")
+    store = Store(location, SCHEMA)
+    yield lambda work, *args, **values: store.transact_sync(lambda session: work(session, *args, **values))
+    store._disconnect()
+
+
+def new(client: str = "acme", key: str | None = None, query: str = "mustard") -> tuple[StoredCall, Claim | None]:
+    target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": query}))
+    call = StoredCall.new(target, Holder(client, f"key-{client}"), 3_600, cache_control=None, key=key)
+    return call, None if key is None else Claim.make(key, client, target, 3_600)
+
+
+def accepted(session: Callable[..., Any], client: str = "acme", key: str | None = None) -> StoredCall:
+    stored = session(call_store.accept, *new(client, key), ROOM)
+    assert isinstance(stored, StoredCall)
+    return stored
+
+
+def answer(call: StoredCall, error: ScrapeError | None = None) -> Result:
+    if error is not None:
+        return Result(failure(call.call(""), error))
+    served = Served({"a": 1}, warnings=PARTIAL)
+    return Result(success(call.call(""), served), b'{"a":1}', PARTIAL)
+
+
+def rows(session: Session) -> list[Any]:
+    return session.rows("SELECT client, code, calls, billable, partial FROM usage ORDER BY code")
+
+
+def claimed(session: Callable[..., Any], owner: str = "one", lease: float = FOREVER) -> StoredCall | None:
+    found: StoredCall | None = session(call_leases.claim, "retail", owner, lease)
+    return found
+
+
+def test_clients_take_turns(session: Callable[..., Any]) -> None:
+    for client, number in (("busy", 6), ("small", 2), ("late", 1)):
+        for _ in range(number):
+            accepted(session, client)
+        if client == "busy":
+            assert claimed(session) is not None
+    order = []
+    while (call := claimed(session)) is not None:
+        order.append(call.client)
+    assert order == ["busy", "small", "late", "busy", "small", "busy", "busy", "busy"]
+
+
+def test_positions_follow_the_turns(session: Callable[..., Any]) -> None:
+    calls = [accepted(session, client) for client in ("busy", "busy", "small")]
+    found = [session(call_store.find, call.client, call.request_id).position for call in calls]
+    assert found == [1, 3, 2]
+    assert claimed(session) == replace(calls[0], state="running")
+    assert session(call_store.find, "busy", calls[0].request_id).position is None
+    assert session(call_store.find, "busy", calls[1].request_id).position == 2
+
+
+def test_a_call_is_completed_and_billed_once(session: Callable[..., Any]) -> None:
+    accepted(session)
+    call = claimed(session, lease=0.0)
+    assert call is not None
+    session(call_leases.renew, "two", [], FOREVER)  # the lease has expired
+    again = claimed(session, "two")
+    assert again == call
+    assert not session(call_leases.complete, call, "one", answer(call), SETTINGS), "it has lost the call"
+    assert session(call_leases.complete, call, "two", answer(call), SETTINGS)
+    assert not session(call_leases.complete, call, "two", answer(call), SETTINGS)
+    assert session(rows) == [("acme", "OK", 1, 1, 1)]
+    found = session(call_store.find, "acme", call.request_id)
+    assert found.answer.headers["X-Partial"] == "timeline; reason=stale_query_id; code=EXTRACTION_FAILED"
+    assert (found.answer.status, found.answer.code) == (200, "OK")
+
+
+def test_a_renewed_lease_does_not_expire(session: Callable[..., Any]) -> None:
+    call = accepted(session)
+    assert claimed(session, lease=0.0) is not None
+    session(call_leases.renew, "one", [call.request_id], FOREVER)
+    session(call_leases.renew, "two", [], FOREVER)
+    assert claimed(session, "two") is None
+    assert session(call_leases.pending, "one", ["retail"]).owned == {call.request_id}
+
+
+def test_a_deleted_call_is_not_billed(session: Callable[..., Any]) -> None:
+    call = accepted(session, key="k")
+    assert claimed(session) is not None
+    assert session(call_store.delete, "other", call.request_id) is False
+    assert session(call_store.delete, "acme", call.request_id) is True
+    assert not session(call_leases.complete, call, "one", answer(call), SETTINGS)
+    assert session(rows) == [("acme", "CLIENT_GONE", 1, 0, 0)]
+    assert isinstance(session(call_store.accept, *new(key="k", query="other"), ROOM), StoredCall), "the key is free"
+
+
+def test_an_idempotency_key_is_kept_for_a_record_and_free_after_a_failure(session: Callable[..., Any]) -> None:
+    for error in (None, TargetNotFound("It does not exist.")):
+        call = accepted(session, key="k")
+        assert isinstance(session(call_store.accept, *new(key="k"), ROOM), Found)
+        assert claimed(session) is not None
+        assert session(call_leases.complete, call, "one", answer(call, error), SETTINGS)
+        again = session(call_store.accept, *new(key="k"), ROOM)
+        if error is None:
+            assert isinstance(again, Found)
+            assert (again.owner, again.replayed().warnings) == (call.request_id, PARTIAL)
+            session(call_store.delete, "acme", call.request_id)
+        else:
+            assert isinstance(again, StoredCall)
+
+
+def test_a_refused_call_leaves_nothing(session: Callable[..., Any]) -> None:
+    accepted(session)
+    for room, refused in ((Room(0, 10**9), Refused(1)), (Room(10, 1_000), Refused())):
+        assert session(call_store.accept, *new(key="refused"), room) == refused
+    assert session(call_store.page, "acme", None, 100, None)["counts"]["waiting"] == 1
+    assert isinstance(session(call_store.accept, *new(key="refused"), ROOM), StoredCall), "the key is free"
+
+
+def test_a_put_back_call_keeps_its_turn(session: Callable[..., Any]) -> None:
+    first, second = accepted(session), accepted(session)
+    call = claimed(session)
+    assert call is not None
+    session(call_leases.put_back, call, "other", 0.0)
+    assert session(call_store.find, "acme", call.request_id).call.state == "running", "another process has it"
+    session(call_leases.put_back, call, "one", 0.0)
+    assert claimed(session) == call
+    session(call_leases.put_back, call, "one", FOREVER)
+    assert claimed(session) == replace(second, state="running")
+    assert first.turn < second.turn
+    assert claimed(session) is None
+
+
+def test_a_full_key_does_not_stop_the_line(session: Callable[..., Any]) -> None:
+    accepted(session, "full"), accepted(session, "full")
+    other = accepted(session, "other")
+    session(call_leases.hold_key, "key-full", FOREVER)
+    assert claimed(session) == replace(other, state="running")
+    assert claimed(session) is None
+    assert session(call_leases.pending, "one", ["retail"]).platforms == ()
+
+
+def test_expired_calls_are_ended_and_expired_responses_deleted(session: Callable[..., Any]) -> None:
+    late = session(call_store.accept, replace(new()[0], expires=0.0), None, ROOM)
+    assert session(call_leases.pending, "one", ["retail"]).expired
+    assert session(call_leases.claim_expired, "one", FOREVER) == replace(late, state="running")
+    assert session(call_leases.complete, late, "one", answer(late), replace(SETTINGS, result_seconds=-1))
+    assert session(call_store.find, "acme", late.request_id) is None
+    assert session(call_leases.pending, "one", ["retail"]).lost
+    session(call_leases.renew, "one", [], FOREVER)
+    assert session(call_leases.load) == ({}, 0)
