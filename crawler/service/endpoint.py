@@ -75,7 +75,16 @@ class Endpoint:
             self.store, self.crawlers, cache, self.limits, CallSettings.read(self.settings), service_url=url
         )
         parts = Parts(
-            self.crawlers, keys, addresses, self.limits, cache, self.idempotency, self.usage, self.runner, url, pages or {}
+            self.crawlers,
+            keys,
+            addresses,
+            self.limits,
+            cache,
+            self.idempotency,
+            self.usage,
+            self.runner,
+            url,
+            pages or {},
         )
         self.api = Api(parts, hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"))
         self.internal_api = Api(parts)

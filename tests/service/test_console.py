@@ -332,7 +332,63 @@ def test_usage_is_shown_by_day(console: OpenConsole) -> None:
     assert page.locator(".plot rect.billable").count() > 0
 
 
-@pytest.mark.parametrize("name", ["retail-category-v4", "professional-profile", "microblog-profile"])
+def needs(path: str) -> None:
+    if path not in document()["paths"]:
+        pytest.skip(f"needs the route {path}")
+
+
+def test_a_call_in_the_background_shows_its_state(console: OpenConsole) -> None:
+    needs("/v1/calls")
+    page = console("retail-search-v4")
+    page.get_by_role("button", name="Call in the background").click()
+    expect(page.locator(".outcome strong")).to_have_text("OK", timeout=60_000)
+    identifier = page.locator(".outcome code").inner_text()
+    expect(page.locator(".own .cards li").first).to_be_visible()
+    page.get_by_role("link", name="Background calls").click()
+    page.get_by_role("button", name="Open").first.click()
+    expect(page.locator(".outcome code")).to_have_text(identifier)
+    expect(page.locator(".own .cards li").first).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Delete").first.click()
+    expect(page.locator(".outcome")).to_have_count(0)
+
+
+def test_a_call_in_the_background_is_cancelled(console: OpenConsole) -> None:
+    needs("/v1/calls")
+    page = console("shortvideo-photo-search-v4")
+    page.get_by_role("button", name="Call in the background").click()
+    expect(page.locator(".pending")).to_contain_text(re.compile("Waiting: position 1|Running"), timeout=60_000)
+    with page.expect_response(lambda each: each.request.method == "DELETE") as deleted:
+        page.get_by_role("button", name="Cancel").click()
+    assert deleted.value.status == 204
+    expect(page.locator(".pending")).to_have_count(0)
+
+
+def test_the_status_of_platforms_is_shown(console: OpenConsole) -> None:
+    needs("/v1/status")
+    page = console("retail-search-v4")
+    call(page)
+    page.get_by_role("link", name="Platform status").click()
+    retail = page.get_by_role("region", name="retail")
+    expect(retail).to_contain_text("with a record")
+    expect(retail.get_by_role("img", name=re.compile("^Outcomes by minute: .*OK"))).to_be_visible()
+    page.locator(".platform summary").first.click()
+    expect(page.locator(".egresses strong").first).to_have_text("direct")
+    assert page.locator(".platform").count() == len({scraper.platform for scraper in OWN.values()})
+    assert violations(page) == []
+
+
+def test_pages_without_a_route_are_not_shown(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    own = {path: {"post": {}} for path in document()["paths"] if path not in {"/v1/calls", "/v1/status"}}
+    page.route("**/openapi.json", lambda route: route.fulfill(json={**document(), "paths": own}))
+    page.reload()
+    page.locator("main h2").wait_for()
+    assert page.locator(".top nav a").all_inner_texts() == ["Scrapers", "Usage", "Documentation"]
+    assert page.get_by_role("button", name="Call in the background").count() == 0
+
+
+@pytest.mark.parametrize("name", ["retail-category-v4", "professional-profile"])
 def test_the_page_fits_a_phone(console: OpenConsole, name: str) -> None:
     page = console(OWN["retail-search-v4"].name, PHONE)
     page.locator(".scrapers-narrow select").select_option(name)

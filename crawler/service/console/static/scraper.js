@@ -6,7 +6,7 @@ import { html, useEffect, useRef, useState } from "./htm-preact.js";
 import { count } from "./parts.js";
 import { Result } from "./result.js";
 
-const POLL_SECONDS = 10;
+const POLL_SECONDS = 2;
 
 /** Sends a call in the background, and reads its state until it has a response. `onState` gets each state. */
 async function callInBackground(scraper, params, headers, signal, onState) {
@@ -84,7 +84,7 @@ export function Scraper({ scraper, contract, start }) {
     <//>
     <div ref=${answered}>
       <p role="status" class=${pending ? "pending" : "hidden"}>${pending ? pending.text : page ? `${page.answer.body?.status?.code ?? "No answer"}. ${page.answer.body?.status?.message ?? ""}` : ""}
-        ${pending && html` <${Elapsed} since=${pending.since} /> <button type="button" class="plain" onClick=${cancel}>Cancel</button>`}</p>
+        ${pending && html` · <${Elapsed} since=${pending.since} /> <button type="button" class="plain" onClick=${cancel}>Cancel</button>`}</p>
       ${page &&
       html`<${Result} key=${`${pages.length} ${page.answer.body?.request_id}`} scraper=${scraper} contract=${contract} params=${page.params} answer=${page.answer} onRetry=${() => call(page.params, { earlier: pages.slice(0, shown) })} />
         ${(following || shown > 0) &&

@@ -41,9 +41,9 @@ function Platform({ platform, first }) {
   const codes = Object.entries(platform.outcomes).map(([code, numbers]) => [code, total(numbers)]);
   const sum = total(codes.map(([, number]) => number));
   const good = codes.find(([code]) => code === "OK")?.[1] ?? 0;
-  const isRefused = platform.egresses.some((each) => each.rests_until || each.breakers.some((breaker) => breaker.state !== "closed"));
+  const isResting = platform.egresses.some((each) => each.rests_until || each.breakers.some((breaker) => breaker.state !== "closed"));
   return html`<section class="platform" aria-labelledby=${`platform-${platform.platform}`}>
-    <h3 id=${`platform-${platform.platform}`}>${platform.platform} ${isRefused && html`<span class="bad">refuses requests</span>`}</h3>
+    <h3 id=${`platform-${platform.platform}`}>${platform.platform} ${isResting && html`<span class="bad">circuit breaker open</span>`}</h3>
     <${Facts} of=${[
       ["waiting", count(platform.waiting)],
       ["in flight", count(platform.in_flight)],
