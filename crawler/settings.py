@@ -18,6 +18,7 @@ from scrapy.settings import default_settings
 from crawler import logs
 from crawler.configuration.kinds import (
     Address,
+    Automatic,
     Budgets,
     CacheTimes,
     ClassPath,
@@ -331,6 +332,9 @@ SERVICE_URL: Optional[ServiceUrl] = None
 ``/openapi.json`` and in ``/llms.txt`` begin with it. None: links are paths."""
 SERVICE_INTERNAL_ADDRESS: Optional[Address] = None
 """A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
+CONSOLE: Automatic = "auto"
+"""Whether ``/`` is the console, a page to call scrapers in a browser. False: ``/`` redirects to ``/docs``. ``auto``:
+only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
 SERVICE_STORE: Optional[Database] = None
 """Database of usage, stored responses and asynchronous calls: an SQLite file, or a ``postgresql://`` URL for several
 hosts. None: a file in the project's ``.scrapy`` folder."""

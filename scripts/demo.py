@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 import unicodedata
+import webbrowser
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -302,10 +304,16 @@ def show_calls(base: str) -> bool:
     return bool(status["code"] == "TARGET_NOT_FOUND")
 
 
+def open_in_browser(url: str) -> None:
+    """Open a page in the user's browser. Without a display, Python would start a browser in the terminal instead."""
+    if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(url)
+
+
 def main() -> int:
     """Run the demo. Return the exit code: 1 after an unexpected response."""
     parser = argparse.ArgumentParser(description="Call the service, with simulated platforms.")
-    parser.add_argument("--stay", action="store_true", help="keep the service running afterwards")
+    parser.add_argument("--stay", action="store_true", help="open the console, and keep the service running")
     stay: bool = parser.parse_args().stay
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the service is terminated too
 
@@ -317,7 +325,9 @@ def main() -> int:
         example = catalogue(base)[CURL_SCRAPER]["example"]
         print(bold("The same call with curl:") + "\n")
         if stay:
-            print(f"{curl(base, CURL_SCRAPER, example)}\n\nThe service keeps running; stop it with Ctrl-C.", flush=True)
+            print(f"{curl(base, CURL_SCRAPER, example)}\n")
+            print(f"The console: {bold(f'{base}/')}\n\nThe service keeps running; stop it with Ctrl-C.", flush=True)
+            open_in_browser(f"{base}/")
             with contextlib.suppress(KeyboardInterrupt):
                 while True:
                     time.sleep(3600)

@@ -10,9 +10,11 @@ import os
 import socket
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     from crawler.service.clients.keys import Keys
+    from crawler.service.http.static import StaticContent
 
+
+CONSOLE = "crawler.service.console"
 
 BACKLOG = 4_096
 """Maximum number of connections that wait in the kernel until the process accepts them."""
@@ -182,7 +187,7 @@ class Command(CheckedCommand):
         assert self.settings is not None
         if opts.sandbox:
             use_sandbox(self.settings)
-        endpoint = Endpoint(self.settings, keys)
+        endpoint = Endpoint(self.settings, keys, console_pages(self.settings, opts))
 
         def started() -> None:
             endpoint.open()
@@ -242,6 +247,20 @@ def tune_garbage_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
+
+
+def console_pages(settings: Settings, opts: argparse.Namespace) -> Mapping[str, StaticContent]:
+    """Return the pages of the console, by path; none if the setting ``CONSOLE`` is off.
+
+    The console is optional: without its package, the service has no console, and everything else works.
+    """
+    is_on = settings["CONSOLE"]
+    if is_on == "auto":
+        is_on = _is_loopback(opts.host) and not settings["SERVICE_URL"]
+    if not is_on or find_spec(CONSOLE) is None:
+        return {}
+    pages: Mapping[str, StaticContent] = import_module(CONSOLE).pages(sandbox=opts.sandbox)
+    return pages
 
 
 def use_sandbox(settings: Settings) -> None:

@@ -157,6 +157,7 @@ def _described(expectation: str) -> Any:
 # Numbers and switches
 
 Switch = bool
+Automatic = Annotated[bool | Literal["auto"], _described("True, False or auto")]
 Number = BeforeValidator(_refuse_bool)
 Integer = Annotated[int, Number]
 Count = Annotated[int, Field(ge=0), Number]

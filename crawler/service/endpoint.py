@@ -30,9 +30,12 @@ from crawler.service.status import Status
 from crawler.service.store import Store, store_location
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy.settings import Settings
 
     from crawler.service.clients.keys import Keys
+    from crawler.service.http.static import StaticContent
 
 logger = structlog.get_logger(__name__)
 
@@ -52,7 +55,8 @@ OTHER_FILES = 512
 class Endpoint:
     """One process of the endpoint: the HTTP sites, the open crawlers, and the store of usage and responses."""
 
-    def __init__(self, settings: Settings, keys: Keys) -> None:
+    def __init__(self, settings: Settings, keys: Keys, pages: Mapping[str, StaticContent] | None = None) -> None:
+        """``pages``: further pages to serve, by path, such as those of the console."""
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
@@ -88,6 +92,7 @@ class Endpoint:
             self.runner,
             self.status,
             url,
+            pages or {},
         )
         self.api = Api(
             parts,

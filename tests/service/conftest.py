@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from tests import forks
 
 ROOT = Path(__file__).parents[2]
 QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=2", "BREAKER_THRESHOLD=0")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @dataclass
@@ -79,3 +82,13 @@ def running(log: Path, *settings: str, sandbox: bool = True, workers: int = 1) -
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with running(tmp_path_factory.mktemp("service") / "log") as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("needs a Chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()

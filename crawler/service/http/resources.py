@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from crawler.service.clients.quotas import Quotas
     from crawler.service.clients.usage import Usage
     from crawler.service.http.addresses import Addresses
+    from crawler.service.http.static import StaticContent
     from crawler.service.status import Status
 
 logger = structlog.get_logger(__name__)
@@ -92,6 +93,8 @@ class Parts:
     status: Status
     service_url: str = ""
     """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
+    pages: Mapping[str, StaticContent] = field(default_factory=dict)
+    """Further pages by path, which need no API key and replace routes of the same path."""
 
 
 class Api(Resource):
@@ -117,6 +120,7 @@ class Api(Resource):
             "/metrics": lambda _, call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
             "/healthz": lambda _, call: json_response(200, {"status": "ok"}, call),
             "/readyz": lambda _, call: self._ready(call),
+            **{path: content.answer for path, content in parts.pages.items()},
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""

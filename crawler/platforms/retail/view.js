@@ -1,0 +1,33 @@
+// A listing as products on cards.
+
+import { Facts, Heading, html, Link, Picture, count, price } from "../parts.js";
+
+function Price({ of }) {
+  if (of.is_price_range && Number.isFinite(of.min_price)) {
+    const highest = Number.isFinite(of.max_price) ? html` – ${price(of.max_price, of.currency)}` : "";
+    return html`<p class="price"><small>from</small> ${price(of.min_price, of.currency)}${highest}</p>`;
+  }
+  return html`<p class="price">${Number.isFinite(of.current_price) ? price(of.current_price, of.currency) : html`<small>without a price</small>`}</p>`;
+}
+
+function Product({ of }) {
+  const rating = Number.isFinite(of.rating.average) ? `${of.rating.average.toFixed(1)} (${count(of.rating.review_count)})` : "";
+  return html`<li>
+    <${Picture} of=${of.image} />
+    <p class="name"><${Link} to=${of.url}>${of.name}<//></p>
+    ${of.is_sponsored && html`<span class="tag">sponsored</span>`}
+    <${Price} of=${of.price} />
+    <${Facts} of=${[["rated", rating], ["by", of.seller.name], ["", of.availability.display]]} />
+  </li>`;
+}
+
+export function view(data) {
+  const facts = [
+    ["products reported", count(data.total_results)],
+    ["page", `${count(data.page)} of ${count(data.max_page)}`],
+    ["on this page", count(data.returned)],
+    ["sorted by", data.sort.replaceAll("_", " ")],
+  ];
+  return html`<${Heading} title=${data.heading || data.title} link=${data.url} facts=${facts} />
+    <ul class="cards">${data.products.map((each) => html`<${Product} of=${each} />`)}</ul>`;
+}

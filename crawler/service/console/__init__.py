@@ -1,0 +1,56 @@
+"""The console: a page at ``/`` to call scrapers in a browser and to look at their results (``docs/console.md``).
+
+The console is a client of the endpoint like any other: it only sends calls. No module imports this package.
+``scrapy serve`` loads it by its name if it exists, and serves the console's page and files at the paths of ``pages``.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from crawler.platforms import platforms
+from crawler.service.http.static import StaticContent
+
+MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src {images}; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""The Content-Security-Policy of the page: it loads nothing from other hosts, except the images of a result."""
+
+
+def pages(*, sandbox: bool) -> dict[str, StaticContent]:
+    """Return the console's page and files, by their path in the service.
+
+    ``sandbox``: whether the service serves the simulated platforms, which have no images, with the key ``sandbox``.
+    """
+    views = {
+        name: file.read_bytes()
+        for name in platforms()
+        if (file := files(f"crawler.platforms.{name}") / "view.js").is_file()
+    }
+    static = {
+        entry.name: entry.read_bytes()
+        for entry in (files(__name__) / "static").iterdir()
+        if entry.name.rpartition(".")[2] in MEDIA_TYPES
+    }
+    page = static.pop("index.html").decode()
+    page = page.replace("{sandbox}", "yes" if sandbox else "no").replace("{views}", " ".join(views))
+    policy = POLICY.format(images="'self'" if sandbox else "'self' https:")
+    headers = {"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"}
+    return {
+        "/": StaticContent(MEDIA_TYPES["html"], page.encode(), headers=headers),
+        **{f"/console/{name}": _file(name, body) for name, body in static.items()},
+        **{f"/console/views/{name}.js": _file("view.js", body) for name, body in views.items()},
+    }
+
+
+def _file(name: str, body: bytes) -> StaticContent:
+    return StaticContent(MEDIA_TYPES[name.rpartition(".")[2]], body)

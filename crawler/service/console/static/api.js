@@ -1,0 +1,129 @@
+// The endpoint, as any client uses it: calls, the contract of /openapi.json, and what can be read from both.
+
+const root = document.getElementById("console");
+
+/** Whether the service serves the simulated platforms: no images, and one known key. */
+export const isSandbox = root.dataset.sandbox === "yes";
+const views = new Set(root.dataset.views.split(" "));
+
+const STORED_KEY = "api-key";
+const SANDBOX_KEY = "sandbox";
+
+/** The API key, which the browser forgets with the tab. */
+export const readKey = () => sessionStorage.getItem(STORED_KEY) ?? (isSandbox ? SANDBOX_KEY : "");
+export const storeKey = (key) => sessionStorage.setItem(STORED_KEY, key);
+
+/** Sends a request. Returns `{status, headers, body, text}`; status 0 if there was no answer that is JSON. */
+export async function send(method, path, { params, headers = {}, signal } = {}) {
+  const sent = { ...headers };
+  if (readKey()) sent["X-API-Key"] = readKey();
+  if (params !== undefined) sent["Content-Type"] = "application/json";
+  try {
+    const body = params === undefined ? undefined : JSON.stringify(params);
+    const response = await fetch(path, { method, headers: sent, body, signal, redirect: "error" });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text ? JSON.parse(text) : null, text };
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    return { status: 0, headers: new Headers(), body: null, text: "", problem: String(error.message ?? error) };
+  }
+}
+
+/** The scrapers and the contract. Throws an error with a sentence for people if the service does not serve them. */
+export async function loadContract() {
+  const [catalogue, contract] = await Promise.all([send("GET", "v1/scrapers"), send("GET", "openapi.json")]);
+  if (catalogue.status !== 200) throw new Error("The service does not respond. Is it still running?");
+  if (contract.status !== 200) throw new Error("The console needs /openapi.json, which this port does not serve.");
+  return { scrapers: catalogue.body.scrapers, contract: contract.body };
+}
+
+/** The platform's own view of its data, if its package has one: a function of the data, or undefined. */
+export async function loadView(platform) {
+  return views.has(platform) ? (await import(`./views/${platform}.js`)).view : undefined;
+}
+
+/** The object that a schema refers to, and for "this or null" the schema of "this". */
+export function resolve(contract, schema) {
+  if (!schema) return {};
+  if (schema.$ref) {
+    const name = schema.$ref.split("/").pop();
+    return resolve(contract, contract.components.schemas[name]);
+  }
+  const kinds = schema.anyOf?.filter((each) => each.type !== "null");
+  return kinds?.length === 1 ? { ...resolve(contract, kinds[0]), description: schema.description } : schema;
+}
+
+/** The schema of a scraper's `data`. */
+export function dataSchema(contract, scraper) {
+  const answer = contract.paths[`/v1/scrapers/${scraper}`].post.responses["200"].content["application/json"].schema;
+  return resolve(contract, resolve(contract, answer).properties.data);
+}
+
+/** When an error occurs, in the words of the contract. "" for an unknown code. */
+export function describeError(contract, code) {
+  const answers = Object.values(contract.components.responses);
+  return answers.map((each) => each.content["application/json"].examples?.[code]?.summary).find(Boolean) ?? "";
+}
+
+/**
+ * The params of the next page, or null if there is none: with the cursor in the data, or the next number of a page.
+ * A scraper has pages if its params have `cursor` or `page`, and its data says whether there are more.
+ */
+export function nextParams(scraper, params, data) {
+  const plain = (name) => name.replaceAll("_", "").toLowerCase();
+  const found = {};
+  for (const level of [data, ...Object.values(data).filter((each) => each && typeof each === "object")])
+    for (const [name, value] of Object.entries(level)) found[plain(name)] ??= value;
+  if (found.hasmore !== true) return null;
+  const { cursor, page } = scraper.params_schema.properties;
+  const following = found.nextcursor ?? found.cursor;
+  if (cursor) return following ? { ...params, cursor: following } : null;
+  return page ? { ...params, page: (params.page ?? page.default ?? 1) + 1 } : null;
+}
+
+/** The optional sources that failed, from the header `X-Partial` (RFC 9651): `[{source, reason, code}]`. */
+export function parsePartial(header) {
+  const text = (quoted) => (quoted.startsWith('"') ? quoted.slice(1, -1).replace(/\\(.)/g, "$1") : quoted);
+  const item = /("(?:[^"\\]|\\.)*"|[^\s,;"]+)((?:\s*;\s*[\w-]+=(?:"(?:[^"\\]|\\.)*"|[^\s,;"]+))*)/g;
+  return [...(header ?? "").matchAll(item)].map(([, source, rest]) => {
+    const named = [...rest.matchAll(/;\s*([\w-]+)=("(?:[^"\\]|\\.)*"|[^\s,;"]+)/g)];
+    return { source: text(source), ...Object.fromEntries(named.map(([, name, value]) => [name, text(value)])) };
+  });
+}
+
+/** The same call in other languages: `{curl, Python, JavaScript}`. They read the key from the environment. */
+export function samples(scraper, params) {
+  const url = new URL(`v1/scrapers/${scraper}`, document.baseURI).href;
+  const json = JSON.stringify(params);
+  const quoted = json.replaceAll("'", "'\\''");
+  const keys = isSandbox
+    ? { python: `"${SANDBOX_KEY}"`, script: `"${SANDBOX_KEY}"` }
+    : { python: 'os.environ["API_KEY"]', script: "process.env.API_KEY" };
+  const literal = (value) => (typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value));
+  const python = Object.entries(params).map(([name, value]) => `"${name}": ${literal(value)}`);
+  const header = isSandbox ? `'X-API-Key: ${SANDBOX_KEY}'` : '"X-API-Key: $API_KEY"';
+  return {
+    curl: `curl -s '${url}' \\\n  -H ${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '${quoted}'\n`,
+    Python: `import json
+${isSandbox ? "" : "import os\n"}from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+headers = {"X-API-Key": ${keys.python}, "Content-Type": "application/json"}
+params = {${python.join(", ")}}
+request = Request("${url}", json.dumps(params).encode(), headers)
+try:
+    answer = json.load(urlopen(request, timeout=130))
+except HTTPError as error:  # the error has the same envelope
+    answer = json.load(error)
+print(json.dumps(answer, indent=2))
+`,
+    JavaScript: `const response = await fetch("${url}", {
+  method: "POST",
+  headers: { "X-API-Key": ${keys.script}, "Content-Type": "application/json" },
+  body: JSON.stringify(${json}),
+});
+const answer = await response.json(); // also for errors
+console.log(JSON.stringify(answer, null, 2));
+`,
+  };
+}

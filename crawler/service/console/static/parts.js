@@ -1,0 +1,147 @@
+// What results are made of: numbers, prices, times, links, images. Also for the views that platforms ship.
+
+import { createContext, html, useContext, useState } from "./htm-preact.js";
+
+export { html };
+
+/** Whether the user has asked for the images of this result. */
+export const Images = createContext(false);
+
+const isFilled = (value) => value !== null && value !== undefined && value !== "";
+
+/** A number with separators of thousands, or a dash. */
+export const count = (value) => (Number.isFinite(value) ? value.toLocaleString("en-US") : "–");
+
+/** A number in few characters: 22M. */
+export const brief = (value) =>
+  Number.isFinite(value) ? value.toLocaleString("en-US", { notation: "compact", maximumFractionDigits: 1 }) : "–";
+
+/** A price with its currency, or a dash. */
+export function price(value, currency = "USD") {
+  if (!Number.isFinite(value)) return "–";
+  try {
+    return value.toLocaleString("en-US", { style: "currency", currency: currency || "USD" });
+  } catch {
+    return `${count(value)} ${currency}`; // not a code of ISO 4217
+  }
+}
+
+/** A length in seconds as hours, minutes and seconds: 3:54:01. */
+export function duration(seconds) {
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, Math.floor(seconds) % 60];
+  return (parts[0] ? parts : parts.slice(1)).map((each, index) => (index ? String(each).padStart(2, "0") : each)).join(":");
+}
+
+/** A time in UTC, from Unix seconds or text. Midnight is shown as a day. */
+export function When({ at }) {
+  const date = new Date(typeof at === "number" ? at * 1000 : at);
+  if (!isFilled(at) || Number.isNaN(date.getTime())) return isFilled(at) ? html`<bdi>${String(at)}</bdi>` : "–";
+  const [day, time] = date.toISOString().split("T");
+  const shown = time.startsWith("00:00:00") ? day : `${day} ${time.slice(0, 5)}`;
+  return html`<time dateTime=${date.toISOString()} title=${`${day} ${time.slice(0, 8)} UTC`}>${shown}</time>`;
+}
+
+const LONG_URL = 80;
+
+/** The URL, if it is one that may be opened: only http and https. */
+export function safeUrl(text) {
+  try {
+    const url = new URL(text);
+    return ["http:", "https:"].includes(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A link that opens in a new tab. What is not a URL is shown as text. */
+export function Link({ to, children }) {
+  const url = safeUrl(to);
+  const bare = String(to).replace(/^https?:\/\/(www\.)?/, "");
+  const label = children ?? (bare.length > LONG_URL ? `${bare.slice(0, LONG_URL)}…` : bare);
+  if (!url) return html`<bdi>${children ?? String(to)}</bdi>`;
+  return html`<a class="link" href=${url} title=${url} target="_blank" rel="noopener noreferrer"><bdi>${label}</bdi></a>`;
+}
+
+/** An image of the platform, once the user has asked for images. */
+export function Picture({ of, alt = "" }) {
+  const url = useContext(Images) && safeUrl(of);
+  return url ? html`<img class="picture" src=${url} alt=${alt} loading="lazy" referrerpolicy="no-referrer" />` : null;
+}
+
+const LONG = 600;
+
+/** Text as the platform has it. Long text is cut, with a button that shows the rest. */
+export function Text({ value }) {
+  const [whole, setWhole] = useState(false);
+  const text = String(value);
+  if (text.length <= LONG) return html`<bdi class="text">${text}</bdi>`;
+  const shown = whole ? text : `${text.slice(0, LONG)}…`;
+  return html`<bdi class="text">${shown}</bdi> <button type="button" class="plain" aria-expanded=${String(whole)}
+    onClick=${() => setWhole(!whole)}>${whole ? "Show less" : `Show all ${count(text.length)} characters`}</button>`;
+}
+
+/** Facts in a row, `[label, value]` each. Facts without a value are left out. */
+export function Facts({ of }) {
+  const shown = of.filter(([, value]) => isFilled(value) && value !== "–");
+  return html`<dl class="line">${shown.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+/** The top of a result: whose it is, what they say, and the most important figures. */
+export function Heading({ title, link, sub, text, image, facts = [] }) {
+  return html`<header class="heading">
+    <${Picture} of=${image} />
+    <div>
+      <h3>${link ? html`<${Link} to=${link}>${title}<//>` : html`<bdi>${title}</bdi>`}</h3>
+      ${sub && html`<p class="sub"><bdi>${sub}</bdi></p>`}
+      ${text && html`<p><${Text} value=${text} /></p>`}
+      <${Facts} of=${facts} />
+    </div>
+  </header>`;
+}
+
+/** Posts one below the other: `{text, link, at, by, kind, image, facts, inner}` each. */
+export function Posts({ title, of }) {
+  if (!of.length) return html`<p class="none">${title}: none.</p>`;
+  return html`<h4>${title} <span class="size">${of.length}</span></h4>
+    <ol class="posts">
+      ${of.map(
+        (post) => html`<li>
+          <div class="when">${post.at ? html`<${When} at=${post.at} />` : !post.kind && "–"}${post.kind && html`<span class="kind">${post.kind}</span>`}</div>
+          <div>
+            ${post.by && html`<p class="sub"><bdi>${post.by}</bdi></p>`}
+            <p>${post.text ? html`<${Text} value=${post.text} />` : html`<span class="none">Without text</span>`}</p>
+            ${post.inner && html`<blockquote><${Text} value=${post.inner} /></blockquote>`}
+            <${Picture} of=${post.image} />
+            <${Facts} of=${[...(post.facts ?? []), ["", post.link && html`<${Link} to=${post.link}>Open<//>`]]} />
+          </div>
+        </li>`,
+      )}
+    </ol>`;
+}
+
+/** The content envelope, which several platforms share: a profile and its items. */
+export function Content({ data: { profile, posts } }) {
+  return html`<${Heading} title=${profile.display_name} link=${profile.profile_link} image=${profile.profile_image}
+      sub=${[profile.username && `@${profile.username}`, profile.location].filter(Boolean).join(" · ")}
+      text=${profile.biography}
+      facts=${[
+        ["followers", count(profile.follower_count)],
+        ["items", count(profile.content_count)],
+        ["views", count(profile.total_views)],
+        ["since", profile.account_creation_date && html`<${When} at=${profile.account_creation_date} />`],
+      ]} />
+    <${Posts} title="Items" of=${posts.map((post) => ({
+      text: post.caption,
+      link: post.content_link,
+      at: post.published_date,
+      kind: post.content_type,
+      by: post.author_name !== profile.display_name && post.author_name,
+      image: post.thumbnail_image || post.images[0],
+      facts: [
+        ["views", count(post.view_count)],
+        ["likes", count(post.like_count)],
+        ["comments", count(post.comment_count)],
+        ["length", post.video_duration_seconds && duration(post.video_duration_seconds)],
+      ],
+    }))} />`;
+}

@@ -1,0 +1,75 @@
+// The state of each platform and the outcomes of the last hour, from `/v1/status`, read again every few seconds.
+
+import { send } from "./api.js";
+import { html, useEffect, useState } from "./htm-preact.js";
+import { count, Facts, When } from "./parts.js";
+import { Bars, Legend } from "./plot.js";
+import { Failure } from "./result.js";
+
+const READ_SECONDS = 5;
+const NAMES = { good: "with a record", failed: "failed" };
+
+/** The outcomes of each minute as bars. */
+function barsOf(outcomes, first) {
+  const minutes = Math.max(...Object.values(outcomes).map((each) => each.length), 60);
+  return Array.from({ length: minutes }, (_, index) => {
+    const at = new Date(Date.parse(first) + index * 60_000).toISOString().slice(11, 16);
+    const codes = Object.entries(outcomes).filter(([, numbers]) => numbers[index]);
+    const good = outcomes.OK?.[index] ?? 0;
+    const failed = codes.reduce((sum, [code, numbers]) => (code === "OK" ? sum : sum + numbers[index]), 0);
+    return { label: at, title: `${at} UTC: ${codes.map(([code, numbers]) => `${code} ${numbers[index]}`).join(", ")}`, parts: { good, failed } };
+  });
+}
+
+const total = (numbers) => numbers.reduce((sum, each) => sum + each, 0);
+
+function Breaker({ breaker }) {
+  const rest = breaker.state === "open" ? html` until <${When} at=${breaker.until} />` : "";
+  return html`<li><code>${breaker.source}</code> <span class=${breaker.state === "closed" ? "good" : "bad"}>${breaker.state}</span>${rest}${breaker.reason && `, ${breaker.reason}`}</li>`;
+}
+
+function Egress({ egress }) {
+  const { throttle } = egress;
+  return html`<li>
+    <strong>${egress.egress}</strong>${egress.rests_until && html` <span class="bad">rests until <${When} at=${egress.rests_until} /></span>`}
+    <${Facts} of=${[["targets in flight", count(egress.targets)], ["downloads at once", count(throttle.concurrency)], ["seconds between starts", count(throttle.delay)]]} />
+    ${egress.breakers.length > 0 && html`<p class="none">Circuit breakers</p><ul>${egress.breakers.map((each) => html`<${Breaker} breaker=${each} />`)}</ul>`}
+  </li>`;
+}
+
+function Platform({ platform, first }) {
+  const codes = Object.entries(platform.outcomes).map(([code, numbers]) => [code, total(numbers)]);
+  const sum = total(codes.map(([, number]) => number));
+  const good = codes.find(([code]) => code === "OK")?.[1] ?? 0;
+  const isResting = platform.egresses.some((each) => each.rests_until || each.breakers.some((breaker) => breaker.state !== "closed"));
+  return html`<section class="platform" aria-labelledby=${`platform-${platform.platform}`}>
+    <h3 id=${`platform-${platform.platform}`}>${platform.platform} ${isResting && html`<span class="bad">circuit breaker open</span>`}</h3>
+    <${Facts} of=${[
+      ["waiting", count(platform.waiting)],
+      ["in flight", count(platform.in_flight)],
+      ["last success", platform.last_success ? html`<${When} at=${platform.last_success} />` : "never"],
+      ["last hour", sum ? `${count(good)} of ${count(sum)} with a record` : "no targets"],
+    ]} />
+    ${sum > 0 && html`<${Bars} bars=${barsOf(platform.outcomes, first)} names=${Object.keys(NAMES)} height=${56} label=${`Outcomes by minute: ${codes.map(([code, number]) => `${code} ${number}`).join(", ")}`} />
+      <p class="none">${codes.map(([code, number], index) => html`${index > 0 && ", "}${code} ${count(number)}`)}</p>`}
+    ${platform.warnings.length > 0 && html`<p>Partial records: ${platform.warnings.map((each, index) => html`${index > 0 && ", "}<code>${each.source}</code> ${count(each.count)} × ${each.reason || each.code}`)}</p>`}
+    <details class="nested"><summary>Egresses <span class="size">${platform.egresses.length}</span></summary><ul class="egresses">${platform.egresses.map((each) => html`<${Egress} egress=${each} />`)}</ul></details>
+  </section>`;
+}
+
+export function Status({ contract }) {
+  const [answer, setAnswer] = useState(null);
+  const load = () => send("GET", "v1/status").then(setAnswer);
+  useEffect(() => {
+    load();
+    const timer = setInterval(() => document.hidden || load(), READ_SECONDS * 1000);
+    return () => clearInterval(timer);
+  }, []);
+  if (!answer) return html`<h2>Platform status</h2><p role="status">Loading …</p>`;
+  if (answer.status !== 200) return html`<h2>Platform status</h2><${Failure} answer=${answer} contract=${contract} onRetry=${load} />`;
+  const { at, workers, first_minute: first, platforms } = answer.body;
+  return html`<h2>Platform status</h2>
+    <p class="summary">The last hour, as of <${When} at=${at} /> UTC, in ${count(workers)} ${workers === 1 ? "process" : "processes"}.</p>
+    <${Legend} names=${NAMES} />
+    <div class="platforms">${platforms.map((each) => html`<${Platform} key=${each.platform} platform=${each} first=${first} />`)}</div>`;
+}
