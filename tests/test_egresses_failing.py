@@ -80,7 +80,9 @@ def test_a_killed_proxy_loses_no_target_and_is_used_again_when_it_runs_again(at:
     assert [each["client"] for each in at.seen()].count(source) > while_killed, "it is used again"
 
 
-@pytest.mark.parametrize("fault", ["407", *(pytest.param(each, marks=pytest.mark.soak) for each in ("refuse", "hang"))])
+@pytest.mark.parametrize(
+    "fault", ["407", *(pytest.param(each, marks=pytest.mark.soak) for each in ("refuse", "hang", "502", "reset"))]
+)
 def test_a_browser_page_whose_proxy_fails_is_loaded_through_another(at: Stage, tmp_path: Path, fault: Fault) -> None:
     require_chromium()
     at.proxies.relays["egress-2"].set(fault)
