@@ -91,7 +91,8 @@ def test_a_browser_page_whose_proxy_fails_is_loaded_through_another(at: Stage, t
     run.check_each_target_once(3)
     assert run.codes == {"OK": 3}, run.failures
     assert run.log.count("event=target_restarted") == 1
-    assert set(at.clients()) == {"egress-1", "egress-3"}
+    if fault != "reset":  # its requests reach the platform
+        assert set(at.clients()) == {"egress-1", "egress-3"}
 
 
 def test_a_target_starts_anew_if_its_egress_fails_during_its_enrichment(at: Stage, tmp_path: Path) -> None:

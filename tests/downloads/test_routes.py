@@ -203,7 +203,7 @@ async def test_a_target_whose_egress_failed_leaves_it_once(monkeypatch: pytest.M
 async def test_a_late_failure_of_the_first_start_does_not_count_for_the_second_egress() -> None:
     """Requests that tasks of the first start still send or have in flight when the target starts anew."""
     spider = spiders()["retail"](query="tea")
-    spider.routes = made("a", "b")  # type: ignore[misc]  # as from a crawler's settings
+    spider.routes = made("a", "b")  # as from the settings of a crawler
     each = target("1")
     first, second = spider.routes
     spider.routes.use(each, first)
