@@ -6,6 +6,7 @@ Everything that reads the setting is here. A proxy's credentials are in no ``rep
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address
@@ -37,6 +38,7 @@ DIRECT_NAME = "direct"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 """Names are parts of Redis keys and labels of metrics."""
 DEFAULT_PORT = 80
+CREDENTIALS = re.compile(r"//\S*@")
 
 
 class _Strict(BaseModel):
@@ -197,20 +199,25 @@ def _serving(found: tuple[Egress, ...], platform: str) -> tuple[Egress, ...]:
     return serving
 
 
+def _wrong(problem: str) -> ValueError:
+    """Return the error for a wrong value. The URLs in its message have no credentials."""
+    return ValueError(f"{SETTING}: {CREDENTIALS.sub('//...@', problem)}")
+
+
 @cache
 def _parse(text: str) -> tuple[Egress, ...]:
     try:
         found = _EGRESSES.validate_python(_decoded(text))
     except ValidationError as error:
-        raise ValueError(f"{SETTING}: {_first_problem(error)}.") from None
+        raise _wrong(f"{_first_problem(error)}.") from None
     names = [egress.name for egress in found]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ValueError(f"{SETTING}: the name {repeated[0]!r} occurs more than once; names must be unique.")
+        raise _wrong(f"the name {repeated[0]!r} occurs more than once; names must be unique.")
     for egress in found:
         _check_platforms(egress)
         if egress.name == DIRECT_NAME and (egress.proxy or egress.bind):
-            raise ValueError(f"{SETTING}: {DIRECT_NAME!r} is the name of the connection without a proxy and bind.")
+            raise _wrong(f"{DIRECT_NAME!r} is the name of the connection without a proxy and bind.")
     return found or (DIRECT,)
 
 
@@ -219,11 +226,11 @@ def _decoded(text: str) -> Any:
     try:
         content = text.encode() if text.lstrip().startswith(("[", "{")) else Path(text).read_bytes()
     except OSError as error:
-        raise ValueError(f"{SETTING}: cannot read the file {text!r}: {error.strerror}.") from None
+        raise _wrong(f"cannot read the file {text!r}: {error.strerror}.") from None
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:  # its message has the place, not the text
-        raise ValueError(f"{SETTING}: not valid JSON: {error.msg} (line {error.lineno}).") from None
+        raise _wrong(f"not valid JSON: {error.msg} (line {error.lineno}).") from None
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -239,7 +246,7 @@ def _check_platforms(egress: Egress) -> None:
     known: Mapping[str, Any] = platforms.platforms()
     unknown = sorted({*egress.platforms, *egress.budgets} - known.keys())
     if unknown:
-        raise ValueError(f"{SETTING}: {egress.name}: no platform is called {unknown[0]}; use {', '.join(known)}.")
+        raise _wrong(f"{egress.name}: no platform is called {unknown[0]}; use {', '.join(known)}.")
     unserved = sorted(name for name in egress.budgets if not egress.serves(name))
     if unserved:
-        raise ValueError(f"{SETTING}: {egress.name} has a budget for {unserved[0]}, which is not in its platforms.")
+        raise _wrong(f"{egress.name} has a budget for {unserved[0]}, which is not in its platforms.")

@@ -114,7 +114,7 @@ class Route:
         ``error``: None if the request succeeded. ``status``: the response's HTTP status.
         """
         if isinstance(error, EgressFailed):
-            self.failures += 1
+            self.failures += not self.connection.cooldown_left  # else it is a result of the failure that was counted
             await self.connection.record(error)
             return
         await self.breakers.count(source, error, status)

@@ -69,6 +69,9 @@ def test_a_budget_replaces_only_its_keys() -> None:
         ("[{", "not valid JSON"),
         ({"name": "a"}, "expected a list"),
         ("/nowhere/egresses.json", "cannot read the file"),
+        (PROXY, "cannot read the file 'http://...@127.0.0.1:3128'"),
+        ([{"name": "a", "platforms": ["http://me:hunter2-x@host"]}], "no platform is called http://...@host"),
+        ([{"name": "a", "http://me:hunter2-x@host": 1}], "Extra inputs"),
     ],
 )
 def test_wrong_values_are_refused_without_their_credentials(value: object, message: str) -> None:

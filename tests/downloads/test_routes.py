@@ -170,6 +170,13 @@ async def test_the_rest_is_doubled_and_an_answer_of_any_kind_ends_it() -> None:
     assert route.connection.open_seconds is None
 
 
+async def test_requests_that_fail_because_an_egress_rests_are_not_further_failures() -> None:
+    route = next(iter(made()))
+    for _ in range(3):
+        await route.count("listing", FAILED)
+    assert [route.take_failures(), route.take_failures()] == [1, 0]
+
+
 async def test_targets_avoid_an_egress_that_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     sending = Sending(made(), monkeypatch)
     first, *_ = sending.routes
@@ -356,6 +363,23 @@ async def test_only_refusals_are_remembered(error: ScrapeError | None, monkeypat
     sending.routes.completed(Outcome(each, None, error, 0))
     await asyncio.sleep(0)
     assert await sending.routes.refusals.egress_of(target_key(each)) is None
+
+
+async def test_a_crawl_ends_after_its_refused_targets_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    each = target("1")
+    name = await sending.egress(each)
+    remember = sending.routes.refusals.remember
+
+    async def remember_slowly(key: str, egress: str) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await remember(key, egress)
+
+    monkeypatch.setattr(sending.routes.refusals, "remember", remember_slowly)
+    sending.routes.completed(each, BLOCK)
+    await sending.routes.stored()
+    assert sending.routes.refusals.known(target_key(each)) == name
 
 
 async def test_if_most_egresses_meet_the_same_wall_the_platform_rests(monkeypatch: pytest.MonkeyPatch) -> None:

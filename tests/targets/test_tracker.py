@@ -184,6 +184,24 @@ def test_the_limit_of_the_source_may_change_during_the_run() -> None:
     assert asyncio.run(scenario()) == [4, 3, 6]
 
 
+def test_a_target_that_starts_anew_drops_what_it_had() -> None:
+    async def scenario() -> tuple[list[Outcome], list[bool], int]:
+        tracker, source = make_tracker(), Source([make_target("1")])
+        restarted: list[bool] = []
+        async for target in tracker.release(source):
+            tracker.warn(target, "embed", UpstreamTimeout("slow"))
+            tracker.note(target, {"seen": 1})
+            tracker.push(target.followup(query="more"))
+            restarted += [tracker.restart(target), tracker.restart(target)]
+            tracker.complete(target, record=record(target))
+        return source.outcomes, restarted, tracker.pushed
+
+    (outcome,), restarted, pushed = asyncio.run(scenario())
+    assert (outcome.code, outcome.warnings, outcome.note, outcome.followups) == ("OK", (), None, ())
+    assert restarted == [True, False], "once"
+    assert pushed == 0
+
+
 def test_a_target_times_out_at_its_deadline() -> None:
     async def scenario() -> list[Outcome]:
         loop = asyncio.get_running_loop()
