@@ -109,12 +109,14 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
                 f"PLATFORM_ORIGINS={origins['PLATFORM_ORIGINS']}",
                 f"PLATFORM_BUDGETS={json.dumps(budgets)}",
                 "BROWSER_SCROLL_PAUSE=0",
+                "DOWNLOAD_TIMEOUT=60",
             ),
             {"busy": keys.create("busy"), "small": keys.create("small")},
         )
-        names = sorted({s.name for s in scrapers().values() if s.platform != SHORT_VIDEO})
+        platforms = {scraper.name: scraper.platform for scraper in scrapers().values()}
+        names = [name for name, platform in platforms.items() if platform != SHORT_VIDEO]
         wanted = [names[number % len(names)] for number in range(CALLS)]
-        wanted += [s.name for s in {*scrapers().values()} if s.platform == SHORT_VIDEO] * BROWSER_CALLS
+        wanted += [name for name, platform in platforms.items() if platform == SHORT_VIDEO] * BROWSER_CALLS
         with ThreadPoolExecutor(9) as threads:
             with serve(fleet):
                 alone = fleet.synchronous(SYNCHRONOUS)
