@@ -26,7 +26,7 @@ from crawler.configuration.kinds import quota as parse_quota
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import ConfiguredKeys, Holder, KeyStore, export
-from crawler.service.clients.quotas import Quotas
+from crawler.service.clients.quotas import Quotas, Reservation
 from crawler.service.clients.usage import Usage
 from crawler.service.store import Session, Store
 from tests.crawls import sandbox
@@ -186,7 +186,7 @@ async def test_processes_reserve_one_after_the_other(location: str) -> None:
         reserved, commit = threading.Event(), threading.Event()
 
         def reserve_slowly(session: Session) -> None:
-            quotas._reserve(session, [quotas._Wish("acme", 1, "a", 2**40)])
+            quotas.reserve(session, [Reservation("acme", 1, "a", 2**40)])
             reserved.set()
             commit.wait()
 
