@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sqlite3
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -25,9 +26,9 @@ from crawler.configuration.kinds import quota as parse_quota
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import ConfiguredKeys, Holder, KeyStore, export
-from crawler.service.clients.quotas import Quotas
+from crawler.service.clients.quotas import Quotas, Reservation
 from crawler.service.clients.usage import Usage
-from crawler.service.store import Store
+from crawler.service.store import Session, Store
 from tests.crawls import sandbox
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
 from tests.service.conftest import Service, running
@@ -178,18 +179,37 @@ async def test_the_quota_is_reset_at_the_end_of_the_month(
     assert report == {"limit": 7, "used": 0, "reserved": 0, "resets_at": reset}
 
 
+async def test_processes_reserve_one_after_the_other(location: str) -> None:
+    """The first transaction is not committed yet when the second process counts."""
+    async with processes(location, 2) as (one, other):
+        assert await one.state() == await other.state() == (0, 0), "both are connected"
+        reserved, commit = threading.Event(), threading.Event()
+
+        def reserve_slowly(session: Session) -> None:
+            quotas.reserve(session, [Reservation("acme", 1, "a", 2**40)])
+            reserved.set()
+            commit.wait()
+
+        first = asyncio.ensure_future(one.quotas.store.transact(reserve_slowly))
+        await asyncio.to_thread(reserved.wait)
+        second = asyncio.ensure_future(other.reserve("b", quota=1))
+        await asyncio.sleep(0.1)
+        commit.set()
+        await first
+        assert await second == []
+
+
 async def test_a_call_that_is_cancelled_while_it_reserves_keeps_nothing(tmp_path: Path) -> None:
     async with processes(str(tmp_path / "service.sqlite3")) as (process,):
-        blocked = asyncio.Event()
         first = asyncio.ensure_future(process.reserve("a", quota=5))
-        await asyncio.sleep(0)  # its transaction is being prepared
+        for _ in range(3):
+            await asyncio.sleep(0)  # its transaction begins
         second = asyncio.ensure_future(process.quotas.reserve("acme", 5, "b", 60))
         await asyncio.sleep(0)
         second.cancel()
-        blocked.set()
+        await process.complete("b", billable=False)
         assert await first == ["a"]
         assert await process.reserve("c", quota=5) == ["c"]
-        await process.complete("b", billable=False)
         assert await process.state() == (0, 2)
 
 

@@ -17,7 +17,7 @@ from crawler.registry import scrapers
 from crawler.service.calls import idempotency
 from crawler.service.calls.envelope import Answer, Call
 from crawler.service.clients import quotas, usage
-from crawler.service.clients.quotas import Wish
+from crawler.service.clients.quotas import Reservation
 from crawler.targets.target import Target, check_params
 
 if TYPE_CHECKING:
@@ -207,8 +207,8 @@ def _refused(session: Session, call: StoredCall, room: Room) -> Refused | None:
         return Refused()
     if room.quota is None:
         return None
-    wish = Wish(call.client, room.quota, call.request_id, math.ceil(room.reserved_until))
-    return Refused(quota=room.quota) if quotas.reserve(session, [wish]) else None
+    wanted = Reservation(call.client, room.quota, call.request_id, math.ceil(room.reserved_until))
+    return Refused(quota=room.quota) if quotas.reserve(session, [wanted]) else None
 
 
 def _next_turn(session: Session, call: StoredCall) -> int:

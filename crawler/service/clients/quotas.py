@@ -40,7 +40,7 @@ COUNT = (
 )
 """Counts the billable answers and the reservations. One statement, so that no flush of the usage comes in between."""
 
-Reservation = tuple[str, str]
+ReservedCall = tuple[str, str]
 """The client and the id of a call that has reserved an answer."""
 
 RESERVE_SECONDS = 5.0
@@ -53,8 +53,8 @@ Until then, a running process has completed the call and stored its usage.
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """An answer that a call wants to reserve."""
+class Reservation:
+    """An answer of a client's quota that a call reserves."""
 
     client: str
     quota: int
@@ -62,14 +62,19 @@ class Wish:
     expires: int
     """Unix time in seconds."""
 
+    @classmethod
+    def of_call(cls, client: str, quota: int, call_id: str, seconds: float) -> Reservation:
+        """Return the reservation of a call that ends within ``seconds``."""
+        return cls(client, quota, call_id, math.ceil(time.time() + seconds + LEASE_SECONDS))
+
 
 class Quotas:
     """Reserves billable answers in the service's store, and reports the state of quotas."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._wishes: dict[str, Wish] | None = None
-        """Call id -> its wish, for the calls of the next transaction. None: no transaction is being prepared."""
+        self._wanted: dict[str, Reservation] | None = None
+        """Call id -> its reservation, for the next transaction. None: no transaction is being prepared."""
         self._batch: asyncio.Task[set[str]] | None = None
         """The last transaction. It returns the ids of the calls that it has refused."""
 
@@ -83,26 +88,26 @@ class Quotas:
             QuotaExceeded: all answers of this month are used or reserved.
             StoreUnavailable: the store cannot be written.
         """
-        if self._wishes is None:
-            self._wishes = {}
-            self._batch = asyncio.ensure_future(self._reserve_batch(self._wishes, self._batch))
-        wishes, batch = self._wishes, self._batch
+        if self._wanted is None:
+            self._wanted = {}
+            self._batch = asyncio.ensure_future(self._reserve_batch(self._wanted, self._batch))
+        wanted, batch = self._wanted, self._batch
         assert batch is not None
-        wishes[call_id] = Wish(client, quota, call_id, math.ceil(time.time() + seconds + LEASE_SECONDS))
+        wanted[call_id] = Reservation.of_call(client, quota, call_id, seconds)
         try:
             refused = await asyncio.shield(batch)
         except asyncio.CancelledError:
-            wishes.pop(call_id, None)  # without effect if the transaction has begun: the caller settles it then
+            wanted.pop(call_id, None)  # without effect if the transaction has begun: the caller settles it then
             raise
         if call_id in refused:
             raise exceeded(quota)
 
-    async def _reserve_batch(self, wishes: dict[str, Wish], previous: asyncio.Task[set[str]] | None) -> set[str]:
-        """Make the reservations that are wished for until the previous transaction ends, in one transaction."""
+    async def _reserve_batch(self, wanted: dict[str, Reservation], previous: asyncio.Task[set[str]] | None) -> set[str]:
+        """Make the reservations that are wanted until the previous transaction ends, in one transaction."""
         if previous is not None:
             await asyncio.wait([previous])
-        self._wishes = None
-        return await self.store.transact(partial(reserve, wishes=[*wishes.values()]), seconds=RESERVE_SECONDS)
+        self._wanted = None
+        return await self.store.transact(partial(reserve, wanted=[*wanted.values()]), seconds=RESERVE_SECONDS)
 
     async def report(self, holder: Holder, seconds: float) -> dict[str, Any] | None:
         """Return the state of a client's quota, as ``/v1/usage`` shows it. None: the client has no quota.
@@ -116,34 +121,34 @@ class Quotas:
         return await self.store.transact(work, seconds=seconds, write=False)
 
 
-def reserve(session: Session, wishes: Sequence[Wish]) -> set[str]:
-    """Make reservations, in the order of the wishes of a client. Return the ids of the refused calls."""
+def reserve(session: Session, wanted: Sequence[Reservation]) -> set[str]:
+    """Make reservations in a transaction, in the given order. Return the ids of the calls that are refused."""
     refused = set()
     now = int(time.time())
-    for client in sorted({wish.client for wish in wishes}):  # all processes lock clients in the same order
+    for client in sorted({each.client for each in wanted}):  # all processes lock clients in the same order
         session.run(LOCK, client=client, now=now)
         session.run("DELETE FROM reservations WHERE client = :client AND expires <= :now", client=client, now=now)
         taken = sum(_count(session, client, now))
-        for wish in wishes:
-            if wish.client != client:
+        for each in wanted:
+            if each.client != client:
                 continue
-            if taken >= wish.quota:
-                refused.add(wish.call_id)
+            if taken >= each.quota:
+                refused.add(each.call_id)
                 continue
             insert = "INSERT INTO reservations (client, call_id, expires) VALUES (:client, :call_id, :expires)"
-            session.run(insert, client=client, call_id=wish.call_id, expires=wish.expires)
+            session.run(insert, client=client, call_id=each.call_id, expires=each.expires)
             taken += 1
     return refused
 
 
-def settle(session: Session, reservations: Iterable[Reservation]) -> None:
+def settle(session: Session, calls: Iterable[ReservedCall]) -> None:
     """Delete the reservations of completed calls, in the transaction that stores their usage.
 
     A billable answer then counts as used, and any other outcome gives its reservation back. Calls without a
     reservation are ignored.
     """
     delete = "DELETE FROM reservations WHERE client = :client AND call_id = :call_id"
-    for client, call_id in sorted(reservations):  # all processes delete in the same order, which prevents deadlocks
+    for client, call_id in sorted(calls):  # all processes delete in the same order, which prevents deadlocks
         session.run(delete, client=client, call_id=call_id)
 
 
@@ -163,7 +168,7 @@ def _count(session: Session, client: str, now: int) -> tuple[int, int]:
 
 
 def exceeded(quota: int) -> QuotaExceeded:
-    """Return the error of a call for which no answer is left."""
+    """Return the error for a call that is refused."""
     reset = _next_month()
     return QuotaExceeded(
         f"Quota exceeded: all {quota} billable answers of this month are used, or reserved by calls in progress. "

@@ -49,7 +49,7 @@ class Usage:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._pending: defaultdict[Key, Count] = defaultdict(_no_calls)
-        self._reserved: list[quotas.Reservation] = []
+        self._reserved: list[quotas.ReservedCall] = []
         """The reservations of the pending calls."""
         self._writing: dict[Key, Count] = {}
         """The counts in the transaction that is running."""
