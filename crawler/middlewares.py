@@ -151,7 +151,7 @@ class ThrottleMiddleware:
         Raises:
             ShuttingDown: the crawler is closing.
             EgressFailed: the target's egress has failed since the target's last request.
-            StartAnew: the target has started anew since the request was made.
+            StartAnew: the target has started anew, or has its outcome, since the request was made.
             ScrapeError: the breaker is open, or no slot is free before the target's deadline.
         """
         self.release(request)  # slots of an earlier request, which another middleware has replaced by this one
@@ -186,7 +186,7 @@ class ThrottleMiddleware:
                 request.meta["admitted"] = True
                 self._use(request, route)
                 return release
-            release()  # the breaker has opened in the meantime, or the target has started anew
+            release()  # the breaker has opened in the meantime, or the request is outdated
         raise StartAnew
 
     def _use(self, request: Request, route: Route) -> None:

@@ -218,5 +218,5 @@ def test_addresses_of_this_machine_are_egresses_and_a_foreign_one_fails(at: Stag
     assert used.total() == 12
     assert "event=target_restarted" in run.log
     _, found, _ = check_egresses(at, "retail", EGRESSES=settings["EGRESSES"])
-    problems = {name: each["problem"] for name, each in found.items()}
-    assert problems == {"direct": "", "second": "", "foreign": "cannot connect: Cannot assign requested address"}
+    assert "cannot assign requested address" in found["foreign"]["problem"]
+    assert [found[name]["problem"] for name in ("direct", "second")] == ["", ""]

@@ -274,14 +274,22 @@ class Routes:
         binding.fixed = binding.sent = False
         binding.failed = binding.route
 
-    def has_left(self, target: Target | None) -> bool:
-        """Whether a target in flight has started anew, because the egress of its first route has failed."""
-        binding = self._bound.get(target.id) if target else None
-        return binding is not None and binding.failed is not None
+    def is_bound(self, target: Target) -> bool:
+        """Whether a target in flight is bound to a route."""
+        return target.id in self._bound
 
     def is_outdated(self, meta: Mapping[str, Any]) -> bool:
-        """Whether a request was made before its target started anew. ``meta``: the request's."""
-        return not self.single and "restarted" not in meta and self.has_left(meta.get("target"))
+        """Whether a request must not be sent any more: its target has started anew since then, or has its outcome.
+
+        ``meta``: the request's. ``bound``: when the request was made, its target was bound to a route. ``restarted``:
+        its target had started anew.
+        """
+        if self.single or (target := meta.get("target")) is None:
+            return False
+        binding = self._bound.get(target.id)
+        if binding is None:
+            return "bound" in meta
+        return binding.failed is not None and "restarted" not in meta
 
     @property
     def in_use(self) -> tuple[Route, ...]:

@@ -326,6 +326,8 @@ class PlatformSpider(Spider):
 
         Raises:
             ScrapeError: the download failed, or the crawler is closing.
+            StartAnew: the target must start anew through another egress. Or it has done so, or has its outcome, since
+                the request was made.
         """
         assert self.crawler.engine is not None
         request = self._of_target(request, target)
@@ -354,12 +356,12 @@ class PlatformSpider(Spider):
     async def _count_failed(self, request: Request, error: ScrapeError) -> None:
         """Count a download that has failed.
 
+        A response of the platform is never a reason to start anew. If the connections were lost in every try, there was
+        no response: the target starts anew, and shows whether the platform responds through another egress.
+
         Raises:
             StartAnew: the target's egress may have caused the error, and the target can use another egress. Or the
-                target has started anew during the download.
-
-        A response of the platform is never a reason. If the connections were lost in every try, there was no response:
-        the target starts anew, and shows whether the platform responds through another egress.
+                request is outdated.
         """
         if self.routes.is_outdated(request.meta):
             raise StartAnew from error  # not counted: the target's route is another one now
@@ -392,6 +394,8 @@ class PlatformSpider(Spider):
     def _of_target(self, request: Request, target: Target) -> Request:
         """Return the request with its target in ``meta``, exempt from duplicate filtering."""
         request.meta["target"] = target
+        if self.routes.is_bound(target):
+            request.meta["bound"] = True
         if _restarted.get():
             request.meta["restarted"] = True
         return request.replace(dont_filter=True)

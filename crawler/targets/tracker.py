@@ -256,7 +256,7 @@ class TargetTracker:
     def can_restart(self, target: Target) -> bool:
         """Whether a target is in flight, has no data yet, and was not restarted before."""
         entry = self._in_flight.get(target.id)
-        return entry is not None and entry.fetched_at is None and not entry.restarted
+        return entry is not None and entry.target is target and entry.fetched_at is None and not entry.restarted
 
     def restart(self, target: Target) -> bool:
         """Prepare a target to start anew from its first request, once: drop its warnings, follow-ups and note.

@@ -194,7 +194,6 @@ async def test_a_target_whose_egress_failed_leaves_it_once(monkeypatch: pytest.M
     with pytest.raises(EgressFailed):
         await sending.egress(each)
     sending.routes.leave(each)
-    assert sending.routes.has_left(each)
     assert await sending.egress(each, restarted=True) != failed
     with pytest.raises(StartAnew):
         await sending.egress(each)
@@ -208,6 +207,7 @@ async def test_a_late_failure_of_the_first_start_does_not_count_for_the_second_e
     first, second = spider.routes
     spider.routes.use(each, first)
     in_flight = spider._of_target(Request("https://shop.example/", meta={"source": "listing"}), each)
+    assert in_flight.meta["bound"]
     spider.routes.leave(each)
     sent_later = spider._of_target(Request("https://shop.example/", meta={"source": "listing"}), each)
     spider.routes.use(each, second)
@@ -217,6 +217,21 @@ async def test_a_late_failure_of_the_first_start_does_not_count_for_the_second_e
     assert not second.connection.cooldown_left
     again = Request("https://shop.example/", meta={"source": "listing", "restarted": True})
     assert not spider.routes.is_outdated(spider._of_target(again, each).meta)
+
+
+async def test_a_request_that_waits_for_a_slot_is_not_sent_after_its_target_has_its_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such as the rest of a list's enrichment. It might be sent through another egress."""
+    sending = Sending(made("a", "b"), monkeypatch)
+    each = target("1")
+    async with sending.download(each):
+        waiting = asyncio.ensure_future(sending.egress(each, bound=True))
+        await asyncio.sleep(0)
+        sending.routes.completed(each, None)
+    with pytest.raises(StartAnew):
+        await waiting
+    assert [route.targets for route in sending.routes] == [0, 0]
 
 
 async def test_a_request_that_waits_for_a_slot_is_not_sent_if_its_target_starts_anew(
