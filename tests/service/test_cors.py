@@ -101,7 +101,7 @@ def test_options_without_a_page_are_refused_as_before(service: Service) -> None:
 
 def request_of(method: bytes = b"POST", origin: str = PAGE) -> Any:
     """A request to ``/v1/scrapers/x``, whose method and origin are given."""
-    request: Any = DummyRequest([])  # type: ignore[no-untyped-call]
+    request: Any = DummyRequest([])
     request.method, request.path = method, b"/v1/scrapers/x"
     for name, value in (PREFLIGHT | {"Origin": origin}).items():
         request.requestHeaders.addRawHeader(name, value)
