@@ -14,6 +14,8 @@ import httpx2
 
 Json = dict[str, Any]
 
+CONNECT_SECONDS = 10.0
+"""Maximum seconds until a connection to the endpoint is open."""
 CALL_SECONDS = 130.0
 """Maximum seconds until a response begins. Longer than the timeout of a synchronous call."""
 POLL_SECONDS = 10
@@ -52,7 +54,10 @@ class EndpointClient:
         """``trust_env``: whether to use the proxies that the environment names (``HTTPS_PROXY``)."""
         self.url = url
         self._http = httpx2.AsyncClient(
-            base_url=url, headers={"X-API-Key": api_key}, timeout=CALL_SECONDS, trust_env=trust_env
+            base_url=url,
+            headers={"X-API-Key": api_key},
+            timeout=httpx2.Timeout(CALL_SECONDS, connect=CONNECT_SECONDS),
+            trust_env=trust_env,
         )
 
     async def __aenter__(self) -> Self:
@@ -101,12 +106,12 @@ class EndpointClient:
         response = await self._request("POST", path, json=params, headers={"Prefer": "respond-async"})
         envelope = _envelope(response)
         if response.status_code == HTTPStatus.ACCEPTED:
-            request_id = envelope["request_id"]
+            request_id, pause = envelope["request_id"], 0.0
             try:
                 while response.status_code == HTTPStatus.ACCEPTED:
                     on_wait(str(envelope["status"].get("message", "")))
-                    await anyio.sleep(POLL_PAUSE)
-                    response = await self._poll(request_id)
+                    await anyio.sleep(pause)
+                    response, pause = await self._poll(request_id), POLL_PAUSE
                     envelope = _envelope(response)
             except anyio.get_cancelled_exc_class():
                 with anyio.move_on_after(CANCEL_SECONDS, shield=True):
