@@ -61,8 +61,7 @@ MAX_WHOLE_BYTES = 65_536
 SEND_SECONDS = 5.0
 """Seconds for which responses may still be sent when the service shuts down."""
 
-WITHOUT_LENGTH = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
-"""Statuses of responses without a body, and so without Content-Length."""
+WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
 
 CLIENT_GONE = 499
 """The logged status of a call whose client disconnected before the response."""
@@ -249,7 +248,7 @@ class Api(Resource):
         for name, value in answer.headers.items():
             request.setHeader(name, value)
         self._cors.add_headers(request)
-        if answer.status not in WITHOUT_LENGTH:
+        if answer.status not in WITHOUT_BODY:
             request.setHeader("Content-Length", str(len(answer.body)))
         if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":
             request.write(answer.body)
