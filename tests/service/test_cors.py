@@ -136,7 +136,10 @@ def test_pages_of_other_origins_get_no_headers(service: Service, origin: str) ->
 
 @pytest.mark.parametrize("path", ["/metrics", "/docs", "/healthz", "/llms.txt"])
 def test_other_routes_are_not_for_pages(service: Service, path: str) -> None:
-    assert call_headers(service, path, {"Origin": PAGE}).keys() & {"access-control-allow-origin"} == set()
+    assert "access-control-allow-origin" not in call_headers(service, path, {"Origin": PAGE})
+    preflight = call(service.url, path, method="OPTIONS", headers=PREFLIGHT | {"Origin": PAGE})
+    assert preflight.code == "METHOD_NOT_ALLOWED"
+    assert cors_headers(preflight) == {}
 
 
 def test_caches_distinguish_origins_and_encodings(service: Service) -> None:
