@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
@@ -13,12 +14,17 @@ import httpx2
 
 Json = dict[str, Any]
 
+CONNECT_SECONDS = 10.0
+"""Maximum seconds until a connection to the endpoint is open."""
 CALL_SECONDS = 130.0
 """Maximum seconds until a response begins. Longer than the timeout of a synchronous call."""
 POLL_SECONDS = 10
 """Seconds for which one request waits for the result of an asynchronous call."""
 POLL_PAUSE = 0.2
 """Seconds between these requests, in case the endpoint responds without waiting."""
+POLL = {"Prefer": f"wait={POLL_SECONDS}"}
+RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds before each repetition of such a request that failed."""
 CANCEL_SECONDS = 5.0
 """Maximum seconds for cancelling an asynchronous call."""
 
@@ -48,7 +54,10 @@ class EndpointClient:
         """``trust_env``: whether to use the proxies that the environment names (``HTTPS_PROXY``)."""
         self.url = url
         self._http = httpx2.AsyncClient(
-            base_url=url, headers={"X-API-Key": api_key}, timeout=CALL_SECONDS, trust_env=trust_env
+            base_url=url,
+            headers={"X-API-Key": api_key},
+            timeout=httpx2.Timeout(CALL_SECONDS, connect=CONNECT_SECONDS),
+            trust_env=trust_env,
         )
 
     async def __aenter__(self) -> Self:
@@ -82,7 +91,8 @@ class EndpointClient:
         """Call a scraper, and wait for the response. If the task is cancelled, the call is cancelled, too.
 
         The call is asynchronous, so that no connection stays open for minutes. An endpoint without asynchronous calls
-        ignores the preference, and responds when the scrape is complete. Its calls end with their connection.
+        ignores the preference, and responds when the scrape is complete; its calls end with their connection. A call
+        that is cancelled in the moment in which the endpoint accepts it may still run.
 
         Args:
             scraper: the name of the scraper. The endpoint validates it.
@@ -96,18 +106,32 @@ class EndpointClient:
         response = await self._request("POST", path, json=params, headers={"Prefer": "respond-async"})
         envelope = _envelope(response)
         if response.status_code == HTTPStatus.ACCEPTED:
-            call = f"/v1/calls/{quote(envelope['request_id'], safe='')}"
+            request_id, pause = envelope["request_id"], 0.0
             try:
                 while response.status_code == HTTPStatus.ACCEPTED:
                     on_wait(str(envelope["status"].get("message", "")))
-                    await anyio.sleep(POLL_PAUSE)
-                    response = await self._request("GET", call, headers={"Prefer": f"wait={POLL_SECONDS}"})
+                    await anyio.sleep(pause)
+                    response, pause = await self._poll(request_id), POLL_PAUSE
                     envelope = _envelope(response)
             except anyio.get_cancelled_exc_class():
                 with anyio.move_on_after(CANCEL_SECONDS, shield=True):
-                    await self._request("DELETE", call)
+                    await self._request("DELETE", _path_of(request_id))
                 raise
         return Reply(envelope, response.headers.get("X-Partial"))
+
+    async def _poll(self, request_id: str) -> httpx2.Response:
+        """Return the state of an asynchronous call, or its response.
+
+        Accepted calls survive a restart of the endpoint, so requests that fail meanwhile are repeated.
+        """
+        for pause in RETRY_PAUSES:
+            with suppress(EndpointError):
+                response = await self._request("GET", _path_of(request_id), headers=POLL)
+                # The response of the call has its id. Other errors are those of this request.
+                if response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR or _is_of(request_id, response):
+                    return response
+            await anyio.sleep(pause)
+        return await self._request("GET", _path_of(request_id), headers=POLL)
 
     async def _request(self, method: str, path: str, **options: Any) -> httpx2.Response:
         try:
@@ -118,6 +142,14 @@ class EndpointClient:
                 f"No response from the endpoint at {self.url} ({type(error).__name__}: {error}). Is it running?",
                 retryable=True,
             ) from error
+
+
+def _path_of(request_id: str) -> str:
+    return f"/v1/calls/{quote(request_id, safe='')}"
+
+
+def _is_of(request_id: str, response: httpx2.Response) -> bool:
+    return bool(_envelope(response)["request_id"] == request_id)
 
 
 def _object(response: httpx2.Response) -> Json:
@@ -132,7 +164,11 @@ def _object(response: httpx2.Response) -> Json:
 
 def _envelope(response: httpx2.Response) -> Json:
     envelope = _object(response)
-    if not isinstance(envelope.get("status"), dict) or not isinstance(envelope.get("request_id"), str):
+    if (
+        not isinstance(envelope.get("status"), dict)
+        or "code" not in envelope["status"]
+        or not isinstance(envelope.get("request_id"), str)
+    ):
         raise _unusable(response)
     return envelope
 

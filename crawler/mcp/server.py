@@ -85,8 +85,6 @@ class Scrapers:
                 reply = await self._scrape(context, params.name, scraper_params)
         except ValidationError as error:
             reply = failed("INVALID_REQUEST", _first_problem(error))
-        except LookupError as error:
-            reply = failed("INVALID_REQUEST", str(error.args[0]))
         answer = result(reply, view)
         logger.info(
             "tool_call",
@@ -114,18 +112,19 @@ class Scrapers:
         return reply
 
     def _read(self, part: Part) -> Reply:
-        """Return the reply of an earlier call, with a part of its data.
-
-        Raises:
-            LookupError: the record is not kept, or it has nothing at the path.
-        """
-        if part.request_id not in self._records:
-            raise LookupError(
+        """Return the reply of an earlier call, with a part of its data."""
+        reply = self._records.get(part.request_id)
+        if reply is None:
+            return failed(
+                "INVALID_REQUEST",
                 f"No record with the request_id {part.request_id!r} is kept: only the last {KEPT_RECORDS} are. Call the"
-                " scraper again."
+                " scraper again.",
             )
-        reply = self._records[part.request_id]
-        return replace(reply, envelope={**reply.envelope, "data": part_of(reply.envelope["data"], part)})
+        try:
+            data = part_of(reply.envelope["data"], part)
+        except LookupError as error:
+            return failed("INVALID_REQUEST", str(error))
+        return replace(reply, envelope={**reply.envelope, "data": data})
 
 
 class Progress:

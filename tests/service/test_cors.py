@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import http.client
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import sync_playwright
 from twisted.web.test.requesthelper import DummyRequest
 
+from crawler.browser.chromium import executable
 from crawler.service.calls.envelope import Call
 from crawler.service.description.headers import HEADERS
 from crawler.service.http.cors import Cors
+from tests.browsers import own_chromium, require_chromium
 from tests.service.client import CATEGORY, Reply, call
 from tests.service.client import HEADERS as CALL_HEADERS
 from tests.service.conftest import Service, running
@@ -23,10 +28,56 @@ PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-He
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def pages() -> Iterator[int]:
+    """The port of a server of web pages. Its origin is another one than that of the service."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), EmptyPage) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+class EmptyPage(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def service(pages: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("cors")
-    with running(folder / "log", f"SERVICE_CORS_ORIGINS={PAGE},http://localhost:5173") as started:
+    with running(folder / "log", f"SERVICE_CORS_ORIGINS={PAGE},http://127.0.0.1:{pages}") as started:
         yield started
+
+
+FETCH = """async ([url, key]) => {
+    try {
+        const headers = {"Content-Type": "application/json", "X-API-Key": key, "Prefer": "wait=60"};
+        const response = await fetch(url, {method: "POST", headers, body: '{"cat_id": "976759"}'});
+        return [response.status, response.headers.get("X-Request-Id"), (await response.json()).status.code];
+    } catch (error) { return error.name; }
+}"""
+
+
+def test_a_browser_lets_only_pages_of_listed_origins_call(pages: int, service: Service) -> None:
+    require_chromium()
+    program = executable({}, own_chromium())
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        listed, other = browser.new_page(), browser.new_page()
+        listed.goto(f"http://127.0.0.1:{pages}/")
+        status, request_id, code = listed.evaluate(FETCH, [service.url + CATEGORY, "sandbox"])
+        assert (status, code) == (200, "OK")
+        assert request_id.startswith("req_")
+        assert listed.evaluate(FETCH, [service.url + CATEGORY, "wrong"])[0] == 401  # the page can read errors
+        other.goto(f"http://localhost:{pages}/")
+        assert other.evaluate(FETCH, [service.url + CATEGORY, "sandbox"]) == "TypeError"
+        browser.close()
 
 
 def cors_headers(reply: Reply) -> dict[str, str]:
@@ -85,7 +136,10 @@ def test_pages_of_other_origins_get_no_headers(service: Service, origin: str) ->
 
 @pytest.mark.parametrize("path", ["/metrics", "/docs", "/healthz", "/llms.txt"])
 def test_other_routes_are_not_for_pages(service: Service, path: str) -> None:
-    assert call_headers(service, path, {"Origin": PAGE}).keys() & {"access-control-allow-origin"} == set()
+    assert "access-control-allow-origin" not in call_headers(service, path, {"Origin": PAGE})
+    preflight = call(service.url, path, method="OPTIONS", headers=PREFLIGHT | {"Origin": PAGE})
+    assert preflight.code == "METHOD_NOT_ALLOWED"
+    assert cors_headers(preflight) == {}
 
 
 def test_caches_distinguish_origins_and_encodings(service: Service) -> None:
@@ -101,7 +155,7 @@ def test_options_without_a_page_are_refused_as_before(service: Service) -> None:
 
 def request_of(method: bytes = b"POST", origin: str = PAGE) -> Any:
     """A request to ``/v1/scrapers/x``, whose method and origin are given."""
-    request: Any = DummyRequest([])  # type: ignore[no-untyped-call]
+    request: Any = DummyRequest([])
     request.method, request.path = method, b"/v1/scrapers/x"
     for name, value in (PREFLIGHT | {"Origin": origin}).items():
         request.requestHeaders.addRawHeader(name, value)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 ANY_ORIGIN = "*"
 METHODS = ("DELETE", "GET", "HEAD", "POST")
-REQUEST_HEADERS = ("Content-Type", "X-API-Key", *sorted(each["name"] for each in PARAMETERS.values()))
+REQUEST_HEADERS = (
+    *("Content-Type", "X-API-Key"),
+    *sorted({each["name"] for each in PARAMETERS.values() if each["in"] == "header"}),
+)
 """The request headers that pages may send: those that the service reads."""
 RESPONSE_HEADERS = tuple(sorted({"Location", *HEADERS}))
 """The response headers that pages may read: those that the service describes."""
