@@ -7,7 +7,8 @@ function Price({ of }) {
     const highest = Number.isFinite(of.max_price) ? html` – ${price(of.max_price, of.currency)}` : "";
     return html`<p class="price"><small>from</small> ${price(of.min_price, of.currency)}${highest}</p>`;
   }
-  return html`<p class="price">${Number.isFinite(of.current_price) ? price(of.current_price, of.currency) : html`<small>without a price</small>`}</p>`;
+  if (!Number.isFinite(of.current_price)) return html`<p class="price"><small>without a price</small></p>`;
+  return html`<p class="price">${price(of.current_price, of.currency)}</p>`;
 }
 
 function Product({ of }) {

@@ -21,7 +21,8 @@ function Key() {
     setKey(event.target.value);
     storeKey(event.target.value.trim());
   };
-  return html`<label class="key">API key <input type="password" value=${key} onInput=${change} autocomplete="off" spellcheck=${false} size="14" /></label>`;
+  return html`<label class="key">API key
+    <input type="password" value=${key} onInput=${change} autocomplete="off" spellcheck=${false} size="14" /></label>`;
 }
 
 /** The scrapers by platform: a list, and on a narrow screen one control. */
@@ -29,13 +30,15 @@ function Scrapers({ scrapers, chosen }) {
   const platforms = [...new Set(scrapers.map((each) => each.platform))];
   const of = (platform) => scrapers.filter((each) => each.platform === platform);
   const go = (event) => (location.hash = event.target.value);
+  const option = (each) => html`<option value=${each.name}>${each.name}</option>`;
+  const link = (each) => html`<a href=${`#${each.name}`} aria-current=${each === chosen ? "page" : undefined}>${each.name}</a>`;
   return html`<nav class="scrapers" aria-label="Scrapers">
       ${platforms.map((platform) => html`<h2>${platform}</h2>
-        <ul>${of(platform).map((each) => html`<li><a href=${`#${each.name}`} aria-current=${each === chosen ? "page" : undefined}>${each.name}</a></li>`)}</ul>`)}
+        <ul>${of(platform).map((each) => html`<li>${link(each)}</li>`)}</ul>`)}
     </nav>
     <label class="scrapers-narrow">Scraper <select value=${chosen?.name ?? ""} onChange=${go}>
       ${!chosen && html`<option value="">Choose …</option>`}
-      ${platforms.map((platform) => html`<optgroup label=${platform}>${of(platform).map((each) => html`<option value=${each.name}>${each.name}</option>`)}</optgroup>`)}
+      ${platforms.map((platform) => html`<optgroup label=${platform}>${of(platform).map(option)}</optgroup>`)}
     </select></label>`;
 }
 
@@ -56,7 +59,14 @@ function App() {
   const chosen = own ? null : scrapers.find((each) => [each.name, ...each.aliases].includes(place)) ?? scrapers[0];
   const pages = Object.entries(PAGES).filter(([, page]) => page.path in contract.paths);
   document.title = `${own?.title ?? chosen.name} – Console`;
-  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
+  const skip = (event) => {
+    event.preventDefault(); // the hash names what is shown
+    document.getElementById("main").focus();
+  };
+  const shown = own
+    ? html`<${own.show} contract=${contract} scrapers=${scrapers} />`
+    : html`<${Scraper} key=${chosen.name} scraper=${chosen} contract=${contract} start=${isSandbox ? chosen.example : {}} />`;
+  return html`<a class="skip" href="#main" onClick=${skip}>To the content</a>
     <header class="top">
       <h1><a href=${`#${scrapers[0].name}`}>Console</a></h1>
       <nav aria-label="Pages of the console">
@@ -68,9 +78,7 @@ function App() {
     </header>
     <div class=${own ? "body wide" : "body"}>
       ${!own && html`<${Scrapers} scrapers=${scrapers} chosen=${chosen} />`}
-      <main id="main" tabindex="-1">
-        ${own ? html`<${own.show} contract=${contract} scrapers=${scrapers} />` : html`<${Scraper} key=${chosen.name} scraper=${chosen} contract=${contract} start=${isSandbox ? chosen.example : {}} />`}
-      </main>
+      <main id="main" tabindex="-1">${shown}</main>
     </div>`;
 }
 

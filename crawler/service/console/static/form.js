@@ -39,21 +39,22 @@ function Param({ name, schema, value, example, isRequired, problem, onChange }) 
     "aria-invalid": problem ? "true" : undefined,
     required: isRequired,
   };
-  const hint = example === undefined ? undefined : String(example);
+  const write = (event) => onChange(event.target.value);
+  const text = { ...shared, type: "text", value: value ?? "", placeholder: example ?? schema.default, autocomplete: "off", onInput: write };
   const controls = {
-    choice: () => html`<select ...${shared} value=${value ?? schema.default} onChange=${(event) => onChange(event.target.value)}>
+    choice: () => html`<select ...${shared} value=${value ?? schema.default} onChange=${write}>
       ${schema.enum.map((each) => html`<option value=${each}>${each}</option>`)}
     </select>`,
-    switch: () => html`<input type="checkbox" ...${shared} checked=${value ?? schema.default} onChange=${(event) => onChange(event.target.checked)} />`,
-    number: () => html`<input type="text" inputmode="decimal" ...${shared} value=${value ?? ""} placeholder=${hint ?? schema.default} autocomplete="off"
-      onInput=${(event) => onChange(event.target.value)} />`,
-    text: () => html`<input type="text" ...${shared} value=${value ?? ""} placeholder=${hint ?? schema.default} autocomplete="off" spellcheck=${false}
-      onInput=${(event) => onChange(event.target.value)} />`,
+    switch: () => html`<input type="checkbox" ...${shared} checked=${value ?? schema.default}
+      onChange=${(event) => onChange(event.target.checked)} />`,
+    number: () => html`<input inputmode="decimal" ...${text} />`,
+    text: () => html`<input spellcheck=${false} ...${text} />`,
   };
   return html`<div class=${schema.maxLength > 1000 && !/cursor/.test(name) ? "param wide" : "param"}>
     <label for=${id}>${name}${isRequired && html` <span class="required">required</span>`}</label>
     ${controls[control]()}
-    <p id=${`${id}-about`} class="about">${problem && html`<strong class="problem">${problem}</strong> `}${described(schema.description)}</p>
+    <p id=${`${id}-about`} class="about">
+      ${problem && html`<strong class="problem">${problem}</strong> `}${described(schema.description)}</p>
   </div>`;
 }
 
@@ -68,7 +69,7 @@ export function Form({ scraper, values, problems, isPending, onChange, onSubmit,
   };
   return html`<form class="params" onSubmit=${submit} novalidate>
     ${alternatives(schema).length > 0 &&
-    html`<p class="about">One of ${alternatives(schema).map((name, index) => html`${index > 0 && " or "}<code>${name}</code>`)} is required.</p>`}
+    html`<p class="about">${described(`One of ${alternatives(schema).map((name) => `\`${name}\``).join(" or ")} is required.`)}</p>`}
     <div class="grid">
       ${names.map((name) => html`<${Param} key=${name} name=${name} schema=${schema.properties[name]} value=${values[name]}
         example=${scraper.example[name]} isRequired=${schema.required?.includes(name)} problem=${problems[name]}

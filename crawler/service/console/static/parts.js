@@ -12,10 +12,6 @@ const isFilled = (value) => value !== null && value !== undefined && value !== "
 /** A number with separators of thousands, or a dash. */
 export const count = (value) => (Number.isFinite(value) ? value.toLocaleString("en-US") : "–");
 
-/** A number in few characters: 22M. */
-export const brief = (value) =>
-  Number.isFinite(value) ? value.toLocaleString("en-US", { notation: "compact", maximumFractionDigits: 1 }) : "–";
-
 /** A price with its currency, or a dash. */
 export function price(value, currency = "USD") {
   if (!Number.isFinite(value)) return "–";
@@ -106,7 +102,8 @@ export function Posts({ title, of }) {
     <ol class="posts">
       ${of.map(
         (post) => html`<li>
-          <div class="when">${post.at ? html`<${When} at=${post.at} />` : !post.kind && "–"}${post.kind && html`<span class="kind">${post.kind}</span>`}</div>
+          <div class="when">${post.at ? html`<${When} at=${post.at} />` : !post.kind && "–"}
+            ${post.kind && html`<span class="kind">${post.kind}</span>`}</div>
           <div>
             ${post.by && html`<p class="sub"><bdi>${post.by}</bdi></p>`}
             <p>${post.text ? html`<${Text} value=${post.text} />` : html`<span class="none">Without text</span>`}</p>

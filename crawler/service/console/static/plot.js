@@ -23,7 +23,8 @@ export function Bars({ bars, names, label, height = 160 }) {
         return names.map((name) => {
           const size = ((bar.parts[name] ?? 0) / top) * (height - 1);
           y -= size;
-          return size > 0 && html`<rect class=${name} x=${(index + 0.12) * width} width=${width * 0.76} y=${y} height=${size}><title>${bar.title}</title></rect>`;
+          const place = { x: (index + 0.12) * width, width: width * 0.76, y, height: size };
+          return size > 0 && html`<rect class=${name} ...${place}><title>${bar.title}</title></rect>`;
         });
       })}
     </svg>
@@ -33,4 +34,8 @@ export function Bars({ bars, names, label, height = 160 }) {
 }
 
 /** The names of the parts with their colours. */
-export const Legend = ({ names }) => html`<p class="legend">${Object.entries(names).map(([name, text]) => html`<span><svg width="10" height="10" aria-hidden="true"><rect class=${name} width="10" height="10" /></svg> ${text}</span>`)}</p>`;
+export const Legend = ({ names }) => html`<p class="legend">
+  ${Object.entries(names).map(([name, text]) => html`<span>
+    <svg width="10" height="10" aria-hidden="true"><rect class=${name} width="10" height="10" /></svg> ${text}
+  </span>`)}
+</p>`;

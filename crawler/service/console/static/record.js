@@ -7,6 +7,7 @@ import { count, duration, Link, Picture, price, safeUrl, Text, When } from "./pa
 const ROWS = 25;
 const COLUMNS = 8;
 const LONG_TEXT = 70;
+const IMAGE = /image|photo|picture|thumbnail|avatar|cover|logo|banner|display_ur/i;
 
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 const isEmpty = (value) =>
@@ -27,7 +28,7 @@ export function kindOf(key, value, schema = {}) {
     if (/price/.test(key)) return "price";
     return /\byear\b/.test(about) ? "text" : "number";
   }
-  if (safeUrl(value)) return /image|photo|picture|thumbnail|avatar|cover|logo|banner|display_ur/i.test(`${key} ${about}`) ? "image" : "link";
+  if (safeUrl(value)) return IMAGE.test(`${key} ${about}`) ? "image" : "link";
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d|^\w{3} \w{3} \d\d [\d:]{8} \+0000 \d{4}$/.test(value)) return "time";
   return "text";
 }
@@ -115,7 +116,8 @@ function Nested({ field, contract, level }) {
   const [isOpen, setOpen] = useState(level < 1);
   const size = Array.isArray(field.value) ? html` <span class="size">${field.value.length}</span>` : null;
   const inner = field.kind === "table" ? Table : Fields;
-  return html`<details class="nested" open=${isOpen} onToggle=${(event) => setOpen(event.currentTarget.open)} data-field=${name(field.path)}>
+  const toggle = (event) => setOpen(event.currentTarget.open);
+  return html`<details class="nested" open=${isOpen} onToggle=${toggle} data-field=${name(field.path)}>
     <summary title=${name(field.path)}>${label(field.key)}${size}</summary>
     ${isOpen && html`<${inner} ...${field} name=${label(field.key)} contract=${contract} level=${level + 1} />`}
   </details>`;
@@ -161,9 +163,9 @@ export function Table({ value, schema, contract, path = [], name: title = "Rows"
   const itemSchema = resolve(contract, schema.items);
   const rows = value.map((each) => {
     const row = unwrap(each, itemSchema, path, contract);
-    return isObject(row.value)
-      ? { ...row, flat: flatten(row.value, row.schema, contract) }
-      : { ...row, flat: [{ key: "value", id: "value", title: "value", path, value: row.value, kind: isEmpty(row.value) ? "empty" : kindOf("", row.value) }] };
+    if (isObject(row.value)) return { ...row, flat: flatten(row.value, row.schema, contract) };
+    const kind = isEmpty(row.value) ? "empty" : kindOf("", row.value);
+    return { ...row, flat: [{ key: "value", id: "value", title: "value", path, value: row.value, kind }] };
   });
   const columns = columnsOf(rows);
   const toggle = (index) => {
@@ -182,7 +184,8 @@ export function Table({ value, schema, contract, path = [], name: title = "Rows"
                 <span class="hidden">All fields of row ${index + 1}</span></button></td>
               ${columns.map((column) => {
                 const field = row.flat.find((each) => each.id === column.id) ?? { kind: "empty" };
-                return html`<td class=${`${column.kind} ${column.rank === 0 ? "title" : ""}`}><div class="cell"><${Value} ...${field} /></div></td>`;
+                const kind = column.rank === 0 ? "title" : column.kind;
+                return html`<td class=${kind}><div class="cell"><${Value} ...${field} /></div></td>`;
               })}
             </tr>
             ${open.has(index) && html`<tr key=${`${index} open`} class="opened"><td colspan=${columns.length + 1}>
@@ -191,5 +194,6 @@ export function Table({ value, schema, contract, path = [], name: title = "Rows"
         </tbody>
       </table>
     </div>
-    ${rows.length > limit && html`<button type="button" class="plain" onClick=${() => setLimit(rows.length)}>Show all ${count(rows.length)} rows</button>`}`;
+    ${rows.length > limit &&
+    html`<button type="button" class="plain" onClick=${() => setLimit(rows.length)}>Show all ${count(rows.length)} rows</button>`}`;
 }

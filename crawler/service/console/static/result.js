@@ -28,9 +28,11 @@ export function Failure({ answer, contract, onRetry }) {
   if (!error)
     return html`<section class="notice failure" role="alert">
       <h3>No answer</h3>
-      <p>The service did not send an answer that can be read${answer.problem ? html` (<bdi>${answer.problem}</bdi>)` : ""}. Is it still running?</p>
+      <p>The service did not send an answer that can be read. Is it still running?</p>
+      ${answer.problem && html`<p class="none"><bdi>${answer.problem}</bdi></p>`}
       ${onRetry && html`<button type="button" onClick=${onRetry}>Try again</button>`}
     </section>`;
+  const platform = [error.upstream?.status && `status ${error.upstream.status}`, error.upstream?.reason].filter(Boolean).join(", ");
   return html`<section class="notice failure" role="alert">
     <h3><code>${error.code}</code></h3>
     <p><bdi>${error.message}</bdi></p>
@@ -39,7 +41,7 @@ export function Failure({ answer, contract, onRetry }) {
     <dl class="line">
       <div><dt>Occurs</dt><dd>${described(describeError(contract, error.code).replace(/^When/, "when"))}</dd></div>
       <div><dt>What to do</dt><dd>${whatToDo(error, status)}</dd></div>
-      ${error.upstream && html`<div><dt>Platform</dt><dd>${[error.upstream.status && `status ${error.upstream.status}`, error.upstream.reason].filter(Boolean).join(", ")}</dd></div>`}
+      ${platform && html`<div><dt>Platform</dt><dd>${platform}</dd></div>`}
     </dl>
     <p>
       ${onRetry && status.retryable && html`<button type="button" onClick=${onRetry}>Try again</button> `}
@@ -65,7 +67,9 @@ function Json({ value }) {
   const lines = text.split("\n");
   const blocks = Array.from({ length: Math.ceil(lines.length / LINES) }, (_, index) => lines.slice(index * LINES, (index + 1) * LINES));
   return html`<p><${Copy} text=${text} label="Copy JSON" /> <span class="none">${count(text.length)} characters</span></p>
-    <div class="code json" role="region" tabindex="0" aria-label="JSON">${blocks.map((block) => html`<pre>${block.join("\n")}</pre>`)}</div>`;
+    <div class="code json" role="region" tabindex="0" aria-label="JSON">
+      ${blocks.map((block) => html`<pre>${block.join("\n")}</pre>`)}
+    </div>`;
 }
 
 function Samples({ scraper, params }) {
@@ -103,7 +107,9 @@ function Record({ scraper, contract, data }) {
   const allOpen = isOpen ?? !view.show;
   return html`<${Images.Provider} value=${showImages}>
     ${images > 0 && !isSandbox && !showImages &&
-    html`<p class="none"><button type="button" class="plain" onClick=${() => setShowImages(true)}>Load ${count(images)} images</button> from the platform's servers.</p>`}
+    html`<p class="none">
+      <button type="button" class="plain" onClick=${() => setShowImages(true)}>Load ${count(images)} images</button> from the platform's servers.
+    </p>`}
     ${view.show && html`<${PlatformView} view=${view.show} data=${data} onFail=${() => setOpen(true)} />`}
     <details class="all" open=${allOpen} onToggle=${(event) => setOpen(event.currentTarget.open)}>
       <summary>All fields</summary>
@@ -125,8 +131,8 @@ function Tabs({ chosen, onChoose }) {
     list.current.children[next].focus();
   };
   return html`<div class="tabs" role="tablist" aria-label="The answer as" ref=${list} onKeyDown=${move}>
-    ${TABS.map((tab) => html`<button type="button" role="tab" id=${`tab-${tab}`} aria-controls="panel" aria-selected=${String(tab === chosen)}
-      tabindex=${tab === chosen ? 0 : -1} onClick=${() => onChoose(tab)}>${tab}</button>`)}
+    ${TABS.map((tab) => html`<button type="button" role="tab" id=${`tab-${tab}`} aria-controls="panel"
+      aria-selected=${String(tab === chosen)} tabindex=${tab === chosen ? 0 : -1} onClick=${() => onChoose(tab)}>${tab}</button>`)}
   </div>`;
 }
 
@@ -143,7 +149,10 @@ export function Result({ scraper, contract, params, answer, onRetry }) {
     ["request id", html`<code>${body.request_id}</code>`],
   ];
   const panels = {
-    View: () => (body?.success ? html`<${Record} key=${body.request_id} scraper=${scraper} contract=${contract} data=${body.data} />` : html`<${Failure} answer=${answer} contract=${contract} onRetry=${onRetry} />`),
+    View: () =>
+      body?.success
+        ? html`<${Record} key=${body.request_id} scraper=${scraper} contract=${contract} data=${body.data} />`
+        : html`<${Failure} answer=${answer} contract=${contract} onRetry=${onRetry} />`,
     JSON: () => html`<${Json} value=${body} />`,
     Code: () => html`<${Samples} scraper=${scraper} params=${params} />`,
   };

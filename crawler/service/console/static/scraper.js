@@ -32,8 +32,21 @@ function Elapsed({ since }) {
 }
 
 /** What the service found wrong with params: param -> message. */
-const problemsOf = (answer) =>
-  Object.fromEntries((answer?.body?.error?.code === "INVALID_REQUEST" ? answer.body.error.details : []).map((each) => [each.loc[0], each.msg]));
+function problemsOf(answer) {
+  const { code, details = [] } = answer?.body?.error ?? {};
+  return code === "INVALID_REQUEST" ? Object.fromEntries(details.map((each) => [each.loc[0], each.msg])) : {};
+}
+
+/** The outcome of a call in a sentence, for those who hear the page. */
+const spoken = (answer) => `${answer.body?.status?.code ?? "No answer"}. ${answer.body?.status?.message ?? ""}`;
+
+function Options({ options, onChange }) {
+  return html`<label>Wait up to
+      <input type="text" inputmode="numeric" size="3" value=${options.wait} onInput=${(event) => onChange({ ...options, wait: event.target.value })} />
+      seconds</label>
+    <label><input type="checkbox" checked=${options.isFresh} onChange=${(event) => onChange({ ...options, isFresh: event.target.checked })} />
+      Not from the cache</label>`;
+}
 
 export function Scraper({ scraper, contract, start }) {
   const [values, setValues] = useState(start);
@@ -44,19 +57,22 @@ export function Scraper({ scraper, contract, start }) {
   const answered = useRef(null);
   const hasBackground = "/v1/calls" in contract.paths;
   const page = pages[shown];
+  useEffect(() => {
+    if (page) answered.current.scrollIntoView({ block: pages.length > 1 ? "start" : "nearest" });
+  }, [page]);
 
   const call = async (params, { earlier = [], isBackground = false } = {}) => {
     const controller = new AbortController();
+    const { signal } = controller;
     setPending({ controller, since: Date.now(), text: "Calling" });
     const headers = options.isFresh ? { "Cache-Control": "no-cache" } : {};
     const progress = (state) => setPending((before) => ({ ...before, ...state }));
     try {
       const answer = isBackground
-        ? await callInBackground(scraper, params, headers, controller.signal, progress)
-        : await send("POST", `v1/scrapers/${scraper.name}`, { params, headers: { ...headers, Prefer: `wait=${options.wait}` }, signal: controller.signal });
+        ? await callInBackground(scraper, params, headers, signal, progress)
+        : await send("POST", `v1/scrapers/${scraper.name}`, { params, headers: { ...headers, Prefer: `wait=${options.wait}` }, signal });
       setPages([...earlier, { params, answer }]);
       setShown(earlier.length);
-      if (earlier.length) answered.current?.scrollIntoView();
     } catch (error) {
       if (error.name !== "AbortError") throw error;
     } finally {
@@ -73,25 +89,28 @@ export function Scraper({ scraper, contract, start }) {
 
   return html`<h2>${scraper.name}</h2>
     <p class="summary">${described(scraper.summary)}</p>
-    <${Form} scraper=${scraper} values=${values} problems=${problemsOf(page?.answer)} isPending=${pending} onChange=${setValues} onSubmit=${() => call(params())}>
+    <${Form} scraper=${scraper} values=${values} problems=${problemsOf(page?.answer)} isPending=${pending}
+      onChange=${setValues} onSubmit=${() => call(params())}>
       <div class="actions">
         <button type="submit" class="main" aria-disabled=${String(Boolean(pending))}>Call</button>
         ${hasBackground &&
-        html`<button type="button" aria-disabled=${String(Boolean(pending))} onClick=${() => pending || call(params(), { isBackground: true })}>Call in the background</button>`}
-        <label>Wait up to <input type="text" inputmode="numeric" size="3" value=${options.wait} onInput=${(event) => setOptions({ ...options, wait: event.target.value })} /> seconds</label>
-        <label><input type="checkbox" checked=${options.isFresh} onChange=${(event) => setOptions({ ...options, isFresh: event.target.checked })} /> Not from the cache</label>
+        html`<button type="button" aria-disabled=${String(Boolean(pending))}
+          onClick=${() => pending || call(params(), { isBackground: true })}>Call in the background</button>`}
+        <${Options} options=${options} onChange=${setOptions} />
       </div>
     <//>
     <div ref=${answered}>
-      <p role="status" class=${pending ? "pending" : "hidden"}>${pending ? pending.text : page ? `${page.answer.body?.status?.code ?? "No answer"}. ${page.answer.body?.status?.message ?? ""}` : ""}
+      <p role="status" class=${pending ? "pending" : "hidden"}>${pending ? pending.text : page && spoken(page.answer)}
         ${pending && html` · <${Elapsed} since=${pending.since} /> <button type="button" class="plain" onClick=${cancel}>Cancel</button>`}</p>
       ${page &&
-      html`<${Result} key=${`${pages.length} ${page.answer.body?.request_id}`} scraper=${scraper} contract=${contract} params=${page.params} answer=${page.answer} onRetry=${() => call(page.params, { earlier: pages.slice(0, shown) })} />
+      html`<${Result} key=${page.answer.body?.request_id} scraper=${scraper} contract=${contract} params=${page.params}
+          answer=${page.answer} onRetry=${() => call(page.params, { earlier: pages.slice(0, shown) })} />
         ${(following || shown > 0) &&
         html`<nav class="pages" aria-label="Pages">
           <button type="button" aria-disabled=${String(shown === 0)} onClick=${() => shown > 0 && setShown(shown - 1)}>Previous page</button>
           <span>Page ${count(shown + 1)}</span>
-          <button type="button" aria-disabled=${String(!following || Boolean(pending))} onClick=${() => following && !pending && next()}>Next page</button>
+          <button type="button" aria-disabled=${String(!following || Boolean(pending))}
+            onClick=${() => following && !pending && next()}>Next page</button>
         </nav>`}`}
     </div>`;
 }

@@ -17,7 +17,8 @@ function barsOf(outcomes, first) {
     const codes = Object.entries(outcomes).filter(([, numbers]) => numbers[index]);
     const good = outcomes.OK?.[index] ?? 0;
     const failed = codes.reduce((sum, [code, numbers]) => (code === "OK" ? sum : sum + numbers[index]), 0);
-    return { label: at, title: `${at} UTC: ${codes.map(([code, numbers]) => `${code} ${numbers[index]}`).join(", ")}`, parts: { good, failed } };
+    const title = `${at} UTC: ${codes.map(([code, numbers]) => `${code} ${numbers[index]}`).join(", ")}`;
+    return { label: at, title, parts: { good, failed } };
   });
 }
 
@@ -25,15 +26,22 @@ const total = (numbers) => numbers.reduce((sum, each) => sum + each, 0);
 
 function Breaker({ breaker }) {
   const rest = breaker.state === "open" ? html` until <${When} at=${breaker.until} />` : "";
-  return html`<li><code>${breaker.source}</code> <span class=${breaker.state === "closed" ? "good" : "bad"}>${breaker.state}</span>${rest}${breaker.reason && `, ${breaker.reason}`}</li>`;
+  const state = html`<span class=${breaker.state === "closed" ? "good" : "bad"}>${breaker.state}</span>`;
+  return html`<li><code>${breaker.source}</code> ${state}${rest}${breaker.reason && `, ${breaker.reason}`}</li>`;
 }
 
 function Egress({ egress }) {
   const { throttle } = egress;
   return html`<li>
     <strong>${egress.egress}</strong>${egress.rests_until && html` <span class="bad">rests until <${When} at=${egress.rests_until} /></span>`}
-    <${Facts} of=${[["targets in flight", count(egress.targets)], ["downloads at once", count(throttle.concurrency)], ["seconds between starts", count(throttle.delay)]]} />
-    ${egress.breakers.length > 0 && html`<p class="none">Circuit breakers</p><ul>${egress.breakers.map((each) => html`<${Breaker} breaker=${each} />`)}</ul>`}
+    <${Facts} of=${[
+      ["targets in flight", count(egress.targets)],
+      ["downloads at once", count(throttle.concurrency)],
+      ["seconds between starts", count(throttle.delay)],
+    ]} />
+    ${egress.breakers.length > 0 &&
+    html`<p class="none">Circuit breakers</p>
+      <ul>${egress.breakers.map((each) => html`<${Breaker} breaker=${each} />`)}</ul>`}
   </li>`;
 }
 
@@ -41,7 +49,10 @@ function Platform({ platform, first }) {
   const codes = Object.entries(platform.outcomes).map(([code, numbers]) => [code, total(numbers)]);
   const sum = total(codes.map(([, number]) => number));
   const good = codes.find(([code]) => code === "OK")?.[1] ?? 0;
-  const isResting = platform.egresses.some((each) => each.rests_until || each.breakers.some((breaker) => breaker.state !== "closed"));
+  const text = codes.map(([code, number]) => `${code} ${count(number)}`).join(", ");
+  const warnings = platform.warnings.map((each) => `${each.source} ${count(each.count)} × ${each.reason || each.code}`).join(", ");
+  const isOpen = (breaker) => breaker.state !== "closed";
+  const isResting = platform.egresses.some((each) => each.rests_until || each.breakers.some(isOpen));
   return html`<section class="platform" aria-labelledby=${`platform-${platform.platform}`}>
     <h3 id=${`platform-${platform.platform}`}>${platform.platform} ${isResting && html`<span class="bad">circuit breaker open</span>`}</h3>
     <${Facts} of=${[
@@ -50,10 +61,14 @@ function Platform({ platform, first }) {
       ["last success", platform.last_success ? html`<${When} at=${platform.last_success} />` : "never"],
       ["last hour", sum ? `${count(good)} of ${count(sum)} with a record` : "no targets"],
     ]} />
-    ${sum > 0 && html`<${Bars} bars=${barsOf(platform.outcomes, first)} names=${Object.keys(NAMES)} height=${56} label=${`Outcomes by minute: ${codes.map(([code, number]) => `${code} ${number}`).join(", ")}`} />
-      <p class="none">${codes.map(([code, number], index) => html`${index > 0 && ", "}${code} ${count(number)}`)}</p>`}
-    ${platform.warnings.length > 0 && html`<p>Partial records: ${platform.warnings.map((each, index) => html`${index > 0 && ", "}<code>${each.source}</code> ${count(each.count)} × ${each.reason || each.code}`)}</p>`}
-    <details class="nested"><summary>Egresses <span class="size">${platform.egresses.length}</span></summary><ul class="egresses">${platform.egresses.map((each) => html`<${Egress} egress=${each} />`)}</ul></details>
+    ${sum > 0 &&
+    html`<${Bars} bars=${barsOf(platform.outcomes, first)} names=${Object.keys(NAMES)} height=${56} label=${`Outcomes by minute: ${text}`} />
+      <p class="none">${text}</p>`}
+    ${warnings && html`<p>Partial records: ${warnings}</p>`}
+    <details class="nested">
+      <summary>Egresses <span class="size">${platform.egresses.length}</span></summary>
+      <ul class="egresses">${platform.egresses.map((each) => html`<${Egress} egress=${each} />`)}</ul>
+    </details>
   </section>`;
 }
 

@@ -20,7 +20,8 @@ function daysOf(report) {
     const succeeded = sum((each) => each.outcomes.OK ?? 0);
     const parts = { billable: sum((each) => each.billable), free: 0, failed: calls - succeeded };
     parts.free = Math.max(succeeded - parts.billable, 0);
-    days.push({ label: day, title: `${day}: ${count(calls)} calls, ${count(parts.billable)} billed, ${count(parts.failed)} failed`, parts });
+    const title = `${day}: ${count(calls)} calls, ${count(parts.billable)} billed, ${count(parts.failed)} failed`;
+    days.push({ label: day, title, parts });
   }
   return days;
 }
@@ -34,14 +35,27 @@ export function Usage({ contract }) {
   const report = answer.body;
   return html`<h2>Usage</h2>
     <p class="summary">The calls of <bdi>${report.client_id}</bdi> by day, from ${report.from} to ${report.to} (UTC).</p>
-    <${Facts} of=${[["calls", count(report.calls)], ["billed", count(report.billable)], ["partial records", count(report.partial)], ["not stored yet", report.pending ? count(report.pending) : ""]]} />
-    <${Bars} bars=${daysOf(report)} names=${Object.keys(NAMES)} label=${`Calls by day: ${count(report.calls)} in all, ${count(report.billable)} billed`} />
+    <${Facts} of=${[
+      ["calls", count(report.calls)],
+      ["billed", count(report.billable)],
+      ["partial records", count(report.partial)],
+      ["not stored yet", report.pending ? count(report.pending) : ""],
+    ]} />
+    <${Bars} bars=${daysOf(report)} names=${Object.keys(NAMES)}
+      label=${`Calls by day: ${count(report.calls)} in all, ${count(report.billable)} billed`} />
     <${Legend} names=${NAMES} />
     ${report.usage.length > 0 &&
     html`<div class="scroll" role="region" tabindex="0" aria-label="Usage by day and scraper"><table>
-      <thead><tr><th scope="col">day</th><th scope="col">scraper</th><th scope="col" class="number">calls</th><th scope="col" class="number">billed</th><th scope="col" class="number">partial</th><th scope="col">by code</th></tr></thead>
-      <tbody>${report.usage.map((each) => html`<tr><td>${each.day}</td><td>${each.scraper}</td><td class="number">${count(each.calls)}</td><td class="number">${count(each.billable)}</td><td class="number">${count(each.partial)}</td>
-        <td>${Object.entries(each.outcomes).map(([code, number], index) => html`${index > 0 && ", "}${code} ${count(number)}`)}</td></tr>`)}</tbody>
+      <thead><tr>
+        <th scope="col">day</th><th scope="col">scraper</th>
+        ${["calls", "billed", "partial"].map((title) => html`<th scope="col" class="number">${title}</th>`)}
+        <th scope="col">by code</th>
+      </tr></thead>
+      <tbody>${report.usage.map((each) => html`<tr>
+        <td>${each.day}</td><td>${each.scraper}</td>
+        ${[each.calls, each.billable, each.partial].map((number) => html`<td class="number">${count(number)}</td>`)}
+        <td>${Object.entries(each.outcomes).map(([code, number]) => `${code} ${count(number)}`).join(", ")}</td>
+      </tr>`)}</tbody>
     </table></div>`}
     <p><button type="button" onClick=${load}>Read again</button></p>`;
 }
