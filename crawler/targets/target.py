@@ -392,10 +392,8 @@ class TargetParser:
             params = check_params(scraper, saved.params)
         except ScrapeError as error:
             return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row)
-        position = {"line": saved.line, "row": row}
-        return Target(
-            saved.id, scraper, params, saved.parent, saved.hop, batch=saved.batch, root=saved.root, **position
-        )
+        parents = (saved.parent, saved.hop)
+        return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, line=saved.line, row=row)
 
 
 def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:

@@ -228,7 +228,7 @@ async def test_a_request_that_waits_for_a_slot_is_not_sent_after_its_target_has_
     async with sending.download(each):
         waiting = asyncio.ensure_future(sending.egress(each, bound=True))
         await asyncio.sleep(0)
-        sending.routes.completed(each, None)
+        sending.routes.completed(Outcome(each, None, None, 0))
     with pytest.raises(StartAnew):
         await waiting
     assert [route.targets for route in sending.routes] == [0, 0]
@@ -392,7 +392,7 @@ async def test_a_crawl_ends_after_its_refused_targets_are_remembered(monkeypatch
         await remember(key, egress)
 
     monkeypatch.setattr(sending.routes.refusals, "remember", remember_slowly)
-    sending.routes.completed(each, BLOCK)
+    sending.routes.completed(Outcome(each, None, BLOCK, 0))
     await sending.routes.stored()
     assert sending.routes.refusals.known(target_key(each)) == name
 
