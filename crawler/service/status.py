@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ import orjson
 from crawler.downloads.shared import platform_routes
 from crawler.errors import StoreUnavailable
 from crawler.service import outcome_counts
+from crawler.service.calls import call_leases
+from crawler.service.calls.call_store import WAITING
 from crawler.service.outcome_counts import MINUTE_SECONDS, History, OutcomeCounts
 from crawler.service.process_state import OPEN, TRIAL, State, process_state, total
 
@@ -107,13 +110,14 @@ class Status:
             StoreUnavailable: the store cannot be read.
         """
         await self.flush(STORE_SECONDS)
-        states, history = await self.store.transact(_read, seconds=STORE_SECONDS, write=False)
+        states, history, stored = await self.store.transact(_read, seconds=STORE_SECONDS, write=False)
         now = time.time()
         platforms = []
         for name, routes in self._routes.items():
             state = total(states, name, [route.egress.name for route in routes])
             egresses = [_egress(name, route, state["egresses"][route.egress.name], history, now) for route in routes]
-            calls = {"waiting": state["waiting"], "in_flight": state["in_flight"]}
+            waiting = stored[name, WAITING]
+            calls = {"waiting": state["waiting"] + waiting, "in_flight": state["in_flight"] + waiting}
             platforms.append({"platform": name} | calls | _history(history, name) | {"egresses": egresses})
         return {
             "at": _text(now),
@@ -123,9 +127,10 @@ class Status:
         }
 
 
-def _read(session: Session) -> tuple[list[State], History]:
+def _read(session: Session) -> tuple[list[State], History, Counter[tuple[str, str]]]:
+    """Return the states of the processes, the outcomes, and the asynchronous calls by platform and state."""
     rows = session.rows("SELECT state FROM processes WHERE at >= :first", first=int(time.time() - FORGET_SECONDS))
-    return [orjson.loads(state) for (state,) in rows], History(session)
+    return [orjson.loads(state) for (state,) in rows], History(session), Counter(call_leases.load(session)[0])
 
 
 def _egress(platform: str, route: Route, state: State, history: History, now: float) -> dict[str, Any]:

@@ -22,15 +22,20 @@ from crawler.errors import ScrapeError, StoreUnavailable, TargetNotFound, Upstre
 from crawler.registry import find_scraper
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.service import outcome_counts, process_state, status
+from crawler.service.calls import call_store
+from crawler.service.calls.call_store import Room, StoredCall
+from crawler.service.calls.envelope import new_request_id
+from crawler.service.clients.keys import Holder
 from crawler.service.description import openapi
 from crawler.service.process_state import State, total
 from crawler.service.status import FORGET_SECONDS, Status
-from crawler.service.store import Store
+from crawler.service.store import Session, Store
 from crawler.targets.target import FailedSource, Outcome, Target, check_params
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import Service, running
 
 RETAIL = find_scraper("retail-search-v4")
+SCHEMA = status.SCHEMA + call_store.SCHEMA
 NOON = datetime(2026, 11, 22, 12, 0, 30, tzinfo=UTC).timestamp()
 PASSWORD = "s3cret-of-the-proxy"
 EGRESSES = [
@@ -61,7 +66,7 @@ class Process:
         self.load = {"retail": (1, 3)}
         self.routes = platform_routes(shared, "retail", all_settings)
         crawlers = cast("Any", SimpleNamespace(shared=shared, load=self.load))
-        self.store = Store(location, status.SCHEMA)
+        self.store = Store(location, SCHEMA)
         self.status = Status(crawlers, all_settings, self.store)
 
     def complete(
@@ -104,14 +109,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
+def _accept(session: Session) -> None:
+    target = Target(new_request_id(), RETAIL, check_params(RETAIL, {"query": "tea"}))
+    call = StoredCall.new(target, Holder("acme", "key"), 3_600, cache_control=None, key=None)
+    call_store.accept(session, call, None, Room(max_ahead=10, max_bytes=10**6))
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The location of an empty store."""
     if request.param == "sqlite":
         return str(tmp_path / "service.sqlite3")
     url: str = request.getfixturevalue("postgresql")
-    store = Store(url, status.SCHEMA)
-    for table in ("outcomes", "successes", "processes"):
+    store = Store(url, SCHEMA)
+    for table in ("outcomes", "successes", "processes", "calls"):
         store.transact_sync(lambda session, table=table: session.run(f"DELETE FROM {table}"))  # type: ignore[misc]  # noqa: S608
     asyncio.run(store.close())
     return url
@@ -201,6 +212,9 @@ async def test_the_state_is_the_sum_of_all_running_processes(location: str, cloc
         assert report["workers"] == 2
         assert (report["platforms"][0]["waiting"], report["platforms"][0]["in_flight"]) == (2, 6)
         assert report["platforms"][0]["egresses"][0]["targets"] == 4
+        one.store.transact_sync(_accept)
+        assert (await one.platform())["waiting"] == 3, "with the asynchronous call"
+        one.store.transact_sync(lambda session: session.run("DELETE FROM calls"))
         other.load["retail"] = (0, 0)
         await other.status.flush(5)
         assert ((await one.platform())["waiting"]) == 1

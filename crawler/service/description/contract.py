@@ -368,7 +368,7 @@ class PlatformStatus(Outcomes):
     platform: str
     """The platform."""
     waiting: int
-    """Calls in the platform's queue."""
+    """Calls in the platform's queue, and asynchronous calls that wait for their turn."""
     in_flight: int
     """All calls that have no response yet, including the waiting ones."""
     egresses: list[EgressStatus]
