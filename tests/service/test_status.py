@@ -266,6 +266,7 @@ async def test_circuit_breakers_are_shown_with_their_reason(tmp_path: Path) -> N
         listing = {"source": "listing", "state": "open", "since": _time(NOON), "until": _time(NOON + 60)}
         assert egress["breakers"] == [
             {"source": "(connection)"} | closed,
+            {"source": "(platform)"} | closed,
             listing | {"reason": "challenge"},
             {"source": "page"} | closed,
         ]
