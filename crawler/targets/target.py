@@ -392,9 +392,16 @@ class TargetParser:
             params = check_params(scraper, saved.params)
         except ScrapeError as error:
             return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row)
-        position = {"line": saved.line, "row": row}
         return Target(
-            saved.id, scraper, params, saved.parent, saved.hop, batch=saved.batch, root=saved.root, **position
+            saved.id,
+            scraper,
+            params,
+            saved.parent,
+            saved.hop,
+            line=saved.line,
+            row=row,
+            batch=saved.batch,
+            root=saved.root,
         )
 
 

@@ -79,7 +79,7 @@ class Fleet:
 
     def synchronous(self, number: int) -> list[float]:
         """Make synchronous calls. Return their durations, without the calls that a kill has interrupted."""
-        durations = []
+        durations: list[float] = []
         while len(durations) < number:
             with suppress(OSError, http.client.HTTPException, ValueError):
                 begin = time.monotonic()
