@@ -19,7 +19,7 @@ from crawler.outputs.feeds import _problem
 from crawler.outputs.sql.pipeline import SqlPipeline
 from crawler.spiders.retail import RetailSpider
 
-OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb"}
+OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "httpx2", "mcp"}
 
 
 def test_components_of_every_crawl_import_no_optional_library() -> None:
