@@ -257,12 +257,14 @@ class ThrottleMiddleware:
         target still has time to complete without this source.
         """
         deadline = None
+        target = request.meta.get("target")
+        background = target is not None and target.background
         if (left := time_left(request)) is not None:
             spare = left / 2 if "optional" in request.meta else left
             deadline = asyncio.get_running_loop().time() + spare
         with ExitStack() as slots:
             for throttle in route.throttles(request.meta.get("source")):
-                slots.callback(await throttle.acquire(deadline))
+                slots.callback(await throttle.acquire(deadline, background=background))
             return slots.pop_all().close
 
     def process_response(self, request: Request, response: Response) -> Response:

@@ -107,7 +107,7 @@ class RedisThrottle:
         self._leases = Leases(connect(url), name, concurrency, 2 * download_timeout)
         self._next_start = 0.0
         self._waiting = 0
-        """Number of downloads of this process that wait for a slot."""
+        """Number of downloads of this process that wait for a slot, without those in the background."""
         self._available = Availability(throttle=name)
         self.close = self._leases.close
 
@@ -121,22 +121,29 @@ class RedisThrottle:
         ahead += self._waiting
         return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.shortest_delay
 
-    async def acquire(self, deadline: float | None = None) -> Callable[[], None]:
+    async def acquire(self, deadline: float | None = None, *, background: bool = False) -> Callable[[], None]:
         """Wait for a slot, as in ``LocalThrottle``. Several waiting processes get slots in random order.
+
+        ``background``: let the other downloads of this process go first.
 
         Raises:
             Overloaded: no download can start before the deadline. This is raised as soon as it is certain.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
+        if background:
+            return await self._acquire(deadline, background=True)
         self._waiting += 1
         try:
             return await self._acquire(deadline)
         finally:
             self._waiting -= 1
 
-    async def _acquire(self, deadline: float | None) -> Callable[[], None]:
+    async def _acquire(self, deadline: float | None, *, background: bool = False) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
         while self._available:
+            if background and self._waiting:
+                await self._wait(self.shortest_delay, deadline)
+                continue
             delay = self.delay * jittered(self.jitter)
             try:
                 taken = await self._leases.take(delay)
@@ -149,7 +156,7 @@ class RedisThrottle:
             if taken > 0:
                 self._next_start = loop.time() + taken
             await self._wait(taken, deadline)
-        return await self.local.acquire(deadline)
+        return await self.local.acquire(deadline, background=background)
 
     @staticmethod
     async def _wait(seconds: float, deadline: float | None) -> None:

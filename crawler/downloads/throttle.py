@@ -13,6 +13,9 @@ from crawler.errors import Overloaded, UpstreamTimeout
 
 ReleaseSlot = Callable[[], None]
 
+NO_SLOT = "no_turn"
+"""Reason of an ``UpstreamTimeout``: no slot became free before the deadline of the target."""
+
 
 class Throttle(Protocol):
     """Interface of a platform's throttle, which makes downloads wait for a slot."""
@@ -26,7 +29,7 @@ class Throttle(Protocol):
     def earliest(self, ahead: int = 0) -> float:
         """See ``LocalThrottle``."""
 
-    async def acquire(self, deadline: float | None = None) -> ReleaseSlot:
+    async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:
         """See ``LocalThrottle``."""
 
 
@@ -43,6 +46,8 @@ class LocalThrottle:
     """Maximum deviation from the delay, as a share of it. Delays are random, so that requests have no fixed rhythm."""
     _next_start: float = 0.0
     _slots: asyncio.Semaphore = field(init=False)
+    _background: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Is held by the background download that is the next one to start."""
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.concurrency)
@@ -56,26 +61,54 @@ class LocalThrottle:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others."""
         return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.shortest_delay
 
-    async def acquire(self, deadline: float | None = None) -> ReleaseSlot:
+    async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:
         """Wait for a slot, and return the function that releases it. ``deadline`` is a time of the event loop.
+
+        ``background``: let all other downloads go first. The start of a background download is not booked ahead.
 
         Raises:
             Overloaded: the download cannot start before the deadline. This is raised without waiting.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
-        loop = asyncio.get_running_loop()
-        start = max(loop.time(), self._next_start)
-        if deadline is not None and start >= deadline:
-            raise no_slot_before_deadline(start - loop.time())
-        if self.delay:
-            self._next_start = start + self.delay * jittered(self.jitter)
-            await asyncio.sleep(start - loop.time())
+        if background:
+            await self._wait_for_others(deadline)
+        wait = self._book(deadline)
+        if wait > 0:
+            await asyncio.sleep(wait)
         try:
             async with asyncio.timeout_at(deadline):
                 await self._slots.acquire()
         except TimeoutError:
             raise no_slot_in_time() from None
         return self._slots.release
+
+    async def _wait_for_others(self, deadline: float | None) -> None:
+        """Wait until a download could start at once. Background downloads wait in their order.
+
+        Raises:
+            Overloaded: no download could start at once before the deadline.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout_at(deadline), self._background:
+                while (start := self._next_start) > loop.time():  # noqa: ASYNC110  # others move the next start
+                    await asyncio.sleep(start - loop.time())
+        except TimeoutError:
+            raise no_slot_before_deadline(self._next_start - loop.time()) from None
+
+    def _book(self, deadline: float | None) -> float:
+        """Book the next start. Return the seconds until it.
+
+        Raises:
+            Overloaded: the next start is not before the deadline.
+        """
+        now = asyncio.get_running_loop().time()
+        start = max(now, self._next_start)
+        if deadline is not None and start >= deadline:
+            raise no_slot_before_deadline(start - now)
+        if self.delay:
+            self._next_start = start + self.delay * jittered(self.jitter)
+        return start - now
 
     def share(self, processes: int) -> LocalThrottle:
         """Return the throttle for one of several processes that divide the platform's budget among them.
@@ -98,4 +131,4 @@ def no_slot_before_deadline(seconds: float) -> Overloaded:
 
 def no_slot_in_time() -> UpstreamTimeout:
     """Return the error for a request that waited for a slot until its deadline."""
-    return UpstreamTimeout("The deadline passed while waiting for a download slot.", reason="no_turn")
+    return UpstreamTimeout("The deadline passed while waiting for a download slot.", reason=NO_SLOT)

@@ -293,6 +293,8 @@ def prepare() -> dict[str, Any]:
     for name, spider in spiders().items():
         RETRIES.labels(name)
         PAGES_OPENED.labels(name)
+        for state in STATES:
+            ASYNC_CALLS.labels(name, state)
         for scraper in spider.scrapers:
             CALLS.labels(scraper.name, "OK")
             BILLABLE.labels(scraper.name)

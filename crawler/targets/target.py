@@ -101,6 +101,8 @@ class Target:
     """Whether the target belongs to a list of targets, so that its feed line must contain its id and params."""
     root: str | None = None
     """The id of the requested target that led to this target, if the feed lines must contain that id."""
+    background: bool = False
+    """Whether the downloads of all other targets go first."""
 
     def followup(self, **changes: Any) -> Target:
         """Return a follow-up target of the same scraper. ``changes``: the params that differ from this target's."""
@@ -390,9 +392,16 @@ class TargetParser:
             params = check_params(scraper, saved.params)
         except ScrapeError as error:
             return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row)
-        position = {"line": saved.line, "row": row}
         return Target(
-            saved.id, scraper, params, saved.parent, saved.hop, batch=saved.batch, root=saved.root, **position
+            saved.id,
+            scraper,
+            params,
+            saved.parent,
+            saved.hop,
+            line=saved.line,
+            row=row,
+            batch=saved.batch,
+            root=saved.root,
         )
 
 

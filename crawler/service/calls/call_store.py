@@ -106,7 +106,8 @@ class StoredCall:
             InvalidRequest: this version of the scraper does not accept the params.
         """
         scraper = scrapers()[self.scraper]
-        return Target(self.request_id, scraper, check_params(scraper, orjson.loads(self.params)), deadline=deadline)
+        params = check_params(scraper, orjson.loads(self.params))
+        return Target(self.request_id, scraper, params, deadline=deadline, background=True)
 
     def call(self, service_url: str) -> Call:
         """Return the values for the envelope. The duration is counted from the acceptance."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 import orjson
 import structlog
 
+from crawler.downloads.throttle import NO_SLOT
 from crawler.errors import (
     CircuitOpen,
     ConcurrencyLimited,
@@ -249,6 +250,8 @@ class Runner:
         except (ConcurrencyLimited, *TEMPORARY):
             raise
         except ScrapeError as error:
+            if error.reason == NO_SLOT:
+                raise Overloaded(error.message) from error
             return Result(failure(call.call(self.service_url), error))
         except Exception:
             logger.exception("request_failed")

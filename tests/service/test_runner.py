@@ -1,0 +1,256 @@
+"""The runner of asynchronous calls: what it does if the platform, the store or the client gives way."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from scrapy.settings import Settings
+
+from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, TargetNotFound, UpstreamTimeout
+from crawler.registry import scrapers
+from crawler.service.calls import call_store, idempotency, runner
+from crawler.service.calls.cache import Cache
+from crawler.service.calls.call_store import CallSettings, FoundCall, Room, StoredCall
+from crawler.service.calls.envelope import Served, new_request_id
+from crawler.service.calls.runner import Runner
+from crawler.service.clients import usage
+from crawler.service.clients.keys import Holder
+from crawler.service.clients.limits import KeyLimits
+from crawler.service.store import Store
+from crawler.targets.target import Target, check_params
+
+SCHEMA = usage.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
+SEARCH = scrapers()["retail-search-v4"]
+SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
+
+Fetch = Callable[[Target], Awaitable[Served]]
+
+
+@dataclass
+class Slots:
+    """The routes and the crawler of a platform that has a number of slots."""
+
+    slots: int = 2
+    targets_per_second: float = 4.0
+    resting: float = 0.0
+    spacing: float = 0.0
+
+    @property
+    def routes(self) -> Slots:
+        return self
+
+    def free_in(self, started: int) -> float:
+        return 0.0 if started < self.slots else 0.001
+
+
+@dataclass
+class Crawlers:
+    """The crawlers of one platform."""
+
+    crawler: Slots = field(default_factory=Slots)
+    platforms: tuple[str, ...] = ("retail",)
+
+    def of(self, platform: str) -> Slots:
+        assert platform == "retail"
+        return self.crawler
+
+
+@dataclass
+class Process:
+    """A process with a runner."""
+
+    runner: Runner
+    store: Store
+
+    async def accept(self, client: str = "acme", concurrency: int | None = None) -> StoredCall:
+        target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": client}))
+        holder = Holder(client, f"key-{client}", concurrency=concurrency)
+        call = StoredCall.new(target, holder, 3_600, cache_control=None, key=None)
+        stored = await self.store.transact(lambda session: call_store.accept(session, call, None, Room(1e9, 1e9)))
+        self.runner.accepted("retail")
+        assert isinstance(stored, StoredCall)
+        return stored
+
+    async def find(self, call: StoredCall) -> FoundCall | None:
+        return await self.store.transact(lambda session: call_store.find(session, call.client, call.request_id))
+
+    async def done(self, call: StoredCall) -> FoundCall:
+        while (found := await self.find(call)) is None or found.answer is None:
+            await self.runner.wait(call.request_id, 30)
+        return found
+
+    def usage(self) -> list[Any]:
+        with closing(sqlite3.connect(self.store.location)) as database:
+            return database.execute("SELECT code, SUM(calls), SUM(billable) FROM usage GROUP BY code").fetchall()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look into the store often, and do not wait for locks."""
+    for name, seconds in {"TICK_SECONDS": 0.01, "RETRY_SECONDS": 0.01, "RENEW_SECONDS": 0.05}.items():
+        monkeypatch.setattr(runner, name, seconds)
+    monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 0.0)
+
+
+@asynccontextmanager
+async def running(folder: Path, fetch: Fetch) -> AsyncIterator[Process]:
+    """Run the calls of a store, with a function instead of the crawlers."""
+    store = Store(str(folder / "service.sqlite3"), SCHEMA)
+    cache = Cache(fetch, ttls={}, max_bytes=0, max_wait=120)
+    process = Process(Runner(store, cast("Any", Crawlers()), cache, KeyLimits(LIMITS), SETTINGS), store)
+    process.runner.open()
+    yield process
+    process.runner.stop()
+    await process.runner.close()
+    await store.close()
+
+
+LIMITS = Settings({"KEY_RATE": None, "KEY_CONCURRENCY": 0, "PROCESSES": 1})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CircuitOpen("Blocked.", retry_after=0),
+        Overloaded("Full.", retry_after=0),
+        ShuttingDown("Draining.", retry_after=0),
+        UpstreamTimeout("No slot.", reason="no_turn"),
+    ],
+    ids=lambda error: error.code,
+)
+async def test_a_call_that_the_platform_refuses_waits_again(tmp_path: Path, error: Exception) -> None:
+    errors = [error, error]
+
+    async def fetch(target: Target) -> Served:
+        assert target.background
+        if errors:
+            raise errors.pop()
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        found = await process.done(await process.accept())
+        assert found.call.code == "OK"
+        assert process.usage() == [("OK", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "status"),
+    [(TargetNotFound("Gone."), "TARGET_NOT_FOUND", 404), (ZeroDivisionError(), "INTERNAL_ERROR", 500)],
+    ids=["target", "bug"],
+)
+async def test_an_error_is_the_response_of_its_call(tmp_path: Path, error: Exception, code: str, status: int) -> None:
+    async def fetch(_: Target) -> Served:
+        raise error
+
+    async with running(tmp_path, fetch) as process:
+        found = await process.done(await process.accept())
+        assert found.answer is not None
+        assert (found.call.code, found.answer.status, found.call.billable) == (code, status, 0)
+        assert process.usage() == [(code, 1, 0)]
+
+
+async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def fetch(_: Target) -> Served:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    async with running(tmp_path, fetch) as process:
+        call = await process.accept()
+        await started.wait()
+        # As another process does it, which cannot cancel the task.
+        await process.store.transact(lambda session: call_store.delete(session, "acme", call.request_id))
+        await cancelled.wait()
+        assert await process.find(call) is None
+        assert process.usage() == [("CLIENT_GONE", 1, 0)]
+
+
+async def test_a_response_is_stored_when_the_store_is_there_again(tmp_path: Path) -> None:
+    fetched = asyncio.Event()
+    locked = asyncio.Event()
+
+    async def fetch(_: Target) -> Served:
+        fetched.set()
+        await locked.wait()
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        call = await process.accept()
+        await fetched.wait()
+        with closing(sqlite3.connect(process.store.location, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            locked.set()
+            failures = process.store.failures
+            while process.store.failures < failures + 3:  # noqa: ASYNC110  # the store has no event
+                await asyncio.sleep(0.01)
+            other.execute("ROLLBACK")
+        assert (await process.done(call)).call.code == "OK"
+        assert process.usage() == [("OK", 1, 1)]
+
+
+async def test_a_key_takes_its_places_only_while_its_calls_run(tmp_path: Path) -> None:
+    running_clients: list[str] = []
+    other_started = asyncio.Event()
+
+    async def fetch(target: Target) -> Served:
+        client = target.params.model_dump()["query"]
+        assert client not in running_clients
+        running_clients.append(client)
+        if client == "other":
+            other_started.set()
+        await other_started.wait()  # a full key does not stop the line
+        running_clients.remove(client)
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        calls = [await process.accept(client, concurrency=1) for client in ("acme", "acme", "acme", "other")]
+        for call in calls:
+            assert (await process.done(call)).call.code == "OK"
+        assert process.usage() == [("OK", 4, 4)]
+
+
+async def test_a_call_of_a_killed_process_is_run_by_another_one(tmp_path: Path) -> None:
+    async def fetch(_: Target) -> Served:
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        call = await process.accept()
+        await process.done(call)
+        with closing(sqlite3.connect(process.store.location)) as database, database:
+            database.execute(
+                "UPDATE calls SET state = 'running', owner = 'killed', lease = ?, status = NULL", (time.time() - 1,)
+            )
+        assert (await process.done(call)).call.code == "OK"
+
+
+async def test_requests_stop_waiting_when_the_service_shuts_down(tmp_path: Path) -> None:
+    async def fetch(_: Target) -> Served:
+        raise Overloaded("Full.", retry_after=3_600)
+
+    async with running(tmp_path, fetch) as process:
+        call = await process.accept()
+        waiting = asyncio.ensure_future(process.runner.wait(call.request_id, 3_600))
+        await asyncio.sleep(0)
+        process.runner.stop()
+        await asyncio.wait_for(waiting, 30)
+        await process.runner.wait(call.request_id, 3_600)
+
+
+def test_the_waiting_time_is_estimated_from_the_budget_and_the_rest() -> None:
+    crawlers = Crawlers(Slots(targets_per_second=0.5, resting=10))
+    estimates = Runner(cast("Any", None), cast("Any", crawlers), cast("Any", None), cast("Any", None), SETTINGS)
+    assert [estimates.seconds_until_done("retail", ahead) for ahead in (0, 9, None)] == [12, 30, 12]
+    assert estimates.max_ahead("retail", 3_610) == 1_800

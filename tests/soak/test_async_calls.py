@@ -1,0 +1,187 @@
+"""Thousands of asynchronous calls beside synchronous ones, while the service is killed again and again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.registry import scrapers
+from crawler.service.clients.keys import KeyStore
+from tests.crawls import sandbox
+from tests.service.client import HEADERS, SEARCH, Reply, call
+from tests.service.conftest import Service, running
+
+CALLS = int(os.environ.get("SOAK_ASYNC_CALLS", "1970"))
+"""Number of asynchronous calls, except those of short video."""
+BROWSER_CALLS = int(os.environ.get("SOAK_ASYNC_BROWSER_CALLS", "30"))
+SYNCHRONOUS = int(os.environ.get("SOAK_SYNCHRONOUS_CALLS", "50"))
+KILLS = int(os.environ.get("SOAK_KILLS", "5"))
+WORKERS = int(os.environ.get("SOAK_WORKERS", "1"))
+DELAY = 0.25
+SLOTS = 4
+"""Concurrent downloads of each platform."""
+SHORT_VIDEO = "shortvideo"
+SPACING_SECONDS = 4 * DELAY
+"""Seconds between two synchronous calls, so that they do not wait for each other."""
+
+pytestmark = pytest.mark.soak
+
+
+@dataclass
+class Fleet:
+    """A service that is killed and started again, and the keys of its two clients."""
+
+    folder: Path
+    settings: tuple[str, ...]
+    keys: dict[str, str]
+    url: str = ""
+
+    def send(self, client: str, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+        """Make a call, and repeat it until a service is there that has not just been killed."""
+        while True:
+            with suppress(OSError, http.client.HTTPException, ValueError):
+                sent = {**HEADERS, "X-API-Key": self.keys[client], **headers}
+                reply = call(self.url, path, body, method=method, headers=sent, timeout=120)
+                if reply.status != 503 or reply.code == "OVERLOADED":
+                    return reply
+            time.sleep(0.1)
+
+    def accept(self, client: str, number: int, name: str) -> str:
+        """Make an asynchronous call. It is repeated with the same key if the service is killed. Return its id."""
+        headers = {"Prefer": "respond-async", "Idempotency-Key": f"{client}-{number}"}
+        reply = self.send(client, "POST", f"/v1/scrapers/{name}", scrapers()[name].example, **headers)
+        assert reply.status in {200, 202}, reply
+        return str(reply.body["request_id"])
+
+    def counts(self, client: str) -> dict[str, int]:
+        counts: dict[str, int] = self.send(client, "GET", "/v1/calls?limit=1").body["counts"]
+        return counts
+
+    def calls(self, client: str) -> Iterator[dict[str, Any]]:
+        """Yield all calls of a client."""
+        cursor = ""
+        while cursor is not None:
+            page = self.send(client, "GET", f"/v1/calls{cursor and '?cursor=' + cursor}").body
+            yield from page["calls"]
+            cursor = page["next_cursor"]
+
+    def synchronous(self, number: int) -> list[float]:
+        """Make synchronous calls. Return their durations, without the calls that a kill has interrupted."""
+        durations: list[float] = []
+        while len(durations) < number:
+            with suppress(OSError, http.client.HTTPException, ValueError):
+                begin = time.monotonic()
+                headers = {**HEADERS, "X-API-Key": self.keys["small"]}
+                if call(self.url, SEARCH, {"query": "mustard"}, headers=headers, timeout=60).status == 200:
+                    durations.append(time.monotonic() - begin)
+            time.sleep(SPACING_SECONDS)
+        return durations
+
+
+def p95(durations: list[float]) -> float:
+    return statistics.quantiles(durations, n=20)[-1]
+
+
+def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path: Path) -> None:
+    keys = KeyStore(tmp_path / "keys.sqlite")
+    with sandbox() as origins:
+        budgets = {
+            platform: {"concurrency": SLOTS, "delay": DELAY, "sources": {}}
+            for platform in json.loads(origins["PLATFORM_ORIGINS"])
+        }
+        fleet = Fleet(
+            tmp_path,
+            (
+                f"KEYS_FILE={tmp_path / 'keys.sqlite'}",
+                f"SERVICE_STORE={tmp_path / 'service.sqlite3'}",
+                f"PLATFORM_ORIGINS={origins['PLATFORM_ORIGINS']}",
+                f"PLATFORM_BUDGETS={json.dumps(budgets)}",
+                "BROWSER_SCROLL_PAUSE=0",
+                "DOWNLOAD_TIMEOUT=60",
+            ),
+            {"busy": keys.create("busy"), "small": keys.create("small")},
+        )
+        platforms = {scraper.name: scraper.platform for scraper in scrapers().values()}
+        names = [name for name, platform in platforms.items() if platform != SHORT_VIDEO]
+        wanted = [names[number % len(names)] for number in range(CALLS)]
+        wanted += [name for name, platform in platforms.items() if platform == SHORT_VIDEO] * BROWSER_CALLS
+        with ThreadPoolExecutor(9) as threads:
+            with serve(fleet):
+                alone = fleet.synchronous(SYNCHRONOUS)
+                # The busy client makes three quarters of the calls, and the small one comes last.
+                split = len(wanted) * 3 // 4
+                first = [*threads.map(lambda n: fleet.accept("busy", n, wanted[n]), range(split))]
+                second = [*threads.map(lambda n: fleet.accept("small", n, wanted[n]), range(split, len(wanted)))]
+                total = len(first) + len(second)
+                assert len({*first, *second}) == total
+                begun = time.time()
+                beside = threads.submit(fleet.synchronous, SYNCHRONOUS)
+                wait_for(fleet, total // (KILLS + 1))
+            for kill in range(1, KILLS + 1):
+                with serve(fleet):
+                    wait_for(fleet, total * (kill + 1) // (KILLS + 1))
+                    if kill == KILLS:
+                        durations = beside.result()
+                        figures = report(fleet, {"busy": first, "small": second})
+    figures |= {"alone": p95(alone), "beside": p95(durations), "seconds": time.time() - begun}
+    (tmp_path / "figures.json").write_text(json.dumps(figures, indent=1))
+    assert p95(durations) <= p95(alone) + 1.5 * DELAY
+
+
+@contextmanager
+def serve(fleet: Fleet) -> Iterator[Service]:
+    """Run a service of the fleet until the end of the ``with`` block, which kills it with SIGKILL."""
+    log = fleet.folder / f"log-{time.time_ns()}"
+    with running(log, *fleet.settings, sandbox=False, workers=WORKERS) as service:
+        fleet.url = service.url
+        yield service
+
+
+def wait_for(fleet: Fleet, number: int) -> None:
+    """Wait until a number of calls of both clients are done."""
+    while sum(fleet.counts(client)["done"] for client in fleet.keys) < number:
+        time.sleep(0.5)
+
+
+def report(fleet: Fleet, made: dict[str, list[str]]) -> dict[str, Any]:
+    """Check that each call was answered and billed once, and that the clients have taken turns. Return figures."""
+    figures: dict[str, Any] = {}
+    by_scraper: dict[str, list[dict[str, Any]]] = {}
+    for client, ids in made.items():
+        calls = [{**each, "client": client} for each in fleet.calls(client)]
+        assert Counter(each["request_id"] for each in calls) == Counter(ids), "none lost, none twice"
+        assert {each["state"] for each in calls} == {"done"}
+        codes = Counter(each["code"] for each in calls)
+        assert codes["OK"] >= 0.95 * len(calls), codes
+        assert all(each["billable"] is (each["code"] == "OK") for each in calls)
+        usage = fleet.send(client, "GET", "/v1/usage").body
+        figures[client] = {"codes": codes, "usage": {key: usage[key] for key in ("calls", "billable")}}
+        for each in calls:
+            by_scraper.setdefault(each["scraper"], []).append(each)
+    busy = figures["busy"]
+    assert busy["usage"] == {"calls": len(made["busy"]), "billable": busy["codes"]["OK"]}, "none billed twice"
+    for scraper, calls in by_scraper.items():
+        figures[scraper] = turns_taken(calls)
+        small, others = figures[scraper]
+        assert others <= small + SLOTS * (KILLS + 3), f"{scraper}: the busy client went first"
+    return figures
+
+
+def turns_taken(calls: list[dict[str, Any]]) -> tuple[int, int]:
+    """Return how many calls of the small client, and of the busy client, were completed while both waited."""
+    begin = max(each["accepted_at"] for each in calls if each["client"] == "small")
+    end = max(each["completed_at"] for each in calls if each["client"] == "small")
+    both = Counter(each["client"] for each in calls if begin < each["completed_at"] <= end)
+    return both["small"], both["busy"]
