@@ -171,7 +171,8 @@ def test_us_11_every_command_checks_the_settings(name: str, tmp_path: Path, caps
     command.settings.set("LOG_FILE", str(tmp_path / "log"))
     parser = Parser()
     command.add_options(parser)
-    options, arguments = parser.parse_known_args(["-s", "SANDBOX=ture"])
+    required = {"mcp": ["--sandbox"]}.get(name, [])
+    options, arguments = parser.parse_known_args([*required, "-s", "SANDBOX=ture"])
     with pytest.raises(UsageError, match="SANDBOX: expected True or False, not 'ture'"):
         command.process_options(arguments, options)
     with pytest.raises(SystemExit) as exit_:
