@@ -47,7 +47,7 @@ class Command(CheckedCommand):
         )
         limits.add_argument(
             "--quota",
-            type=quota,
+            type=monthly,
             help="billable answers per month of the client, with all of its keys, as 100000/month"
             " (default is the quota that the client has, if any)",
         )
@@ -145,6 +145,14 @@ class Command(CheckedCommand):
 def printable(client: str) -> str:
     """Return a client's name without control characters. Earlier versions accepted names with them."""
     return client if client.isprintable() else ascii(client)
+
+
+def monthly(text: str) -> int:
+    """Parse a quota."""
+    try:
+        return quota(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def concurrency(text: str) -> int:

@@ -21,7 +21,7 @@ import pytest
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
-from crawler.commands.keys import Command
+from crawler.commands.keys import Command, monthly
 from crawler.configuration.kinds import quota as parse_quota
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.service.clients import quotas, usage
@@ -289,6 +289,8 @@ def test_configured_keys_of_a_client_must_have_the_same_quota(other: dict[str, s
 def test_a_wrong_quota_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a quota such as 100000/month, not"):
         parse_quota(text)
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a quota such as 100000/month, not"):
+        monthly(text)
 
 
 def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
