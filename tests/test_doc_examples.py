@@ -81,7 +81,7 @@ class Shell:
         (folder / "page.html").write_bytes(Site().page(FakeRequest("/browse/976759"))[2])
         commands = folder / "commands"
         commands.mkdir()
-        (commands / "scrapy").write_text(f'#!/bin/sh\nexec {shlex.join(forks.client())} "$@"\n')
+        (commands / "scrapy").write_text(f'#!/bin/sh\nexec {shlex.join(forks.client_command())} "$@"\n')
         (commands / "scrapy").chmod(0o755)
         path = os.pathsep.join(map(str, (commands, Path(sys.executable).parent, os.environ["PATH"])))
         self.env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "CRAWLER_SANDBOX": "1"}

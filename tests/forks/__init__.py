@@ -17,11 +17,11 @@ SCRAPY = [sys.executable, "-m", "scrapy"]
 
 
 @cache
-def client() -> list[str]:
+def client_command() -> list[str]:
     """The command line of ``client.py``. Starts the server for this test process when it is first needed."""
     address = f"{tempfile.mkdtemp(prefix='forks-')}/socket"
     start = [sys.executable, "-m", "tests.forks.server", address]
-    server = subprocess.Popen(start, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(start, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     atexit.register(server.kill)
     assert server.stdout is not None
     assert server.stdout.readline() == "listening\n"
@@ -35,7 +35,7 @@ class Popen(subprocess.Popen[Any]):
         assert command[:3] == SCRAPY, command
         reader, writer = os.pipe()
         environment = {**(os.environ if env is None else env), "FORKED_PID_FD": str(writer)}
-        super().__init__([*client(), *map(str, command[3:])], env=environment, pass_fds=[writer], **options)
+        super().__init__([*client_command(), *map(str, command[3:])], env=environment, pass_fds=[writer], **options)
         os.close(writer)
         with os.fdopen(reader) as pid:
             self.command_pid = int(pid.readline())

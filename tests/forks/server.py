@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
@@ -44,7 +45,7 @@ def import_project() -> None:
 
 
 def serve(address: str) -> None:
-    """Fork for each connection to a Unix socket, until this process is killed."""
+    """Fork for each connection to a Unix socket, until the end of standard input: the tests have ended."""
     import_project()
     gc.collect()
     gc.freeze()  # a collection in a fork would copy the memory of all imported objects
@@ -54,6 +55,9 @@ def serve(address: str) -> None:
         listener.listen(64)
         print("listening", flush=True)  # noqa: T201  # for the process that started this one
         while True:
+            ready, _, _ = select.select([listener, sys.stdin], [], [])
+            if sys.stdin in ready:
+                return
             connection, _ = listener.accept()
             if os.fork() == 0:
                 listener.close()
