@@ -251,7 +251,7 @@ class ThrottleMiddleware:
         seconds, route = min(waits, key=itemgetter(0))
         if route.connection.cooldown_left and self.routes.is_fixed(request.meta.get("target")):
             raise egress_failed(route.egress.name, "it rests after failures")
-        fallbacks = () if route.whole_rest else request.meta.get("fallbacks", ())
+        fallbacks = () if route.route_rest else request.meta.get("fallbacks", ())
         replaced = any(route.breakers.closed(names) for names in fallbacks)
         if time_left(request) is not None or replaced or "optional" in request.meta:
             raise CircuitOpen(

@@ -74,7 +74,9 @@ class Route:
 
     def __post_init__(self) -> None:
         own = self.connection if self.egress.can_fail else None
-        self.whole = {name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None}
+        self.route_breakers = {
+            name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None
+        }
         """The breakers that stop the requests to all sources."""
 
     def throttles(self, source: str | None) -> Iterator[Throttle]:
@@ -86,7 +88,7 @@ class Route:
     async def enter(self, source: str) -> float:
         """Return 0 if a request to a source may be sent, else the seconds to wait."""
         passed: list[CircuitBreaker] = []
-        for breaker in (*self.whole.values(), self.breakers[source]):
+        for breaker in (*self.route_breakers.values(), self.breakers[source]):
             if wait := await breaker.enter():
                 for each in passed:  # if the request was the trial of these breakers, another one may be it now
                     await each.record(NOT_SENT)
@@ -97,16 +99,16 @@ class Route:
     def rest(self, source: str) -> float:
         """Return the seconds for which the route rests for a source, as far as this process knows."""
         left = self.breakers[source].cooldown_left
-        return max(left, self.whole_rest) if self.whole else left
+        return max(left, self.route_rest) if self.route_breakers else left
 
     @property
-    def whole_rest(self) -> float:
+    def route_rest(self) -> float:
         """Seconds for which no source may be requested, because the egress has failed or the platform rests."""
-        return max((breaker.cooldown_left for breaker in self.whole.values()), default=0.0)
+        return max((breaker.cooldown_left for breaker in self.route_breakers.values()), default=0.0)
 
     def open_seconds(self, source: str) -> float:
         """Return the seconds since the route began to rest for a source. 0 if it does not rest."""
-        return max(each.open_seconds or 0.0 for each in (*self.whole.values(), self.breakers[source]))
+        return max(each.open_seconds or 0.0 for each in (*self.route_breakers.values(), self.breakers[source]))
 
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request: a failure of the egress, or else a result of the platform's source.
@@ -142,8 +144,8 @@ class Route:
     @property
     def resting(self) -> float:
         """Seconds until a request to at least one source may be sent, as far as this process knows. 0: it may now."""
-        whole = {name: breaker.cooldown_left for name, breaker in self.whole.items()}
-        return resting_seconds(self.breakers.cooldowns | whole)
+        route_cooldowns = {name: breaker.cooldown_left for name, breaker in self.route_breakers.items()}
+        return resting_seconds(self.breakers.cooldowns | route_cooldowns)
 
     def next_slot(self, now: float) -> tuple[bool, float, float, int]:
         """Return the sort key of the route. A target that is not bound gets the route with the lowest one.
@@ -152,7 +154,7 @@ class Route:
         number of the last binding.
         """
         seconds = round(max(self.budget.earliest() - now, 0.0), 2)
-        return self.whole_rest > 0, seconds, self.targets / self.budget.concurrency, self.last_bound
+        return self.route_rest > 0, seconds, self.targets / self.budget.concurrency, self.last_bound
 
 
 def egress_failed(name: str, why: str) -> EgressFailed:
@@ -299,7 +301,7 @@ class Routes:
         """
         if self.single and not self.routes[0].egress.can_fail:
             return self.routes
-        working = tuple(route for route in self.routes if not route.whole_rest)
+        working = tuple(route for route in self.routes if not route.route_rest)
         return tuple(route for route in working if not route.resting) or working
 
     @property

@@ -46,7 +46,7 @@ def _route_state(route: Route) -> State:
         "next_slot": _next_slot(route.budget),
         "sources": {source: _next_slot(throttle) for source, throttle in route.sources.items()},
         "breakers": {
-            source: _breaker_state(breaker) for source, breaker in (dict(route.breakers) | route.whole).items()
+            source: _breaker_state(breaker) for source, breaker in (dict(route.breakers) | route.route_breakers).items()
         },
         "rests_until": _in(route.resting),
     }

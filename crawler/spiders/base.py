@@ -32,7 +32,7 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.outputs.columns import RecordPath, column_type_of_models, rows_named
+from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
 from crawler.platforms.page import PlatformPage
@@ -93,14 +93,14 @@ class PlatformSpider(Spider):
             )
         self.source = self._own_source(kwargs) if source is None else source
         self.origins: dict[str, str] = {}
-        self.exploded: RecordPath | None = None
+        self.row_path: RecordPath | None = None
         """The list in the data whose rows become the lines of the feeds (argument ``explode``)."""
         if self.args.explode:
-            self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
+            self.row_path = find_row_path(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
         self.selection: Selection | None = None
         """The fields to write to the feeds (argument ``fields``). None: all fields."""
         if self.args.fields:
-            self.selection = Selection.parse(self.args.fields, self.scrapers, self.exploded, sliced=self.sliced)
+            self.selection = Selection.parse(self.args.fields, self.scrapers, self.row_path, sliced=self.sliced)
         self.since: Since | None = None
         self.stale_ids: dict[str, str] = {}
         """Ids of the platform's data file that are out of date, with the reason."""

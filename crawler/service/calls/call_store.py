@@ -39,7 +39,7 @@ SCHEMA = (
         " completed DOUBLE PRECISION, status BIGINT, code TEXT, billable BIGINT NOT NULL, bytes BIGINT NOT NULL,"
         " headers TEXT, body BYTEA)"
     ),
-    "CREATE INDEX IF NOT EXISTS calls_line ON calls (platform, state, turn, request_id)",
+    "CREATE INDEX IF NOT EXISTS calls_queue ON calls (platform, state, turn, request_id)",
     "CREATE INDEX IF NOT EXISTS calls_state ON calls (state, expires)",
     "CREATE INDEX IF NOT EXISTS calls_client ON calls (client, request_id)",
     "CREATE INDEX IF NOT EXISTS calls_turn ON calls (client, platform, state, turn)",
@@ -207,8 +207,8 @@ def _refused(session: Session, call: StoredCall, room: Room) -> Refused | None:
         return Refused()
     if room.quota is None:
         return None
-    wanted = Reservation(call.client, room.quota, call.request_id, math.ceil(room.reserved_until))
-    return Refused(quota=room.quota) if quotas.reserve(session, [wanted]) else None
+    reservation = Reservation(call.client, room.quota, call.request_id, math.ceil(room.reserved_until))
+    return Refused(quota=room.quota) if quotas.reserve(session, [reservation]) else None
 
 
 def _next_turn(session: Session, call: StoredCall) -> int:
@@ -259,12 +259,12 @@ def find(session: Session, client: str, request_id: str) -> FoundCall | None:
         return None
     *columns, headers, body = rows[0]
     call = StoredCall(*columns)
-    place = None
+    position = None
     if call.state == WAITING:
-        place = 1 + _count_ahead(session, call.platform, call.turn, request_id)
+        position = 1 + _count_ahead(session, call.platform, call.turn, request_id)
     if call.status is None:
-        return FoundCall(call, place, None)
-    return FoundCall(call, place, Answer(call.status, orjson.loads(headers), bytes(body), call.code or ""))
+        return FoundCall(call, position, None)
+    return FoundCall(call, position, Answer(call.status, orjson.loads(headers), bytes(body), call.code or ""))
 
 
 def page(session: Session, client: str, state: str | None, limit: int, cursor: str | None) -> dict[str, Any]:

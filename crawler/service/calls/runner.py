@@ -59,7 +59,7 @@ LOAD_SECONDS = 5.0
 RETRY_SECONDS = 1
 """Seconds until a transaction is repeated while the store is unavailable, and until a full key is tried again."""
 MAX_REST_SECONDS = 60.0
-"""While a platform refuses calls, the first one of its line is tried again after at most this many seconds."""
+"""While a platform refuses calls, the first one of its queue is tried again after at most this many seconds."""
 DRAIN_SECONDS = 5.0
 """Seconds for which the responses of completed calls may still be stored when the service shuts down."""
 
@@ -70,7 +70,7 @@ TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
 
 
 @dataclass
-class _Line:
+class _PlatformQueue:
     """The calls of one platform, as far as this process runs them."""
 
     crawler: OpenCrawler
@@ -102,7 +102,7 @@ class Runner:
         self.service_url = service_url
         self.owner = uuid.uuid4().hex
         """Identifies this process in leases."""
-        self._lines = {platform: _Line(crawlers.of(platform)) for platform in crawlers.platforms}
+        self._queues = {platform: _PlatformQueue(crawlers.of(platform)) for platform in crawlers.platforms}
         self._running: dict[str, asyncio.Task[None]] = {}
         """The id of each call that this process runs -> its task."""
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
@@ -113,7 +113,9 @@ class Runner:
 
     def open(self) -> None:
         """Begin to run calls."""
-        self._tasks = [asyncio.ensure_future(self._work(platform, line)) for platform, line in self._lines.items()]
+        self._tasks = [
+            asyncio.ensure_future(self._run_queue(platform, queue)) for platform, queue in self._queues.items()
+        ]
         self._tasks.append(asyncio.ensure_future(self._watch()))
         for task in self._tasks:
             task.add_done_callback(_log_failure)
@@ -123,8 +125,8 @@ class Runner:
         self._stopped = True
         for request_id in [*self._waiters]:
             self._notify(request_id)
-        for line in self._lines.values():
-            line.due.set()
+        for queue in self._queues.values():
+            queue.due.set()
 
     async def close(self) -> None:
         """Wait until the responses of completed calls are stored, at most ``DRAIN_SECONDS``. Other calls run again."""
@@ -137,7 +139,7 @@ class Runner:
 
     def accepted(self, platform: str) -> None:
         """Start to claim calls of a platform, because one was accepted."""
-        self._lines[platform].due.set()
+        self._queues[platform].due.set()
 
     def cancel(self, request_id: str) -> None:
         """Stop to run a call that its client has deleted."""
@@ -160,64 +162,64 @@ class Runner:
 
     def seconds_until_done(self, platform: str, ahead: int | None) -> int:
         """Estimate in how many seconds a call has a response. ``ahead``: calls before it; None if it is running."""
-        routes = self._lines[platform].crawler.routes
+        routes = self._queues[platform].crawler.routes
         rate = routes.targets_per_second
         seconds = (1 if ahead is None else ahead + 1) / rate if rate else 0.0
         return max(1, math.ceil(routes.resting + seconds))
 
     def max_ahead(self, platform: str, seconds: float) -> float:
         """Return the number of calls of a platform that can start within a time."""
-        routes = self._lines[platform].crawler.routes
+        routes = self._queues[platform].crawler.routes
         rate = routes.targets_per_second
         return (seconds - routes.resting) * rate if rate else math.inf
 
-    async def _work(self, platform: str, line: _Line) -> None:
+    async def _run_queue(self, platform: str, queue: _PlatformQueue) -> None:
         """Start the calls of a platform, each when a slot is free."""
         while not self._stopped:
-            await line.due.wait()
-            line.due.clear()
+            await queue.due.wait()
+            queue.due.clear()
             with suppress(StoreUnavailable):  # the store has logged it, and ``_watch`` sets ``due`` again
-                while (call := await self._next(platform, line)) is not None:
-                    await self._start(call, line)
+                while (call := await self._claim_next(platform, queue)) is not None:
+                    await self._start(call, queue)
 
-    async def _next(self, platform: str, line: _Line) -> StoredCall | None:
-        """Claim the next call in the line of a platform when a slot is free. Return None if no call waits."""
-        await self._free(line)
+    async def _claim_next(self, platform: str, queue: _PlatformQueue) -> StoredCall | None:
+        """Claim the next call in the queue of a platform when a slot is free. Return None if no call waits."""
+        await self._wait_for_slot(queue)
         if self._stopped:
             return None
         lease = time.time() + LEASE_SECONDS
         call = await self.store.transact(lambda session: call_leases.claim(session, platform, self.owner, lease))
         if call is not None:
-            await self._free(line)  # a synchronous call may have taken the slot in the meantime
+            await self._wait_for_slot(queue)  # a synchronous call may have taken the slot in the meantime
         return call
 
-    async def _free(self, line: _Line) -> None:
+    async def _wait_for_slot(self, queue: _PlatformQueue) -> None:
         """Wait until a slot of the platform is free, and no synchronous call waits for it, or until ``stop()``."""
         loop = asyncio.get_running_loop()
         while not self._stopped:
             try:
-                seconds = max(line.rests_until - loop.time(), line.crawler.free_in(len(line.running)))
+                seconds = max(queue.rests_until - loop.time(), queue.crawler.free_in(len(queue.running)))
             except CircuitOpen as error:
                 seconds = float(error.retry_after or RETRY_SECONDS)
             if seconds <= 0:
                 return
             await asyncio.sleep(min(seconds, RETRY_SECONDS))
 
-    async def _start(self, call: StoredCall, line: _Line) -> None:
-        """Start a call, and give it time to take its slot, so that ``_free`` does not take the slot for free."""
-        task = asyncio.ensure_future(self._run(call, line))
+    async def _start(self, call: StoredCall, queue: _PlatformQueue) -> None:
+        """Start a call, and wait until it can have taken its slot. Otherwise, the slot would still count as free."""
+        task = asyncio.ensure_future(self._run(call, queue))
         self._running[call.request_id] = task
-        line.running.add(task)
+        queue.running.add(task)
 
         def ended(_: asyncio.Task[None]) -> None:
-            line.running.discard(task)
+            queue.running.discard(task)
             del self._running[call.request_id]
             _log_failure(task)
 
         task.add_done_callback(ended)
-        await asyncio.wait([task], timeout=line.crawler.routes.spacing)
+        await asyncio.wait([task], timeout=queue.crawler.routes.spacing)
 
-    async def _run(self, call: StoredCall, line: _Line) -> None:
+    async def _run(self, call: StoredCall, queue: _PlatformQueue) -> None:
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 result = await self._scrape(call)
@@ -227,7 +229,7 @@ class Runner:
                 await self._put_back(call, ready)
             except TEMPORARY as error:
                 rest = min(error.retry_after or RETRY_SECONDS, MAX_REST_SECONDS)
-                line.rests_until = asyncio.get_running_loop().time() + rest
+                queue.rests_until = asyncio.get_running_loop().time() + rest
                 await self._put_back(call, time.time())
             else:
                 await self._complete(call, result)
@@ -302,7 +304,7 @@ class Runner:
         waited_for = [*self._waiters]
         todo, unfinished = await self.store.transact(
             lambda session: (
-                call_leases.pending(session, self.owner, self._lines),
+                call_leases.pending(session, self.owner, self._queues),
                 call_leases.unfinished(session, waited_for),
             ),
             write=False,
@@ -317,7 +319,7 @@ class Runner:
             lease, running = time.time() + LEASE_SECONDS, [*self._running]
             await self.store.transact(lambda session: call_leases.renew(session, self.owner, running, lease))
         for platform in todo.platforms:
-            self._lines[platform].due.set()
+            self._queues[platform].due.set()
         if todo.expired:
             await self._end_expired()
         if now >= self._load_at:

@@ -73,7 +73,7 @@ class Quotas:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._wanted: dict[str, Reservation] | None = None
+        self._pending: dict[str, Reservation] | None = None
         """Call id -> its reservation, for the next transaction. None: no transaction is being prepared."""
         self._batch: asyncio.Task[set[str]] | None = None
         """The last transaction. It returns the ids of the calls that it has refused."""
@@ -88,26 +88,28 @@ class Quotas:
             QuotaExceeded: all answers of this month are used or reserved.
             StoreUnavailable: the store cannot be written.
         """
-        if self._wanted is None:
-            self._wanted = {}
-            self._batch = asyncio.ensure_future(self._reserve_batch(self._wanted, self._batch))
-        wanted, batch = self._wanted, self._batch
+        if self._pending is None:
+            self._pending = {}
+            self._batch = asyncio.ensure_future(self._reserve_batch(self._pending, self._batch))
+        requested, batch = self._pending, self._batch
         assert batch is not None
-        wanted[call_id] = Reservation.of_call(client, quota, call_id, seconds)
+        requested[call_id] = Reservation.of_call(client, quota, call_id, seconds)
         try:
             refused = await asyncio.shield(batch)
         except asyncio.CancelledError:
-            wanted.pop(call_id, None)  # without effect if the transaction has begun: the caller settles it then
+            requested.pop(call_id, None)  # without effect if the transaction has begun: the caller settles it then
             raise
         if call_id in refused:
             raise exceeded(quota)
 
-    async def _reserve_batch(self, wanted: dict[str, Reservation], previous: asyncio.Task[set[str]] | None) -> set[str]:
-        """Make the reservations that are wanted until the previous transaction ends, in one transaction."""
+    async def _reserve_batch(
+        self, requested: dict[str, Reservation], previous: asyncio.Task[set[str]] | None
+    ) -> set[str]:
+        """Make the reservations that are requested until the previous transaction ends, in one transaction."""
         if previous is not None:
             await asyncio.wait([previous])
-        self._wanted = None
-        return await self.store.transact(partial(reserve, wanted=[*wanted.values()]), seconds=RESERVE_SECONDS)
+        self._pending = None
+        return await self.store.transact(partial(reserve, requested=[*requested.values()]), seconds=RESERVE_SECONDS)
 
     async def report(self, holder: Holder, seconds: float) -> dict[str, Any] | None:
         """Return the state of a client's quota, as ``/v1/usage`` shows it. None: the client has no quota.
@@ -121,23 +123,23 @@ class Quotas:
         return await self.store.transact(work, seconds=seconds, write=False)
 
 
-def reserve(session: Session, wanted: Sequence[Reservation]) -> set[str]:
+def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:
     """Make reservations in a transaction, in the given order. Return the ids of the calls that are refused."""
     refused = set()
     now = int(time.time())
-    for client in sorted({each.client for each in wanted}):  # all processes lock clients in the same order
+    for client in sorted({each.client for each in requested}):  # all processes lock clients in the same order
         session.run(LOCK, client=client, now=now)
         session.run("DELETE FROM reservations WHERE client = :client AND expires <= :now", client=client, now=now)
-        taken = sum(_count(session, client, now))
-        for each in wanted:
+        count = sum(_count(session, client, now))
+        for each in requested:
             if each.client != client:
                 continue
-            if taken >= each.quota:
+            if count >= each.quota:
                 refused.add(each.call_id)
                 continue
             insert = "INSERT INTO reservations (client, call_id, expires) VALUES (:client, :call_id, :expires)"
             session.run(insert, client=client, call_id=each.call_id, expires=each.expires)
-            taken += 1
+            count += 1
     return refused
 
 

@@ -163,12 +163,12 @@ class CallRoutes:
             applied = {} if call.wait is None else {"Preference-Applied": f"wait={call.wait}"}
             return replace(found.answer, headers=found.answer.headers | call.headers | applied)
         call.request_id = request_id
-        platform, place = found.call.platform, found.position
+        platform, position = found.call.platform, found.position
         message = "The call is running."
-        if place is not None:
-            call.headers["X-Queue-Position"] = str(place)
-            message = f"The call is waiting: position {place} in the line of {platform}."
-        seconds = self.runner.seconds_until_done(platform, None if place is None else place - 1)
+        if position is not None:
+            call.headers["X-Queue-Position"] = str(position)
+            message = f"The call is waiting: position {position} in the line of {platform}."
+        seconds = self.runner.seconds_until_done(platform, None if position is None else position - 1)
         return accepted(call, message, seconds, retryable=retryable)
 
     async def _find(self, client: str, request_id: str) -> FoundCall | None:
