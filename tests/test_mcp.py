@@ -190,7 +190,7 @@ def test_an_endpoint_that_is_not_there_is_explained() -> None:
     assert "http://127.0.0.1:9" in answer.structured_content["status"]["message"]
 
     async def list_tools(client: Client) -> None:
-        with pytest.raises(MCPError, match="Is it running"):
+        with pytest.raises(MCPError, match="Check that it runs"):
             await client.list_tools()
 
     with_client("http://127.0.0.1:9", list_tools)
@@ -419,7 +419,7 @@ class Endpoint:
 
     @staticmethod
     def envelope(code: str, data: Any, request_id: str = REQUEST_ID) -> bytes:
-        status = {"code": code, "message": f"{code}: position 7 in the line.", "retryable": False}
+        status = {"code": code, "message": f"{code}: position 7 in the queue.", "retryable": False}
         success = {"request_id": request_id, "success": data is not None, "data": data, "status": status}
         return json.dumps(success | {"error": None, "meta": {"billable": True}}).encode()
 
@@ -474,14 +474,14 @@ def test_an_asynchronous_call_is_polled_until_it_is_complete(mode: str, monkeypa
 
     def on_progress(message: str | None) -> None:
         messages.append(message)
-        if message == "ACCEPTED: position 7 in the line.":
+        if message == "ACCEPTED: position 7 in the queue.":
             endpoint.completed.set()
 
     with serving(endpoint) as url:
         answer = with_client(url, lambda client: scrape(client, on_progress), mode=mode)
     assert answer.structured_content["data"] == {"name": "a shop"}
     assert answer.structured_content["partial"] == "rows; reason=timeout"
-    assert messages[0] == "The call is sent."
+    assert messages[0] == "The call was sent to the endpoint."
     assert endpoint.requests[0] == ("POST", "/v1/scrapers/a-scraper", "respond-async")
     assert set(endpoint.requests[1:]) == {("GET", f"/v1/calls/{REQUEST_ID}", "wait=10")}
 

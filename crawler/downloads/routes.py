@@ -56,9 +56,9 @@ class Route:
     """Source -> its throttle, for sources with their own budget. Their requests use the platform's budget, too."""
     breakers: Breakers
     connection: CircuitBreaker
-    """Is open while the egress rests because of its own failures."""
+    """Open while the egress rests because of its own failures."""
     platform: CircuitBreaker | None = None
-    """Is open while the platform rests through all egresses. None: the platform has only this one."""
+    """Open while the platform rests as a whole. None: the platform has only this egress."""
     targets: int = 0
     """Number of targets in flight that are bound to the route."""
     last_bound: int = 0
@@ -90,7 +90,7 @@ class Route:
         passed: list[CircuitBreaker] = []
         for breaker in (*self.route_breakers.values(), self.breakers[source]):
             if wait := await breaker.enter():
-                for each in passed:  # if the request was the trial of these breakers, another one may be it now
+                for each in passed:  # so that another request can be their trial
                     await each.record(NOT_SENT)
                 return wait
             passed.append(breaker)
@@ -103,7 +103,7 @@ class Route:
 
     @property
     def route_rest(self) -> float:
-        """Seconds for which no source may be requested, because the egress has failed or the platform rests."""
+        """Seconds for which no source may be requested, because the egress has failed or the whole platform rests."""
         return max((breaker.cooldown_left for breaker in self.route_breakers.values()), default=0.0)
 
     def open_seconds(self, source: str) -> float:
@@ -116,7 +116,7 @@ class Route:
         ``error``: None if the request succeeded. ``status``: the response's HTTP status.
         """
         if isinstance(error, EgressFailed):
-            self.failures += not self.connection.cooldown_left  # else it is a result of the failure that was counted
+            self.failures += not self.connection.cooldown_left  # else a consequence of a failure that was counted
             await self.connection.record(error)
             return
         await self.breakers.count(source, error, status)
@@ -143,7 +143,7 @@ class Route:
 
     @property
     def resting(self) -> float:
-        """Seconds until a request to at least one source may be sent, as far as this process knows. 0: it may now."""
+        """Seconds until at least one source may be requested, as far as this process knows. 0: one may be now."""
         route_cooldowns = {name: breaker.cooldown_left for name, breaker in self.route_breakers.items()}
         return resting_seconds(self.breakers.cooldowns | route_cooldowns)
 
@@ -254,9 +254,9 @@ class Routes:
     def assign(self, target: Target, source: str) -> Route:
         """Return the route of a target, for all of its requests.
 
-        If none is fixed, it is the one through which the platform has refused the target before, or else the one with
-        the earliest slot among those that do not rest for the source. For targets whose first request, to this source,
-        contains the egress's guest token.
+        If none is fixed, it is the route through which the platform has refused the target before, or else the one with
+        the earliest slot among those that do not rest for the source. Used for targets whose first request contains the
+        egress's guest token. ``source``: the source of this request.
         """
         if self.single or self.is_fixed(target):
             return self.of(target)
@@ -281,10 +281,10 @@ class Routes:
         return target.id in self._bound
 
     def is_outdated(self, meta: Mapping[str, Any]) -> bool:
-        """Whether a request must not be sent any more: its target has started anew since then, or has its outcome.
+        """Whether a request must not be sent any more: its target has started anew or was completed since it was made.
 
-        ``meta``: the request's. ``bound``: when the request was made, its target was bound to a route. ``restarted``:
-        its target had started anew.
+        ``meta``: the request's meta. It has the key ``bound`` if the target was bound to a route when the request was
+        made, and the key ``restarted`` if the target had already started anew.
         """
         if self.single or (target := meta.get("target")) is None:
             return False
@@ -295,9 +295,9 @@ class Routes:
 
     @property
     def in_use(self) -> tuple[Route, ...]:
-        """The routes that do not rest. If all rest, those that rest only for the sources that were requested.
+        """The routes that do not rest. If all rest, the routes that rest only for the sources requested so far.
 
-        Through these, a fallback may still work: a source that was not requested yet, and so has no breaker.
+        Through such a route, a fallback may still work: a source that was not requested yet, and so has no breaker.
         """
         if self.single and not self.routes[0].egress.can_fail:
             return self.routes
@@ -306,7 +306,7 @@ class Routes:
 
     @property
     def concurrency(self) -> int:
-        """The number of downloads at once through the routes that do not rest."""
+        """Maximum number of concurrent downloads through the routes that do not rest."""
         return sum(route.budget.concurrency for route in self.in_use)
 
     def earliest(self, ahead: int = 0) -> float:
@@ -354,7 +354,7 @@ class Routes:
         return min(route.resting for route in self.routes)
 
     async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a target's request. If most egresses have now met the same wall, the platform rests."""
+        """Count the result of a target's request. If most egresses have met the same wall, the platform rests."""
         if isinstance(error, CircuitOpen):
             return  # nothing was sent
         route = self.of(target)
@@ -368,7 +368,7 @@ class Routes:
             await self._meet_wall(platform, route, source, error)
 
     async def _meet_wall(self, platform: CircuitBreaker, met_by: Route, source: str, error: ScrapeError) -> None:
-        """Note that an egress has met a wall. If more than half have met it, let the platform rest for all sources."""
+        """Note that an egress has met a wall (``refusals.py``). If more than half have, let the platform rest."""
         reason = refusal_reason(error)
         wall = f"{source}:{reason}"
         number = await self.refusals.meet(wall, met_by.egress.name)
@@ -380,7 +380,7 @@ class Routes:
         await platform.record(UpstreamRateLimited(error.message, retry_after=seconds, reason=reason))
 
     def completed(self, outcome: Outcome) -> None:
-        """Unbind a target that has its outcome. If the platform has refused it, remember the target and its egress."""
+        """Unbind a completed target. If the platform has refused it, remember the target and its egress."""
         target = outcome.target
         if isinstance(target, InvalidTarget):
             return

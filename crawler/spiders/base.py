@@ -58,7 +58,7 @@ Data = dict[str, Any]
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
 
 _restarted: ContextVar[bool] = ContextVar("restarted", default=False)
-"""Whether the current task, with the tasks that it has started, scrapes a target that has started anew."""
+"""Whether the current task, or the task that has started it, scrapes a target that has started anew."""
 
 ABOVE_COMMAND_LINE = 50
 """Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
@@ -326,8 +326,8 @@ class PlatformSpider(Spider):
 
         Raises:
             ScrapeError: the download failed, or the crawler is closing.
-            StartAnew: the target must start anew through another egress. Or it has done so, or has its outcome, since
-                the request was made.
+            StartAnew: the target must start anew through another egress. Or it has started anew, or was completed,
+                since the request was made.
         """
         assert self.crawler.engine is not None
         request = self._of_target(request, target)
@@ -356,15 +356,15 @@ class PlatformSpider(Spider):
     async def _count_failed(self, request: Request, error: ScrapeError) -> None:
         """Count a download that has failed.
 
-        A response of the platform is never a reason to start anew. If the connections were lost in every try, there was
-        no response: the target starts anew, and shows whether the platform responds through another egress.
+        A target never starts anew because of a response. If the connections were lost in every try, there was no
+        response: the target starts anew, to find out whether the platform responds through another egress.
 
         Raises:
             StartAnew: the target's egress may have caused the error, and the target can use another egress. Or the
                 request is outdated.
         """
         if self.routes.is_outdated(request.meta):
-            raise StartAnew from error  # not counted: the target's route is another one now
+            raise StartAnew from error  # not counted, because the target has another route now
         await self.count(request, error)
         if self.routes.single:
             return

@@ -321,7 +321,8 @@ def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.Captu
     assert run("quota", "nobody", "5/month") == (1, "", missing)
     assert run("quota", "nobody") == (1, "", missing)
     with pytest.raises(
-        UsageError, match=r"expected a quota such as 100000/month, not '5'\. Use none to remove the quota\."
+        UsageError,
+        match=r"expected a quota such as 100000/month, not '5'\. To remove the quota, use none instead of a number\.",
     ):
         run("quota", "acme", "5")
 

@@ -1,7 +1,7 @@
 """Runs asynchronous calls: claims them from the service's store when their platform has a free slot.
 
-A call that waits is only a row of the store. It takes a download slot, and a place in a crawler, when it is claimed:
-when no synchronous call of this process waits, so that these start at the next free slot.
+A waiting call is only a row of the store. It is claimed, and passed to a crawler, when no synchronous call of this
+process waits for a slot. So synchronous calls start at the next free slot.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 RUN_SECONDS = 120.0
-"""The timeout of a call from its claim: the longest timeout of a synchronous call."""
+"""Timeout in seconds of a call after it was claimed: the longest timeout of a synchronous call."""
 LEASE_SECONDS = 15.0
 """If a process was killed, its calls wait again after at most this many seconds."""
 RENEW_SECONDS = 4.0
 """Interval in seconds at which a process renews its leases."""
 TICK_SECONDS = 0.5
-"""Interval in seconds at which a process checks the store for calls that other processes have accepted or completed."""
+"""Interval in seconds of the checks for calls that other processes have accepted or completed."""
 LOAD_SECONDS = 5.0
-"""Interval in seconds at which the numbers of calls are read for the metrics."""
+"""Interval in seconds at which the metrics of the stored calls are updated."""
 RETRY_SECONDS = 1
-"""Seconds until a transaction is repeated while the store is unavailable, and until a full key is tried again."""
+"""Seconds until the next try, if the store is unavailable or an API key has its maximum of calls in flight."""
 MAX_REST_SECONDS = 60.0
-"""While a platform refuses calls, the first one of its queue is tried again after at most this many seconds."""
+"""After a temporary error, the next call of a platform is tried after at most this many seconds."""
 DRAIN_SECONDS = 5.0
 """Seconds for which the responses of completed calls may still be stored when the service shuts down."""
 
@@ -71,18 +71,18 @@ TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
 
 @dataclass
 class _PlatformQueue:
-    """The calls of one platform, as far as this process runs them."""
+    """The queue of one platform, as this process sees it."""
 
     crawler: OpenCrawler
     due: asyncio.Event = field(default_factory=asyncio.Event)
     """Set if calls may be waiting in the store."""
     running: set[asyncio.Task[None]] = field(default_factory=set)
     rests_until: float = 0.0
-    """When the platform is tried again after it has refused a call, on the event loop's clock."""
+    """Time of the event loop before which no call is started, because the last one had a temporary error."""
 
 
 class Runner:
-    """Runs the asynchronous calls of all platforms in this process, and lets requests wait for their ends."""
+    """Runs the asynchronous calls of all platforms in this process. Requests can wait until a call is done."""
 
     def __init__(  # noqa: PLR0913  # the parts of the service that it uses
         self,
@@ -104,9 +104,9 @@ class Runner:
         """Identifies this process in leases."""
         self._queues = {platform: _PlatformQueue(crawlers.of(platform)) for platform in crawlers.platforms}
         self._running: dict[str, asyncio.Task[None]] = {}
-        """The id of each call that this process runs -> its task."""
+        """Id of a call that this process runs -> its task."""
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
-        """The id of a call -> the requests that wait for its end."""
+        """Id of a call -> the requests that wait for its end."""
         self._tasks: list[asyncio.Task[None]] = []
         self._renew_at = self._load_at = 0.0
         self._stopped = False
@@ -129,7 +129,7 @@ class Runner:
             queue.due.set()
 
     async def close(self) -> None:
-        """Wait until the responses of completed calls are stored, at most ``DRAIN_SECONDS``. Other calls run again."""
+        """Wait at most ``DRAIN_SECONDS`` until completed calls are stored. The other calls run again later."""
         tasks = {*self._tasks, *self._running.values()}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
@@ -142,13 +142,13 @@ class Runner:
         self._queues[platform].due.set()
 
     def cancel(self, request_id: str) -> None:
-        """Stop to run a call that its client has deleted."""
+        """Stop running a call that its client has deleted."""
         self._notify(request_id)
         if (task := self._running.get(request_id)) is not None:
             task.cancel()
 
     async def wait(self, request_id: str, seconds: float) -> None:
-        """Wait until a call is done or deleted, or the service shuts down. ``seconds``: the longest time."""
+        """Wait until a call is done or deleted, or the service shuts down. ``seconds``: the maximum."""
         if self._stopped:
             return
         ended = asyncio.get_running_loop().create_future()
@@ -161,14 +161,14 @@ class Runner:
                 del self._waiters[request_id]
 
     def seconds_until_done(self, platform: str, ahead: int | None) -> int:
-        """Estimate in how many seconds a call has a response. ``ahead``: calls before it; None if it is running."""
+        """Estimate the seconds until a call has a response. ``ahead``: number of calls ahead of it; None if it runs."""
         routes = self._queues[platform].crawler.routes
         rate = routes.targets_per_second
         seconds = (1 if ahead is None else ahead + 1) / rate if rate else 0.0
         return max(1, math.ceil(routes.resting + seconds))
 
     def max_ahead(self, platform: str, seconds: float) -> float:
-        """Return the number of calls of a platform that can start within a time."""
+        """Estimate the number of calls of a platform that can start within ``seconds``."""
         routes = self._queues[platform].crawler.routes
         rate = routes.targets_per_second
         return (seconds - routes.resting) * rate if rate else math.inf
@@ -238,8 +238,8 @@ class Runner:
         """Scrape the target of a call. Return its response.
 
         Raises:
-            ConcurrencyLimited: the client's key has its maximum of calls in flight.
-            CircuitOpen, Overloaded, ShuttingDown: the call must wait.
+            ConcurrencyLimited: the API key has its maximum of calls in flight.
+            CircuitOpen, Overloaded, ShuttingDown: the call must wait again.
         """
         envelope = call.call(self.service_url)
         try:
@@ -257,7 +257,7 @@ class Runner:
             return Result(failure(call.call(self.service_url), error))
         except Exception:
             logger.exception("request_failed")
-            message = "Internal error; the log of the service has the details under this request's id."
+            message = "Internal error. The log of the service has the details under the id of this request."
             return Result(failure(envelope, ServiceError(message)))
         data = orjson.dumps(served.data)
         served = replace(served, data=orjson.Fragment(data))
@@ -292,7 +292,7 @@ class Runner:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _watch(self) -> None:
-        """Renew the leases, look for calls that can be claimed, and end the calls that have waited for too long."""
+        """Check regularly for calls that can be claimed or have waited for too long, and renew the leases."""
         while not self._stopped or self._running:
             with suppress(StoreUnavailable):  # the store has logged it
                 await self._check()
@@ -342,6 +342,6 @@ class Runner:
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
-    """Log the unexpected exception with which a task ended. A call without a task runs again when its lease expires."""
+    """Log the exception of a task that failed unexpectedly. Its call runs again when the lease expires."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("calls_failed", exc_info=error)
