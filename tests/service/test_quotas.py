@@ -203,7 +203,7 @@ async def test_a_call_that_is_cancelled_while_it_reserves_keeps_nothing(tmp_path
     async with processes(str(tmp_path / "service.sqlite3")) as (process,):
         first = asyncio.ensure_future(process.reserve("a", quota=5))
         for _ in range(3):
-            await asyncio.sleep(0)  # its transaction begins
+            await asyncio.sleep(0)  # let its transaction begin
         second = asyncio.ensure_future(process.quotas.reserve("acme", 5, "b", 60))
         await asyncio.sleep(0)
         second.cancel()
