@@ -569,7 +569,7 @@ def test_a_response_of_another_service_is_reported(body: bytes, monkeypatch: pyt
     with serving(endpoint) as url:
         content = call(url, "a-scraper", {}).structured_content
     assert content["status"] == {"code": "ENDPOINT_ERROR", "message": content["status"]["message"], "retryable": False}
-    assert "Is the URL that of an endpoint" in content["status"]["message"]
+    assert "Check that the URL is that of an endpoint" in content["status"]["message"]
 
 
 # The command

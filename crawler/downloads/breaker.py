@@ -103,7 +103,7 @@ class CircuitBreaker(Protocol):
 
     @property
     def reason(self) -> str | None:
-        """The last ``refusal_reason()``, as far as this process knows. None since the last answer of the source."""
+        """The last ``refusal_reason()``, as far as this process knows. None if the source has answered since."""
 
     async def enter(self) -> float:
         """Return 0 if a request may be sent, else the seconds to wait."""

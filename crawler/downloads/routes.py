@@ -143,7 +143,7 @@ class Route:
 
     @property
     def resting(self) -> float:
-        """Seconds until at least one source may be requested, as far as this process knows. 0: one may be now."""
+        """Seconds until a source may be requested, as far as this process knows. 0 if one may be requested now."""
         route_cooldowns = {name: breaker.cooldown_left for name, breaker in self.route_breakers.items()}
         return resting_seconds(self.breakers.cooldowns | route_cooldowns)
 

@@ -176,7 +176,7 @@ def _envelope(response: httpx2.Response) -> Json:
 def _unusable(response: httpx2.Response) -> EndpointError:
     return EndpointError(
         "ENDPOINT_ERROR",
-        f"{response.request.method} {response.request.url} returned status {response.status_code}, but no JSON"
-        " envelope. Check that the URL is that of an endpoint (scrapy serve).",
+        f"{response.request.method} {response.request.url} returned status {response.status_code}, but not the"
+        " JSON of this service. Check that the URL is that of an endpoint (scrapy serve).",
         retryable=response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR,
     )

@@ -195,7 +195,7 @@ def _has(value: Any, path: list[str]) -> bool:
 
 
 def _explain(request_id: str, missing: list[str]) -> str:
-    nothing = "This record has no value at `missing_fields`. " if missing else ""
+    nothing = "This record has no values for `missing_fields`. " if missing else ""
     return (
         f"{nothing}`data` is not the whole record. To read the rest without another call to the platform, call"
         f" read_record with request_id {request_id}: with the `path` of a list or text in `parts` and the sum of its"

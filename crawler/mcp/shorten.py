@@ -10,7 +10,7 @@ import orjson
 
 ELLIPSIS = "…"
 MIN_SHARE = 24
-"""Every value fits into this many bytes: as a number, or shortened to an empty list, object or text."""
+"""Any value fits into this many bytes: a number as it is, a list, an object or a text if it is shortened."""
 
 
 def size(value: Any) -> int:

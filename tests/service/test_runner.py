@@ -36,7 +36,7 @@ Fetch = Callable[[Target], Awaitable[Served]]
 
 @dataclass
 class Slots:
-    """The routes and the crawler of a platform that has a number of slots."""
+    """The routes and the crawler of a platform with a given number of slots."""
 
     slots: int = 2
     targets_per_second: float = 4.0
@@ -178,7 +178,7 @@ async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None
         assert process.usage() == [("CLIENT_GONE", 1, 0)]
 
 
-async def test_a_response_is_stored_when_the_store_is_there_again(tmp_path: Path) -> None:
+async def test_a_response_is_stored_when_the_store_is_available_again(tmp_path: Path) -> None:
     fetched = asyncio.Event()
     locked = asyncio.Event()
 

@@ -85,7 +85,7 @@ class OpenCrawler:
 
     @property
     def max_in_flight(self) -> int:
-        """The maximum number of targets in flight in the crawler: egresses that rest do not count.
+        """The maximum number of targets in flight in the crawler. Egresses that rest do not add to it.
 
         Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
         crawler instead, a target's second request would wait for the first requests of all other targets.

@@ -29,7 +29,7 @@ POLICY = (
 def pages(*, sandbox: bool) -> dict[str, StaticContent]:
     """Return the console's page and files, by their path in the service.
 
-    ``sandbox``: whether the service serves the simulated platforms, which have no images, with the key ``sandbox``.
+    ``sandbox``: whether the service serves the simulated platforms, which have no images. Its API key is ``sandbox``.
     """
     views = {
         name: file.read_bytes()
