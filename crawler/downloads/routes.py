@@ -254,9 +254,9 @@ class Routes:
     def assign(self, target: Target, source: str) -> Route:
         """Return the route of a target, for all of its requests.
 
-        If none is fixed, it is the route through which the platform has refused the target before, or else the one with
-        the earliest slot among those that do not rest for the source. Used for targets whose first request contains the
-        egress's guest token. ``source``: the source of this request.
+        If none is fixed, it is the route through which the platform has refused the target before. Otherwise it is the
+        route with the earliest slot, of the routes that do not rest for the source. Used for targets whose first
+        request contains the egress's guest token. ``source``: the source of this request.
         """
         if self.single or self.is_fixed(target):
             return self.of(target)
