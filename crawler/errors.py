@@ -135,7 +135,7 @@ class ScraperNotFound(RequestError):
 
 
 class CallNotFound(RequestError):
-    """Raised when a client has no asynchronous call with an id: it is unknown, was deleted, or has expired."""
+    """Raised when a client has no asynchronous call with this id: it is unknown, was deleted, or has expired."""
 
     code = "CALL_NOT_FOUND"
     http_status = 404
@@ -219,7 +219,7 @@ class ConcurrencyLimited(RequestError):
 
 
 class QuotaExceeded(RequestError):
-    """Raised when a client's billable answers of this month are all used, or reserved by calls in progress.
+    """Raised when all calls of a client's quota of this month are used, or reserved by calls in progress.
 
     ``retry_after`` is the number of seconds until the next month (UTC).
     """

@@ -151,7 +151,7 @@ class ThrottleMiddleware:
         Raises:
             ShuttingDown: the crawler is closing.
             EgressFailed: the target's egress has failed since the target's last request.
-            StartAnew: the target has started anew, or has its outcome, since the request was made.
+            StartAnew: since the request was made, the target has started anew or was completed.
             ScrapeError: the breaker is open, or no slot is free before the target's deadline.
         """
         self.release(request)  # slots of an earlier request, which another middleware has replaced by this one
@@ -196,9 +196,9 @@ class ThrottleMiddleware:
             self.routes.use(request.meta.get("target"), route)
 
     async def _route(self, request: Request, source: str, full: Mapping[Route, Overloaded]) -> Route:
-        """Return the route through which the request may be sent. If all of them rest, wait for the first one.
+        """Return the route through which the request may be sent. If all routes rest, wait for the first one.
 
-        ``full``: routes that have no slot before the target's deadline, with their errors.
+        ``full``: route that has no slot before the target's deadline -> its error.
 
         Raises:
             Overloaded: all other routes rest.
@@ -239,9 +239,9 @@ class ThrottleMiddleware:
         return route
 
     async def _wait(self, request: Request, waits: list[tuple[float, Route]]) -> None:
-        """Wait until a breaker may let the request through. End the crawl if all breakers are open for too long.
+        """Wait until a breaker may let the request through. If all breakers are open for too long, end the crawl.
 
-        ``waits``: the routes that the request may use, each with the seconds to wait for it.
+        ``waits``: the seconds to wait for each route that the request may use.
 
         Raises:
             CircuitOpen: the request must not wait.
@@ -251,7 +251,7 @@ class ThrottleMiddleware:
         seconds, route = min(waits, key=itemgetter(0))
         if route.connection.cooldown_left and self.routes.is_fixed(request.meta.get("target")):
             raise egress_failed(route.egress.name, "it rests after failures")
-        fallbacks = () if route.whole_rest else request.meta.get("fallbacks", ())
+        fallbacks = () if route.route_rest else request.meta.get("fallbacks", ())
         replaced = any(route.breakers.closed(names) for names in fallbacks)
         if time_left(request) is not None or replaced or "optional" in request.meta:
             raise CircuitOpen(

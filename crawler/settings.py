@@ -333,20 +333,21 @@ SERVICE_URL: Optional[ServiceUrl] = None
 SERVICE_INTERNAL_ADDRESS: Optional[Address] = None
 """A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
 CONSOLE: Automatic = "auto"
-"""Whether ``/`` is the console, a page to call scrapers in a browser. False: ``/`` redirects to ``/docs``. ``auto``:
-only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
+"""Whether ``/`` is the console, a web page to call scrapers. False: ``/`` redirects to ``/docs``. ``auto``: True only
+if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
 SERVICE_STORE: Optional[Database] = None
 """Database of usage, stored responses and asynchronous calls: an SQLite file, or a ``postgresql://`` URL for several
 hosts. None: a file in the project's ``.scrapy`` folder."""
 IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
 """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
 CALL_MAX_HOURS: PositiveSeconds = 24.0
-"""Hours for which an asynchronous call may wait. After that it ends as ``OVERLOADED``. A call whose turn would be later
-is not accepted."""
+"""Hours for which an asynchronous call may wait. After that, it ends with the error ``OVERLOADED``. A call that would
+have to wait longer is not accepted."""
 CALL_RESULT_HOURS: PositiveSeconds = 24.0
 """Hours for which the response to an asynchronous call is stored."""
 CALL_STORE_MB: Positive = 1_000
-"""Megabytes of asynchronous calls and their responses in the service's store at which no further call is accepted."""
+"""Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. When it is reached,
+no further asynchronous call is accepted."""
 RESPONSE_CACHE: CacheTimes = {}
 """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
 RESPONSE_CACHE_MB: Count = 64

@@ -305,7 +305,7 @@ def show_calls(base: str) -> bool:
 
 
 def open_in_browser(url: str) -> None:
-    """Open a page in the user's browser. Without a display, Python would start a browser in the terminal instead."""
+    """Open a page in the user's browser. Do nothing without a display, where Python would start a text browser."""
     if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         webbrowser.open(url)
 

@@ -30,7 +30,7 @@ class HangingPlatform:
     """Content of robots.txt; None: 404."""
     release: threading.Event = field(default_factory=threading.Event)
     """When set, requests without a response get their page."""
-    asked: list[str] = field(default_factory=list)
+    requested_paths: list[str] = field(default_factory=list)
     """Path and query of each request."""
     open_connections: int = 0
     most_connections: int = 0
@@ -64,7 +64,7 @@ class HangingPlatform:
     async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")
         url = head.split(b" ", 2)[1].decode("latin-1")
-        self.asked.append(url)
+        self.requested_paths.append(url)
         parts = urlsplit(url)
         args = dict(parse_qsl(parts.query))
         response = self.respond(parts.path, args) if self.respond else self.page(parts.path, args)
@@ -92,7 +92,7 @@ class HangingPlatform:
         """Wait until a condition holds; fail if it does not hold in time."""
         end = time.monotonic() + CONDITION_TIMEOUT_SECONDS
         while not condition(self):
-            assert time.monotonic() < end, (self.open_connections, self.unanswered, self.asked)
+            assert time.monotonic() < end, (self.open_connections, self.unanswered, self.requested_paths)
             time.sleep(0.01)
 
 

@@ -222,7 +222,7 @@ def test_closing_during_followups_does_not_yield_a_partial_record(tmp_path: Path
         closed = crawl.run(stop=event_when(platform, lambda seen: seen.unanswered == 1))
     assert closed.codes == {"followups": "SHUTTING_DOWN"}, closed.log
     assert closed.closings == ["shutdown"]
-    assert len(platform.asked) == 2, "a closing crawl starts no requests"
+    assert len(platform.requested_paths) == 2, "a closing crawl starts no requests"
     assert "Traceback" not in closed.log
 
 
@@ -287,8 +287,8 @@ def test_a_robots_txt_received_after_the_first_deadline_is_obeyed(tmp_path: Path
         answer_when(platform, tmp_path / "events", "scheduled second")
         closed = crawl.run()
     assert closed.codes == {"first": "UPSTREAM_TIMEOUT", "second": "BLOCKED_BY_POLICY", "allowed": "OK"}, closed.log
-    assert [url.partition("?")[0] for url in platform.asked if url.startswith("/search")] == []
-    assert platform.asked.count("/robots.txt") == 1
+    assert [url.partition("?")[0] for url in platform.requested_paths if url.startswith("/search")] == []
+    assert platform.requested_paths.count("/robots.txt") == 1
 
 
 def test_every_request_releases_its_download_slot(tmp_path: Path) -> None:
@@ -311,4 +311,4 @@ def test_every_request_releases_its_download_slot(tmp_path: Path) -> None:
         closed = crawl.run()
     failed = {"refused": "UPSTREAM_ERROR", "answered": "TARGET_NOT_FOUND"}
     assert closed.codes == {**dict.fromkeys([*queries, "cached"], "OK"), **failed}, closed.log
-    assert len(platform.asked) == 3, "robots.txt, and one request for each of two targets"
+    assert len(platform.requested_paths) == 3, "robots.txt, and one request for each of two targets"

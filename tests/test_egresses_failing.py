@@ -1,4 +1,4 @@
-"""Egresses that fail, rest or refuse targets: what other processes, restarts, browser pages and retries do then."""
+"""Egresses that fail or rest, and targets that were refused: in other processes, restarts, browser pages, retries."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(
 def test_workers_share_budgets_and_rests_and_restarts_do_not_reset_them(
     at: Stage, tmp_path: Path, redis_url: str
 ) -> None:
-    """The delay is longer than the deadlines of calls: each egress can serve one call of all processes together."""
+    """The delay is longer than the deadlines of calls, so each egress can serve only one call of all processes."""
     at.proxies.relays["egress-3"].set("407")
     keys = tmp_path / "keys.sqlite"
     headers = {"X-API-Key": KeyStore(keys).create("tests"), "Content-Type": "application/json"}

@@ -58,7 +58,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def with_client(url: str, use: Callable[[Client], Awaitable[T]], *, key: str = "sandbox", mode: str = "auto") -> T:
-    """What the official client gets from a server in this process, which calls the endpoint at a URL."""
+    """Return what ``use`` returns for the official client of a server in this process, which calls ``url``."""
 
     async def run() -> T:
         async with EndpointClient(url, key) as endpoint, Client(Scrapers(endpoint).server(), mode=mode) as client:
@@ -68,7 +68,7 @@ def with_client(url: str, use: Callable[[Client], Awaitable[T]], *, key: str = "
 
 
 def call(url: str, tool: str, arguments: dict[str, Any], *, key: str = "sandbox") -> CallToolResult:
-    """The result of one call. The client validates it against the tool's schema."""
+    """Return the result of one call. The client validates it against the tool's schema."""
     return with_client(url, lambda client: client.call_tool(tool, arguments), key=key)
 
 
@@ -182,7 +182,7 @@ def test_wrong_keys_and_names_are_typed_results(service: Service) -> None:
         assert unknown.structured_content["status"]["code"] in {"SCRAPER_NOT_FOUND", "METHOD_NOT_ALLOWED"}
 
 
-def test_an_endpoint_that_is_not_there_is_explained() -> None:
+def test_an_endpoint_that_cannot_be_reached_is_reported() -> None:
     answer = call("http://127.0.0.1:9", "retail-search-v4", {"query": "mustard"})
     assert answer.is_error
     assert answer.structured_content["status"]["code"] == "ENDPOINT_UNAVAILABLE"
@@ -190,7 +190,7 @@ def test_an_endpoint_that_is_not_there_is_explained() -> None:
     assert "http://127.0.0.1:9" in answer.structured_content["status"]["message"]
 
     async def list_tools(client: Client) -> None:
-        with pytest.raises(MCPError, match="Is it running"):
+        with pytest.raises(MCPError, match="Check that it runs"):
             await client.list_tools()
 
     with_client("http://127.0.0.1:9", list_tools)
@@ -256,7 +256,7 @@ def test_a_record_is_read_to_its_end_without_another_call(service: Service) -> N
         ({"nonsense": 1}, "nonsense: "),
     ],
 )
-def test_a_part_that_is_not_there_is_explained(service: Service, arguments: dict[str, Any], message: str) -> None:
+def test_the_error_for_a_missing_part_names_it(service: Service, arguments: dict[str, Any], message: str) -> None:
     async def read(client: Client) -> CallToolResult:
         first = await client.call_tool("retail-category-v4", {"cat_id": "976759", "limit": 1})
         return await client.call_tool(READ_RECORD, {"request_id": first.structured_content["request_id"], **arguments})
@@ -288,7 +288,7 @@ def reply_with(data: Any) -> Reply:
     )
 
 
-def test_a_record_of_a_megabyte_is_cut_and_says_so() -> None:
+def test_a_record_of_a_megabyte_is_shortened_and_described_in_cut() -> None:
     assert size(LARGE) > 1_000_000
     answer = result(reply_with(LARGE), View())
     content = answer.structured_content
@@ -321,7 +321,7 @@ def test_the_text_of_a_record_is_read_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("max_kb", [5, 6, 20, 100, 500])
-def test_results_are_never_larger_than_asked(max_kb: int) -> None:
+def test_results_are_never_larger_than_max_kb(max_kb: int) -> None:
     for view in (View(max_kb=max_kb), View(max_kb=max_kb, limit=100), View(max_kb=max_kb, fields=["rows", "x" * 100])):
         answer = result(reply_with(LARGE), view)
         assert len(text_of(answer).encode()) <= max_kb * 1_000
@@ -377,7 +377,7 @@ class Endpoint:
     waiting: threading.Event = field(default_factory=threading.Event)
     """Set when a client waits for a response."""
     restarts: int = 0
-    """The number of next requests for an asynchronous call that fail: by turns without and with a response."""
+    """How many of the next requests for an asynchronous call fail: alternately without and with a response."""
     disconnected: threading.Event = field(default_factory=threading.Event)
     """Set when the client of a synchronous call has closed its connection."""
     deleted: threading.Event = field(default_factory=threading.Event)
@@ -419,7 +419,7 @@ class Endpoint:
 
     @staticmethod
     def envelope(code: str, data: Any, request_id: str = REQUEST_ID) -> bytes:
-        status = {"code": code, "message": f"{code}: position 7 in the line.", "retryable": False}
+        status = {"code": code, "message": f"{code}: position 7 in the queue.", "retryable": False}
         success = {"request_id": request_id, "success": data is not None, "data": data, "status": status}
         return json.dumps(success | {"error": None, "meta": {"billable": True}}).encode()
 
@@ -474,14 +474,14 @@ def test_an_asynchronous_call_is_polled_until_it_is_complete(mode: str, monkeypa
 
     def on_progress(message: str | None) -> None:
         messages.append(message)
-        if message == "ACCEPTED: position 7 in the line.":
+        if message == "ACCEPTED: position 7 in the queue.":
             endpoint.completed.set()
 
     with serving(endpoint) as url:
         answer = with_client(url, lambda client: scrape(client, on_progress), mode=mode)
     assert answer.structured_content["data"] == {"name": "a shop"}
     assert answer.structured_content["partial"] == "rows; reason=timeout"
-    assert messages[0] == "The call is sent."
+    assert messages[0] == "The call was sent to the endpoint."
     assert endpoint.requests[0] == ("POST", "/v1/scrapers/a-scraper", "respond-async")
     assert set(endpoint.requests[1:]) == {("GET", f"/v1/calls/{REQUEST_ID}", "wait=10")}
 
@@ -533,7 +533,7 @@ def test_cancelling_a_tool_cancels_its_call(mode: str, *, is_synchronous: bool) 
 
 
 def test_cancelling_a_tool_cancels_its_call_of_a_real_endpoint(tmp_path: Path) -> None:
-    """While the platform does not respond. The endpoint counts the call as that of a client that is gone."""
+    """The tool is cancelled while the platform does not respond. The endpoint counts the call as ``CLIENT_GONE``."""
     key = KeyStore(tmp_path / "keys.sqlite3").create("acme")
     headers = {"X-API-Key": key}
 
@@ -563,13 +563,13 @@ def becomes(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"status": "ok"}', b"{}"])
-def test_a_response_of_another_service_is_explained(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_of_another_service_is_reported(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = Endpoint()
     monkeypatch.setattr(endpoint, "envelope", lambda *_: body)
     with serving(endpoint) as url:
         content = call(url, "a-scraper", {}).structured_content
     assert content["status"] == {"code": "ENDPOINT_ERROR", "message": content["status"]["message"], "retryable": False}
-    assert "Is the URL that of an endpoint" in content["status"]["message"]
+    assert "Check that the URL is that of an endpoint" in content["status"]["message"]
 
 
 # The command
@@ -584,7 +584,7 @@ def message(number: int, method: str, **params: Any) -> str:
 
 
 def test_standard_output_has_only_json_rpc_with_the_sandbox(tmp_path: Path) -> None:
-    """With the log of the endpoint at its most detailed level. The process ends with its input, and leaves nothing."""
+    """Even with ``LOG_LEVEL=DEBUG``. The process ends when its input ends, and leaves no processes behind."""
     info = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     with (tmp_path / "log").open("w") as stderr:
         process = subprocess.Popen(
@@ -650,7 +650,9 @@ def test_the_official_client_starts_the_command_for_a_running_endpoint(service: 
         (["--sandbox", "x"], "Unexpected arguments: x."),
     ],
 )
-def test_wrong_use_is_one_sentence(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options_are_reported_in_one_sentence(
+    options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     command = Command()
     command.settings = Settings()
     parser = argparse.ArgumentParser()

@@ -40,11 +40,11 @@ class Rest:
     """A source for which an egress rests."""
 
     source: str
-    """The source; ``(connection)``: the egress itself has failed; ``(platform)``: the platform rests as a whole."""
+    """The source. ``(connection)``: the egress itself has failed. ``(platform)``: the platform rests as a whole."""
     until: float
     """Unix time of the end of the rest."""
     reason: str
-    """Why it rests, such as ``challenge``."""
+    """Why the egress rests, such as ``challenge``."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Row:
     concurrency: int
     delay: float
     resting_until: float | None
-    """Unix time at which at least one source may be requested again. None: one may be requested now, as far as Redis
-    shows it to this process."""
+    """Unix time at which a source may be requested again. None: at least one source may be requested now, or Redis is
+    not used."""
     rests: list[Rest]
-    """The sources for which the egress rests, also if it does not rest for others."""
+    """The sources for which the egress rests, even if other sources may be requested."""
     targets_per_hour: float
 
     @property
@@ -149,7 +149,7 @@ async def _check(
 
 
 async def _shared_breakers(settings: BaseSettings) -> Mapping[BreakerKey, SharedBreaker]:
-    """Return the circuit breakers that the running processes share through Redis, none without Redis."""
+    """Return the circuit breakers that the running processes share through Redis. Empty without Redis."""
     url = settings.get("REDIS_URL")
     if not url:
         return {}

@@ -47,7 +47,7 @@ class Command(CheckedCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
             scraper, bodies = _inputs(args)
-            params = _asked(scraper, opts.params)
+            params = _page_params(scraper, opts.params)
             url = opts.url or platforms()[scraper.platform].origin
             data = asyncio.run(extract(scraper, bodies, params, url=url))
         except (InvalidRequest, OSError, EOFError, zlib.error) as error:
@@ -69,7 +69,7 @@ def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
     return scraper, [_read(name) for name in args[1:]]
 
 
-def _asked(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
+def _page_params(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
     """Convert the ``-a`` arguments to the params that page objects get. Required params of the scraper may be missing.
 
     Raises:

@@ -23,8 +23,8 @@ class Command(CheckedCommand):
 
     ``create CLIENT`` prints a new key, which cannot be printed again. ``list`` prints the ids of all keys, and
     ``revoke ID`` revokes the key with this id. ``export`` prints the hashes of the valid keys, as a value for the
-    setting ``API_KEYS``. ``quota CLIENT 100000/month`` sets the number of billable answers that a client may get in a
-    month with all of its keys, ``quota CLIENT none`` removes it, and ``quota CLIENT`` prints it. ``usage`` prints the
+    setting ``API_KEYS``. ``quota CLIENT 100000/month`` limits the billable calls of a client in a month, with all of
+    its keys together. ``quota CLIENT none`` removes this limit, and ``quota CLIENT`` prints it. ``usage`` prints the
     calls of the last 31 days, of one or all clients.
     """
 
@@ -48,8 +48,8 @@ class Command(CheckedCommand):
         limits.add_argument(
             "--quota",
             type=monthly,
-            help="billable answers per month of the client, with all of its keys, as 100000/month"
-            " (default is the quota that the client has, if any)",
+            help="billable calls per month of the client, with all of its keys, such as 100000/month"
+            " (default is the client's present quota, if any)",
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -105,7 +105,7 @@ class Command(CheckedCommand):
         try:
             new = None if text == "none" else quota(text)
         except ValueError as error:
-            raise UsageError(f"{error}. Use none to remove the quota.") from None
+            raise UsageError(f"{error}. To remove the quota, use none instead of a number.") from None
         if not store.set_quota(client, new):
             self._fail_without_key(client)
 
@@ -148,7 +148,7 @@ def printable(client: str) -> str:
 
 
 def monthly(text: str) -> int:
-    """Parse a quota."""
+    """Parse the option ``--quota``."""
     try:
         return quota(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""``scrapy mcp``: offers the scrapers of an endpoint to language models, as tools of the Model Context Protocol."""
+"""``scrapy mcp``: offer the scrapers of an endpoint to language models, as tools of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Command(CheckedCommand):
-    """Serves the tools over standard input and output, until the input ends.
+    """Serves the scrapers as tools over standard input and output, until the input ends.
 
     Standard output has only JSON-RPC messages, and standard error has the log.
     """
@@ -43,7 +43,7 @@ class Command(CheckedCommand):
         choice.add_argument(
             "--url",
             type=endpoint_url,
-            help="URL of a running endpoint; CRAWLER_MCP_API_KEY in the environment is its key",
+            help="URL of a running endpoint; its API key is read from the environment variable CRAWLER_MCP_API_KEY",
         )
         choice.add_argument("--sandbox", action="store_true", help="start an endpoint with the simulated platforms")
 
@@ -58,7 +58,7 @@ class Command(CheckedCommand):
         structure_everything(self.settings)
         for noisy in ("httpx2", "mcp", "scrapy", "scrapy_poet"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
-        # A thread waits for standard input. It would delay the end of the process until the next line.
+        # After SIGINT, a thread that waits for standard input would keep the process running until the next line.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if opts.sandbox:
             self._serve_sandbox()
@@ -68,7 +68,7 @@ class Command(CheckedCommand):
             asyncio.run(_serve(EndpointClient(opts.url, str(self.settings["MCP_API_KEY"]))))
 
     def _serve_sandbox(self) -> None:
-        """Serve an endpoint in this process, so that nothing is left of it whatever ends the process."""
+        """Serve the tools and their endpoint in this process, so that the endpoint ends with it, however it ends."""
         install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
         from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
 

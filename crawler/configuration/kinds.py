@@ -58,10 +58,10 @@ def rate(text: str) -> str:
 
 
 def quota(text: str) -> int:
-    """Return the number of billable answers per month of a quota such as ``100000/month``.
+    """Return the number of billable calls per month of a quota such as ``100000/month``.
 
     Raises:
-        ValueError: the text is not a quota, or allows no answer.
+        ValueError: the text is not a quota, or allows no calls.
     """
     match = re.fullmatch(r"([1-9][0-9]{0,14})/month", text, re.ASCII)
     if match is None:

@@ -32,9 +32,9 @@ TRIAL_POLL_SECONDS = 1.0
 
 
 CONNECTION = "(connection)"
-"""Instead of a source: the breaker for an egress's own failures."""
+"""In place of a source: the breaker for failures of an egress itself."""
 PLATFORM = "(platform)"
-"""Instead of a source: the breaker that is open while the platform rests as a whole. It belongs to no egress."""
+"""In place of a source: the breaker that is open while the platform rests as a whole. It belongs to no egress."""
 
 
 class BreakerKey(NamedTuple):
@@ -50,7 +50,7 @@ class BreakerKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> BreakerKey:
-        """Return the key of a text that ``str()`` has made of it. No part of a key contains ``:`` or ``@``.
+        """Return the key whose ``str()`` is ``text``. No part of a key contains ``:`` or ``@``.
 
         >>> BreakerKey.parse("retail:search@berlin")
         BreakerKey(platform='retail', source='search', egress='@berlin')
@@ -64,7 +64,8 @@ def resting_seconds(cooldowns: Mapping[str, float]) -> float:
     """Return the seconds for which an egress rests for a platform. 0: requests to at least one source may be sent.
 
     ``cooldowns``: source -> ``cooldown_left`` of its breaker, for each source that was requested through the egress,
-    and for ``CONNECTION`` and ``PLATFORM``. The egress rests while one of these two or all of the sources rest.
+    and for ``CONNECTION`` and ``PLATFORM``. The egress rests during the cooldowns of these two breakers, and while the
+    breakers of all sources are in their cooldowns.
     """
     sources = [left for source, left in cooldowns.items() if source not in {CONNECTION, PLATFORM}]
     return max(cooldowns.get(CONNECTION, 0.0), cooldowns.get(PLATFORM, 0.0), min(sources, default=0.0))
@@ -102,7 +103,7 @@ class CircuitBreaker(Protocol):
 
     @property
     def reason(self) -> str | None:
-        """The reason of the last refusal, or its error code, as far as this process knows. None without refusals."""
+        """The last ``refusal_reason()``, as far as this process knows. None if the source has answered since."""
 
     async def enter(self) -> float:
         """Return 0 if a request may be sent, else the seconds to wait."""
@@ -123,7 +124,7 @@ def is_response(error: ScrapeError | None) -> bool:
 
 
 def refusal_reason(error: ScrapeError) -> str:
-    """Return the cause of a block, a rate limit or a failure of the egress: its reason, or else its error code."""
+    """Return the reason of a block, a rate limit or a failure of the egress, or else its error code."""
     return error.reason or error.code
 
 

@@ -200,7 +200,7 @@ def _serving(found: tuple[Egress, ...], platform: str) -> tuple[Egress, ...]:
 
 
 def _wrong(problem: str) -> ValueError:
-    """Return the error for a wrong value. The URLs in its message have no credentials."""
+    """Return the error for an invalid value. Credentials in URLs are removed from its message."""
     return ValueError(f"{SETTING}: {CREDENTIALS.sub('//...@', problem)}")
 
 

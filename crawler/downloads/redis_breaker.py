@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Does the same as ``LocalBreaker``. KEYS: state (blocks, opened, open_until, trial_until, reason). ARGV: event,
 # threshold, cooldown, maximum cooldown, Retry-After, seconds of a trial, seconds between polls, reason of a block.
-# Closed breakers stay in Redis for a day, to show which sources are requested.
+# Closed breakers stay in Redis for a day: their keys show which sources were requested.
 # Returns the seconds that the request must wait, the seconds until the cooldown ends, the seconds since the breaker
 # opened (-1 if it is closed), the number of consecutive blocks, and the reason of the last one.
 STEP = """
@@ -89,7 +89,7 @@ class SharedBreaker(NamedTuple):
 
 
 async def shared_breakers(redis: Redis) -> dict[BreakerKey, SharedBreaker]:
-    """Return the breakers in Redis: those through which any process has sent a request within the last day.
+    """Return the breakers in Redis, which any process has used within the last day.
 
     Raises:
         RedisError: Redis is unavailable.

@@ -107,7 +107,7 @@ class RedisThrottle:
         self._leases = Leases(connect(url), name, concurrency, 2 * download_timeout)
         self._next_start = 0.0
         self._waiting = 0
-        """Number of downloads of this process that wait for a slot, without those in the background."""
+        """Number of downloads of this process that wait for a slot, except background downloads."""
         self._available = Availability(throttle=name)
         self.close = self._leases.close
 
@@ -124,7 +124,7 @@ class RedisThrottle:
     async def acquire(self, deadline: float | None = None, *, background: bool = False) -> Callable[[], None]:
         """Wait for a slot, as in ``LocalThrottle``. Several waiting processes get slots in random order.
 
-        ``background``: let the other downloads of this process go first.
+        ``background``: let the other downloads of this process start first.
 
         Raises:
             Overloaded: no download can start before the deadline. This is raised as soon as it is certain.

@@ -56,9 +56,9 @@ class Route:
     """Source -> its throttle, for sources with their own budget. Their requests use the platform's budget, too."""
     breakers: Breakers
     connection: CircuitBreaker
-    """Is open while the egress rests because of its own failures."""
+    """Open while the egress rests because of its own failures."""
     platform: CircuitBreaker | None = None
-    """Is open while the platform rests through all egresses. None: the platform has only this one."""
+    """Open while the platform rests as a whole. None: the platform has only this egress."""
     targets: int = 0
     """Number of targets in flight that are bound to the route."""
     last_bound: int = 0
@@ -74,7 +74,9 @@ class Route:
 
     def __post_init__(self) -> None:
         own = self.connection if self.egress.can_fail else None
-        self.whole = {name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None}
+        self.route_breakers = {
+            name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None
+        }
         """The breakers that stop the requests to all sources."""
 
     def throttles(self, source: str | None) -> Iterator[Throttle]:
@@ -86,9 +88,9 @@ class Route:
     async def enter(self, source: str) -> float:
         """Return 0 if a request to a source may be sent, else the seconds to wait."""
         passed: list[CircuitBreaker] = []
-        for breaker in (*self.whole.values(), self.breakers[source]):
+        for breaker in (*self.route_breakers.values(), self.breakers[source]):
             if wait := await breaker.enter():
-                for each in passed:  # if the request was the trial of these breakers, another one may be it now
+                for each in passed:  # so that another request can be their trial
                     await each.record(NOT_SENT)
                 return wait
             passed.append(breaker)
@@ -97,16 +99,16 @@ class Route:
     def rest(self, source: str) -> float:
         """Return the seconds for which the route rests for a source, as far as this process knows."""
         left = self.breakers[source].cooldown_left
-        return max(left, self.whole_rest) if self.whole else left
+        return max(left, self.route_rest) if self.route_breakers else left
 
     @property
-    def whole_rest(self) -> float:
-        """Seconds for which no source may be requested, because the egress has failed or the platform rests."""
-        return max((breaker.cooldown_left for breaker in self.whole.values()), default=0.0)
+    def route_rest(self) -> float:
+        """Seconds for which no source may be requested, because the egress has failed or the whole platform rests."""
+        return max((breaker.cooldown_left for breaker in self.route_breakers.values()), default=0.0)
 
     def open_seconds(self, source: str) -> float:
         """Return the seconds since the route began to rest for a source. 0 if it does not rest."""
-        return max(each.open_seconds or 0.0 for each in (*self.whole.values(), self.breakers[source]))
+        return max(each.open_seconds or 0.0 for each in (*self.route_breakers.values(), self.breakers[source]))
 
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request: a failure of the egress, or else a result of the platform's source.
@@ -114,7 +116,7 @@ class Route:
         ``error``: None if the request succeeded. ``status``: the response's HTTP status.
         """
         if isinstance(error, EgressFailed):
-            self.failures += not self.connection.cooldown_left  # else it is a result of the failure that was counted
+            self.failures += not self.connection.cooldown_left  # else a consequence of a failure that was counted
             await self.connection.record(error)
             return
         await self.breakers.count(source, error, status)
@@ -141,9 +143,9 @@ class Route:
 
     @property
     def resting(self) -> float:
-        """Seconds until a request to at least one source may be sent, as far as this process knows. 0: it may now."""
-        whole = {name: breaker.cooldown_left for name, breaker in self.whole.items()}
-        return resting_seconds(self.breakers.cooldowns | whole)
+        """Seconds until a source may be requested, as far as this process knows. 0 if one may be requested now."""
+        route_cooldowns = {name: breaker.cooldown_left for name, breaker in self.route_breakers.items()}
+        return resting_seconds(self.breakers.cooldowns | route_cooldowns)
 
     def next_slot(self, now: float) -> tuple[bool, float, float, int]:
         """Return the sort key of the route. A target that is not bound gets the route with the lowest one.
@@ -152,7 +154,7 @@ class Route:
         number of the last binding.
         """
         seconds = round(max(self.budget.earliest() - now, 0.0), 2)
-        return self.whole_rest > 0, seconds, self.targets / self.budget.concurrency, self.last_bound
+        return self.route_rest > 0, seconds, self.targets / self.budget.concurrency, self.last_bound
 
 
 def egress_failed(name: str, why: str) -> EgressFailed:
@@ -252,9 +254,9 @@ class Routes:
     def assign(self, target: Target, source: str) -> Route:
         """Return the route of a target, for all of its requests.
 
-        If none is fixed, it is the one through which the platform has refused the target before, or else the one with
-        the earliest slot among those that do not rest for the source. For targets whose first request, to this source,
-        contains the egress's guest token.
+        If none is fixed, it is the route through which the platform has refused the target before. Otherwise it is the
+        route with the earliest slot, of the routes that do not rest for the source. Used for targets whose first
+        request contains the egress's guest token. ``source``: the source of this request.
         """
         if self.single or self.is_fixed(target):
             return self.of(target)
@@ -279,10 +281,10 @@ class Routes:
         return target.id in self._bound
 
     def is_outdated(self, meta: Mapping[str, Any]) -> bool:
-        """Whether a request must not be sent any more: its target has started anew since then, or has its outcome.
+        """Whether a request must not be sent any more: its target has started anew or was completed since it was made.
 
-        ``meta``: the request's. ``bound``: when the request was made, its target was bound to a route. ``restarted``:
-        its target had started anew.
+        ``meta``: the request's meta. It has the key ``bound`` if the target was bound to a route when the request was
+        made, and the key ``restarted`` if the target had already started anew.
         """
         if self.single or (target := meta.get("target")) is None:
             return False
@@ -293,18 +295,18 @@ class Routes:
 
     @property
     def in_use(self) -> tuple[Route, ...]:
-        """The routes that do not rest. If all rest, those that rest only for the sources that were requested.
+        """The routes that do not rest. If all rest, the routes that rest only for the sources requested so far.
 
-        Through these, a fallback may still work: a source that was not requested yet, and so has no breaker.
+        Through such a route, a fallback may still work: a source that was not requested yet, and so has no breaker.
         """
         if self.single and not self.routes[0].egress.can_fail:
             return self.routes
-        working = tuple(route for route in self.routes if not route.whole_rest)
+        working = tuple(route for route in self.routes if not route.route_rest)
         return tuple(route for route in working if not route.resting) or working
 
     @property
     def concurrency(self) -> int:
-        """The number of downloads at once through the routes that do not rest."""
+        """Maximum number of concurrent downloads through the routes that do not rest."""
         return sum(route.budget.concurrency for route in self.in_use)
 
     def earliest(self, ahead: int = 0) -> float:
@@ -352,7 +354,7 @@ class Routes:
         return min(route.resting for route in self.routes)
 
     async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a target's request. If most egresses have now met the same wall, the platform rests."""
+        """Count the result of a target's request. If most egresses have met the same wall, the platform rests."""
         if isinstance(error, CircuitOpen):
             return  # nothing was sent
         route = self.of(target)
@@ -366,7 +368,7 @@ class Routes:
             await self._meet_wall(platform, route, source, error)
 
     async def _meet_wall(self, platform: CircuitBreaker, met_by: Route, source: str, error: ScrapeError) -> None:
-        """Note that an egress has met a wall. If more than half have met it, let the platform rest for all sources."""
+        """Note that an egress has met a wall (``refusals.py``). If more than half have, let the platform rest."""
         reason = refusal_reason(error)
         wall = f"{source}:{reason}"
         number = await self.refusals.meet(wall, met_by.egress.name)
@@ -378,7 +380,7 @@ class Routes:
         await platform.record(UpstreamRateLimited(error.message, retry_after=seconds, reason=reason))
 
     def completed(self, outcome: Outcome) -> None:
-        """Unbind a target that has its outcome. If the platform has refused it, remember the target and its egress."""
+        """Unbind a completed target. If the platform has refused it, remember the target and its egress."""
         target = outcome.target
         if isinstance(target, InvalidTarget):
             return

@@ -47,7 +47,7 @@ class LocalThrottle:
     _next_start: float = 0.0
     _slots: asyncio.Semaphore = field(init=False)
     _background: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Is held by the background download that is the next one to start."""
+    """Held by the background download that is next to start."""
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.concurrency)
@@ -64,7 +64,7 @@ class LocalThrottle:
     async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:
         """Wait for a slot, and return the function that releases it. ``deadline`` is a time of the event loop.
 
-        ``background``: let all other downloads go first. The start of a background download is not booked ahead.
+        ``background``: let all other downloads start first. The start of a background download is not reserved ahead.
 
         Raises:
             Overloaded: the download cannot start before the deadline. This is raised without waiting.
@@ -83,7 +83,7 @@ class LocalThrottle:
         return self._slots.release
 
     async def _wait_for_others(self, deadline: float | None) -> None:
-        """Wait until a download could start at once. Background downloads wait in their order.
+        """Wait until a download can start at once. Background downloads start in the order in which they began to wait.
 
         Raises:
             Overloaded: no download could start at once before the deadline.
@@ -97,7 +97,7 @@ class LocalThrottle:
             raise no_slot_before_deadline(self._next_start - loop.time()) from None
 
     def _book(self, deadline: float | None) -> float:
-        """Book the next start. Return the seconds until it.
+        """Reserve the next start. Return the seconds until it.
 
         Raises:
             Overloaded: the next start is not before the deadline.

@@ -19,9 +19,9 @@ CONNECT_SECONDS = 10.0
 CALL_SECONDS = 130.0
 """Maximum seconds until a response begins. Longer than the timeout of a synchronous call."""
 POLL_SECONDS = 10
-"""Seconds for which one request waits for the result of an asynchronous call."""
+"""Seconds for which one request waits for the response of an asynchronous call."""
 POLL_PAUSE = 0.2
-"""Seconds between these requests, in case the endpoint responds without waiting."""
+"""Seconds between two such requests, in case the endpoint responds without waiting."""
 POLL = {"Prefer": f"wait={POLL_SECONDS}"}
 RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds before each repetition of such a request that failed."""
@@ -30,7 +30,7 @@ CANCEL_SECONDS = 5.0
 
 
 class EndpointError(Exception):
-    """Raised when there is no usable response from the endpoint. The message says what to check."""
+    """Raised when the endpoint returns no usable response. The message contains what to check."""
 
     def __init__(self, code: str, message: str, *, retryable: bool) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class EndpointClient:
         """Return the scrapers of the endpoint: name, aliases, platform, summary, params_schema and example.
 
         Raises:
-            EndpointError: the endpoint cannot be reached, or responds with something else.
+            EndpointError: the endpoint cannot be reached, or its response is not a catalogue.
         """
         response = await self._request("GET", "/v1/scrapers")
         scrapers = _object(response).get("scrapers")
@@ -91,13 +91,13 @@ class EndpointClient:
         """Call a scraper, and wait for the response. If the task is cancelled, the call is cancelled, too.
 
         The call is asynchronous, so that no connection stays open for minutes. An endpoint without asynchronous calls
-        ignores the preference, and responds when the scrape is complete; its calls end with their connection. A call
-        that is cancelled in the moment in which the endpoint accepts it may still run.
+        ignores the preference, and responds when the scrape is complete. It cancels a call whose connection is closed.
+        If the task is cancelled just when the endpoint accepts the call, the call may still run.
 
         Args:
             scraper: the name of the scraper. The endpoint validates it.
             params: the params. The endpoint validates them.
-            on_wait: called with the message of each response that says that the call is not complete.
+            on_wait: called with the message of each response with status 202 (the call is not complete).
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are in the envelope.
@@ -122,12 +122,12 @@ class EndpointClient:
     async def _poll(self, request_id: str) -> httpx2.Response:
         """Return the state of an asynchronous call, or its response.
 
-        Accepted calls survive a restart of the endpoint, so requests that fail meanwhile are repeated.
+        Accepted calls survive a restart of the endpoint, so requests that fail during the restart are repeated.
         """
         for pause in RETRY_PAUSES:
             with suppress(EndpointError):
                 response = await self._request("GET", _path_of(request_id), headers=POLL)
-                # The response of the call has its id. Other errors are those of this request.
+                # A response with the id of the call is the response of the call. Others are errors of this request.
                 if response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR or _is_of(request_id, response):
                     return response
             await anyio.sleep(pause)
@@ -139,7 +139,7 @@ class EndpointClient:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise EndpointError(
                 "ENDPOINT_UNAVAILABLE",
-                f"No response from the endpoint at {self.url} ({type(error).__name__}: {error}). Is it running?",
+                f"No response from the endpoint at {self.url} ({type(error).__name__}: {error}). Check that it runs.",
                 retryable=True,
             ) from error
 
@@ -176,7 +176,7 @@ def _envelope(response: httpx2.Response) -> Json:
 def _unusable(response: httpx2.Response) -> EndpointError:
     return EndpointError(
         "ENDPOINT_ERROR",
-        f"{response.request.method} {response.request.url} returned status {response.status_code} and no JSON of this"
-        " service. Is the URL that of an endpoint (scrapy serve)?",
+        f"{response.request.method} {response.request.url} returned status {response.status_code}, but not the"
+        " JSON of this service. Check that the URL is that of an endpoint (scrapy serve).",
         retryable=response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR,
     )

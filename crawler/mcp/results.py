@@ -1,4 +1,4 @@
-"""The results of tools: the envelope of a call, with as much of the record as was asked for."""
+"""The results of tools: the envelope of a call, with the requested part of the record."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ BYTES_OF_KB = 1_000
 CUT_BYTES = 3_000
 """Bytes that are reserved for the description of what was left out."""
 MAX_PARTS = 10
-"""Maximum number of shortened values that a result names."""
+"""Maximum number of entries in ``parts``."""
 MAX_MISSING = 5
-"""Maximum number of ``fields`` without a value that a result names."""
+"""Maximum number of names in ``missing_fields``."""
 
 
 class View(BaseModel):
-    """The arguments of all tools that say how much of a record is returned."""
+    """The arguments of all tools that limit how much of a record is returned."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     fields: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=100)] = Field(
         default=[],
         description="Return only these fields of the record: paths with dots, also into the objects of lists, such as"
-        " `products.price.current_price`. By default all fields.",
+        " `products.price.current_price`. By default, all fields.",
     )
     limit: int | None = Field(
         default=None,
         ge=1,
-        description="Return at most this many entries of each list. By default as many as fit into `max_kb`.",
+        description="Return at most this many entries of each list. By default, as many as fit into `max_kb`.",
     )
     max_kb: int = Field(
         default=DEFAULT_KB,
         ge=5,
         le=10_000,
-        description="Maximum size of the result in kilobytes. Larger records are shortened, and `cut` says where.",
+        description="Maximum size of the result in kilobytes. A larger record is shortened, and `cut` describes how.",
     )
 
 
@@ -51,10 +51,12 @@ class Part(View):
     request_id: str = Field(description="The `request_id` of an earlier result.")
     path: str = Field(
         default="",
-        description="The path of the part in `data`, such as `products` or `products.3.description`. By default all of"
-        " it. `fields` are relative to this part.",
+        description="The path of the part in `data`, such as `products` or `products.3.description`. By default, the"
+        " whole record. `fields` are relative to this part.",
     )
-    offset: int = Field(default=0, ge=0, description="The first entry or character to return, if it is a list or text.")
+    offset: int = Field(
+        default=0, ge=0, description="The first entry or character to return, if the part is a list or text."
+    )
 
 
 RESULT_SCHEMA: Json = {
@@ -79,19 +81,19 @@ RESULT_SCHEMA: Json = {
         "meta": {"type": ["object", "null"], "description": "Whether the call is billable, and its duration."},
         "partial": {
             "type": ["string", "null"],
-            "description": "The sources whose data is missing in the record, with reason and code. Null: no source.",
+            "description": "The sources whose data is missing, with reason and code. Null: the record is complete.",
         },
         "cut": {
             "type": ["object", "null"],
-            "description": "What was left out of `data` because of `limit`, `max_kb` or misspelled `fields`, and how to"
-            " get it. Null: nothing.",
+            "description": "What was left out of `data` because of `limit` or `max_kb`, how to read it, and which"
+            " `fields` the record does not have. Null: nothing was left out.",
             "properties": {
                 "message": {"type": "string"},
                 "bytes": {"type": "integer", "description": "The size of the whole record as JSON."},
                 "parts": {
                     "type": "array",
-                    "description": f"The first {MAX_PARTS} shortened values: `kept` of `total` units are left, from"
-                    " `offset`.",
+                    "description": f"The first {MAX_PARTS} shortened values. Of `total` units, `data` has `kept` units"
+                    " from `offset` on.",
                     "items": {
                         "type": "object",
                         "properties": {
@@ -128,7 +130,7 @@ def result(reply: Reply, view: View) -> CallToolResult:
 
 
 def failed(code: str, message: str, *, retryable: bool = False) -> Reply:
-    """Return the reply of a call that has no envelope of the endpoint, in the form of one."""
+    """Return the reply of a call that has no response of the endpoint. Its envelope has the same keys."""
     status = {"code": code, "message": message, "retryable": retryable}
     error: Json = {"code": code, "message": message, "details": [], "retry_after": None}
     return Reply({"request_id": None, "success": False, "status": status, "data": None, "error": error, "meta": None})
@@ -138,7 +140,7 @@ def part_of(data: Any, part: Part) -> Any:
     """Return the part of a record at ``path``, from ``offset``.
 
     Raises:
-        LookupError: the record has nothing there. The message says how far the path leads.
+        LookupError: the record has no value at the path. The message contains the part of the path that exists.
     """
     value, at = data, "data"
     for key in part.path.split(".") if part.path else []:
@@ -153,7 +155,7 @@ def part_of(data: Any, part: Part) -> Any:
 
 
 def _viewed(content: Json, view: View) -> Json:
-    """Return the content with the fields and as many entries of ``data`` as the view allows."""
+    """Return the content with the part of ``data`` that the view selects, and with ``cut``."""
     whole = content["data"]
     data, missing = _selected(whole, view.fields)
     shortener = Shortener(view.path, view.offset) if isinstance(view, Part) else Shortener()
@@ -175,7 +177,7 @@ def _viewed(content: Json, view: View) -> Json:
 
 
 def _selected(data: Any, fields: list[str]) -> tuple[Any, list[str]]:
-    """Return the selected fields, and the paths at which the record has nothing."""
+    """Return the selected fields, and the names of ``fields`` at which the record has no value."""
     if not fields:
         return data, []
     tree: Tree = {}
@@ -193,7 +195,7 @@ def _has(value: Any, path: list[str]) -> bool:
 
 
 def _explain(request_id: str, missing: list[str]) -> str:
-    nothing = "This record has no value at `missing_fields`. " if missing else ""
+    nothing = "This record has no values for `missing_fields`. " if missing else ""
     return (
         f"{nothing}`data` is not the whole record. To read the rest without another call to the platform, call"
         f" read_record with request_id {request_id}: with the `path` of a list or text in `parts` and the sum of its"

@@ -27,8 +27,8 @@ PROGRESS_SECONDS = 5.0
 
 INSTRUCTIONS = f"""\
 Each tool scrapes one public page or listing, and returns one structured record or one typed error. {THIRD_PARTY} If
-`status.retryable` is true, the same call may succeed later: wait for `error.retry_after` seconds first. `partial` names
-the sources whose data is missing. `cut` says what was left out to keep the result small."""
+`status.retryable` is true, the same call may succeed later: wait for `error.retry_after` seconds first. `partial` lists
+the sources whose data is missing. `cut` describes what was left out to keep the result small."""
 
 VIEW = View.model_fields.keys()
 """The arguments of a scraper's tool that are not params of the scraper."""
@@ -61,7 +61,7 @@ class Scrapers:
         )
 
     async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-        """Return the tools, as the endpoint describes its scrapers now.
+        """Return the tools. The descriptions of the scrapers are fetched from the endpoint each time.
 
         Raises:
             MCPError: the endpoint cannot be reached.
@@ -72,7 +72,7 @@ class Scrapers:
             raise MCPError(INTERNAL_ERROR, str(error)) from error
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Call a tool. All failures are results with ``isError``, so that the model can read them."""
+        """Call a tool. A failure is returned as a result with ``isError``, so that the model can read it."""
         arguments = params.arguments or {}
         view = View()
         try:
@@ -96,7 +96,7 @@ class Scrapers:
         return answer
 
     async def _scrape(self, context: Context, scraper: str, params: Json) -> Reply:
-        """Call a scraper, report the progress, and keep the record."""
+        """Call a scraper, report its progress, and store its record for ``read_record``."""
         progress = Progress(context)
         async with anyio.create_task_group() as group:
             group.start_soon(progress.report)
@@ -117,8 +117,8 @@ class Scrapers:
         if reply is None:
             return failed(
                 "INVALID_REQUEST",
-                f"No record with the request_id {part.request_id!r} is kept: only the last {KEPT_RECORDS} are. Call the"
-                " scraper again.",
+                f"No record with the request_id {part.request_id!r} is stored. Only the last {KEPT_RECORDS} records are"
+                " stored: call the scraper again.",
             )
         try:
             data = part_of(reply.envelope["data"], part)
@@ -128,11 +128,11 @@ class Scrapers:
 
 
 class Progress:
-    """Tells the client every few seconds that a call is still waiting, and why."""
+    """Sends progress notifications while a call waits or runs."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._message = "The call is sent."
+        self._message = "The call was sent to the endpoint."
         self._started = anyio.current_time()
 
     def update(self, message: str) -> None:

@@ -10,7 +10,7 @@ import orjson
 
 ELLIPSIS = "…"
 MIN_SHARE = 24
-"""Bytes with which every value has a place: as a number, or shortened to an empty list, object or text."""
+"""Any value fits into this many bytes: a number as it is, a list, an object or a text if it is shortened."""
 
 
 def size(value: Any) -> int:
@@ -31,9 +31,10 @@ class Shortener:
 
     @property
     def parts(self) -> list[dict[str, Any]]:
-        """The shortened values, outer ones first: ``path``, and which entries, characters or keys (``unit``) are left.
+        """The shortened values, outer ones first.
 
-        These are ``kept`` of ``total``, from ``offset``.
+        Of ``total`` entries, characters or keys (``unit``) of the value at ``path``, ``kept`` from ``offset`` on are
+        left.
         """
         return sorted(self._parts.values(), key=lambda part: part["path"].count("."))
 

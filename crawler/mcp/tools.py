@@ -1,4 +1,4 @@
-"""The tools: one for each scraper of the endpoint, and one that reads earlier records."""
+"""The definitions of the tools: one for each scraper of the endpoint, and one that reads earlier records."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ THIRD_PARTY = (
 )
 COMPONENTS = "#/components/schemas/"
 VALUES_LEFT_OUT = {"required", "minItems", "minLength", "pattern"}
-"""Keywords of a record's schema that a shortened record would not fulfil."""
+"""Keywords that the output schema leaves out, because shortened records would violate them."""
 
 
 def tools(catalogue: list[Json], openapi: Json | None) -> list[Tool]:
-    """Return the tools. Without the OpenAPI document, the schema of a record allows everything."""
+    """Return the tools. Without the OpenAPI document, their output schemas allow any record."""
     schemas = openapi["components"]["schemas"] if openapi else {}
     return [*(_scraper_tool(entry, _data_schema(entry["name"], openapi), schemas) for entry in catalogue), _reader()]
 
@@ -33,7 +33,7 @@ def _scraper_tool(entry: Json, data_schema: Json | None, schemas: Json) -> Tool:
         title=entry["summary"],
         description=(
             f"{entry['summary']} {entry['params_schema'].get('description', '')}\n{THIRD_PARTY} Results are shortened"
-            f" to 20 KB; `cut` then says what is missing. Example: {orjson.dumps(entry['example']).decode()}"
+            f" to `max_kb`; `cut` then lists what is missing. Example: {orjson.dumps(entry['example']).decode()}"
         ),
         input_schema=_with_view(entry["params_schema"]),
         output_schema=_result_schema(data_schema, schemas),
@@ -44,10 +44,10 @@ def _scraper_tool(entry: Json, data_schema: Json | None, schemas: Json) -> Tool:
 def _reader() -> Tool:
     return Tool(
         name=READ_RECORD,
-        title="A part of a record that another tool has returned",
+        title="Read a part of an earlier record",
         description=(
-            "Returns a part of a record that another tool has returned, without another call of the platform. Use it to"
-            f" read what `cut` says is missing. The last {KEPT_RECORDS} records are kept. {THIRD_PARTY}"
+            "Returns a part of a record that another tool has returned, without another call of the scraper. Use it to"
+            f" read what `cut` lists as missing. The last {KEPT_RECORDS} records are stored. {THIRD_PARTY}"
         ),
         input_schema=Part.model_json_schema(),
         output_schema=RESULT_SCHEMA,
@@ -56,7 +56,7 @@ def _reader() -> Tool:
 
 
 def _with_view(params_schema: Json) -> Json:
-    """Return the schema of a scraper's params, with the arguments that say how much of the record is returned."""
+    """Return the schema of a scraper's params, with the arguments that limit how much of the record is returned."""
     return {
         **params_schema,
         "properties": {**params_schema.get("properties", {}), **View.model_json_schema()["properties"]},

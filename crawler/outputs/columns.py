@@ -160,7 +160,7 @@ def without_lists(column_type: ColumnType) -> Scalar | Struct:
     return column_type
 
 
-def rows_named(fields: Struct, name: str) -> RecordPath:
+def find_row_path(fields: Struct, name: str) -> RecordPath:
     """Find the list that ``-a explode=`` names by its entity's name, its whole path or its key.
 
     Lists inside lists are not offered: their rows would not name the entry that contains them.

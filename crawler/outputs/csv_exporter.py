@@ -135,7 +135,7 @@ def _end_last_line(path: Path) -> None:
 
 def _all_columns(spider: PlatformSpider) -> Struct:
     """Return the columns of a run without ``-a fields=``."""
-    row_path = spider.exploded
+    row_path = spider.row_path
     data = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
     if row_path is None and not spider.batch:
         return data

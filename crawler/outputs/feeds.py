@@ -193,7 +193,7 @@ class Feeds(FeedExporter):
         if self.failed:
             self._write_last_failure(outcome, spider)
             return
-        slots = self._export(_items(outcome, spider.exploded, spider.selection), spider)
+        slots = self._export(_items(outcome, spider.row_path, spider.selection), spider)
         lines = [slot for slot in slots if holds_lines(slot.uri, slot.feed_options)]
         ends = [
             (absolute_path(slot.uri), slot.file.tell())

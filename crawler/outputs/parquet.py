@@ -116,7 +116,7 @@ class ParquetExporter(BaseItemExporter):
         spider = cast("PlatformSpider", crawler.spider)
         fields = column_type_of_models([scraper.data for scraper in spider.scrapers])
         shape: dict[str, Any] = {"sliced": spider.sliced, "selection": spider.selection}
-        return cls(file, fields=fields, row_path=spider.exploded, **shape, **kwargs)
+        return cls(file, fields=fields, row_path=spider.row_path, **shape, **kwargs)
 
     def export_item(self, item: Record | dict[str, Any]) -> None:
         """Add a record, or a row that ``exporters.exploded_rows`` has made."""

@@ -152,7 +152,7 @@ def _narrowed_type(column_type: ColumnType, tree: Tree | None) -> ColumnType:
 
 
 def pruned(value: Any, tree: Tree | None) -> Any:
-    """Return the selected keys of a value, also of the objects in its lists. Keys that it lacks are omitted."""
+    """Return the selected keys of a value, and of the objects in its lists. Keys that it lacks are omitted."""
     if tree is None:
         return value
     if isinstance(value, list):

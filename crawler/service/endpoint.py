@@ -56,7 +56,7 @@ class Endpoint:
     """One process of the endpoint: the HTTP sites, the open crawlers, and the store of usage and responses."""
 
     def __init__(self, settings: Settings, keys: Keys, pages: Mapping[str, StaticContent] | None = None) -> None:
-        """``pages``: further pages to serve, by path, such as those of the console."""
+        """``pages``: path -> a further page to serve, such as those of the console."""
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")

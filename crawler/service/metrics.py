@@ -148,7 +148,7 @@ def count_completed(scraper: str, answer: Answer) -> None:
 
 
 def collect_calls(load: tuple[dict[tuple[str, str], int], int]) -> None:
-    """Set the gauges of asynchronous calls, which all processes read from the same store.
+    """Set the gauges of asynchronous calls. All processes read the same numbers from the store.
 
     ``load``: the numbers of calls by platform and state, and the size of all calls in bytes.
     """

@@ -1,7 +1,7 @@
 """Counts of completed targets by platform, egress, minute and code, and of their warnings, for ``GET /v1/status``.
 
-They are counted in memory and stored regularly. The store keeps 60 minutes, and for each egress the time of the last
-success. Keys that occur are bounded: codes, sources and reasons are defined by the project, egresses by the operator.
+They are counted in memory and stored regularly. The store has the counts of 60 minutes, and the time of each egress's
+last success. The number of keys is bounded: the project defines codes, sources and reasons, the operator the egresses.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ MINUTES = 60
 """The number of minutes that are kept, including the current one."""
 MINUTE_SECONDS = 60
 KEEP_SUCCESS_SECONDS = 30 * 24 * 3_600.0
-"""The time of a last success is forgotten after this many seconds."""
+"""The time of a last success is deleted after this many seconds."""
 
 
 class CountKey(NamedTuple):
-    """What is counted: targets with a code, or the warnings of one kind."""
+    """The key of a count: of targets with the same code, or of warnings with the same source, code and reason."""
 
     minute: int
     """Minutes since the epoch."""
@@ -83,7 +83,7 @@ class OutcomeCounts:
             self._successes[platform, egress] = now
 
     def take(self) -> OutcomeCounts:
-        """Return all counts as another object. This one begins anew."""
+        """Move all counts to a new object, and return it."""
         taken = OutcomeCounts()
         taken._counts, self._counts = self._counts, taken._counts
         taken._successes, self._successes = self._successes, taken._successes
@@ -96,7 +96,7 @@ class OutcomeCounts:
         self._successes = taken._successes | self._successes
 
     def store(self, session: Session) -> None:
-        """Add the counts to those in the store, and delete what is no longer kept."""
+        """Add the counts to those in the store."""
         for key, number in sorted(self._counts.items()):  # all processes use the same order, to prevent deadlocks
             minute, platform, egress, code, source, reason = key
             session.run(

@@ -1,4 +1,4 @@
-"""The present state of one process, and the sums over several processes, for ``GET /v1/status``.
+"""The current state of one process, and the sum of the states of several processes, for ``GET /v1/status``.
 
 Times are Unix seconds. A time that has passed is None, so that the state of an idle process does not change.
 """
@@ -25,7 +25,7 @@ State = dict[str, Any]
 
 CLOSED, TRIAL, OPEN = "closed", "trial", "open"
 SEVERITY = (CLOSED, TRIAL, OPEN)
-"""If processes disagree about a circuit breaker, the last of its states in this order is shown."""
+"""If a circuit breaker has different states in several processes, the last one in this order is reported."""
 
 
 def process_state(crawlers: OpenCrawlers, settings: Settings) -> State:
@@ -46,7 +46,7 @@ def _route_state(route: Route) -> State:
         "next_slot": _next_slot(route.budget),
         "sources": {source: _next_slot(throttle) for source, throttle in route.sources.items()},
         "breakers": {
-            source: _breaker_state(breaker) for source, breaker in (dict(route.breakers) | route.whole).items()
+            source: _breaker_state(breaker) for source, breaker in (dict(route.breakers) | route.route_breakers).items()
         },
         "rests_until": _in(route.resting),
     }
@@ -71,7 +71,7 @@ def _breaker_state(breaker: CircuitBreaker) -> State:
 
 
 def _in(seconds: float) -> float | None:
-    """Return the time in so many seconds, to a tenth of a second: it would otherwise differ slightly each time."""
+    """Return the Unix time in ``seconds`` from now, rounded so that an unchanged state stays the same. 0: None."""
     return round(time.time() + seconds, 1) if seconds else None
 
 

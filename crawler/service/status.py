@@ -1,7 +1,7 @@
 """``GET /v1/status``: the state of each platform and egress, as the sum over all processes that share the store.
 
-Each process writes its own state and its counts to the store, and reads those of all. So no process needs to reach
-another one, and a killed process is forgotten after a while.
+Each process writes its own state and its counts to the store, and reads those of all processes. So processes need no
+connections to each other. The state of a killed process is ignored after ``FORGET_SECONDS``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WRITE = (
 )
 
 REWRITE_SECONDS = 10.0
-"""A state that does not change is written again after this many seconds, to show that its process is running."""
+"""An unchanged state is written again after this many seconds, to show that its process is running."""
 FORGET_SECONDS = 30.0
 """The state of a process that has not written for this long is ignored, because the process was probably killed."""
 STORE_SECONDS = 2.0
@@ -66,7 +66,7 @@ class Status:
         self._write: asyncio.Task[None] | None = None
 
     async def flush(self, seconds: float) -> None:
-        """Store the counts, and the state if it has changed. Wait at most ``seconds``: a longer transaction continues.
+        """Store the counts, and the state if it has changed. Wait at most ``seconds``; the transaction may take longer.
 
         If the store is unavailable, the counts stay in memory for the next flush.
         """
@@ -151,7 +151,7 @@ def _egress(platform: str, route: Route, state: State, history: History, now: fl
 
 
 def _throttle(limits: Any, next_slot: float | None, now: float) -> dict[str, Any]:
-    """Return the limits of a throttle, and its next slot: at once if the time in the state has passed."""
+    """Return the limits of a throttle, and its next slot: ``now`` if the time in the state has passed."""
     return {
         "concurrency": limits["concurrency"],
         "delay": limits["delay"],

@@ -32,7 +32,7 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.outputs.columns import RecordPath, column_type_of_models, rows_named
+from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
 from crawler.platforms.page import PlatformPage
@@ -58,7 +58,7 @@ Data = dict[str, Any]
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
 
 _restarted: ContextVar[bool] = ContextVar("restarted", default=False)
-"""Whether the current task, with the tasks that it has started, scrapes a target that has started anew."""
+"""Whether the current task, or the task that has started it, scrapes a target that has started anew."""
 
 ABOVE_COMMAND_LINE = 50
 """Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
@@ -93,14 +93,14 @@ class PlatformSpider(Spider):
             )
         self.source = self._own_source(kwargs) if source is None else source
         self.origins: dict[str, str] = {}
-        self.exploded: RecordPath | None = None
+        self.row_path: RecordPath | None = None
         """The list in the data whose rows become the lines of the feeds (argument ``explode``)."""
         if self.args.explode:
-            self.exploded = rows_named(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
+            self.row_path = find_row_path(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
         self.selection: Selection | None = None
         """The fields to write to the feeds (argument ``fields``). None: all fields."""
         if self.args.fields:
-            self.selection = Selection.parse(self.args.fields, self.scrapers, self.exploded, sliced=self.sliced)
+            self.selection = Selection.parse(self.args.fields, self.scrapers, self.row_path, sliced=self.sliced)
         self.since: Since | None = None
         self.stale_ids: dict[str, str] = {}
         """Ids of the platform's data file that are out of date, with the reason."""
@@ -326,8 +326,8 @@ class PlatformSpider(Spider):
 
         Raises:
             ScrapeError: the download failed, or the crawler is closing.
-            StartAnew: the target must start anew through another egress. Or it has done so, or has its outcome, since
-                the request was made.
+            StartAnew: the target must start anew through another egress. Or it has started anew, or was completed,
+                since the request was made.
         """
         assert self.crawler.engine is not None
         request = self._of_target(request, target)
@@ -356,15 +356,15 @@ class PlatformSpider(Spider):
     async def _count_failed(self, request: Request, error: ScrapeError) -> None:
         """Count a download that has failed.
 
-        A response of the platform is never a reason to start anew. If the connections were lost in every try, there was
-        no response: the target starts anew, and shows whether the platform responds through another egress.
+        A target never starts anew because of a response. If the connections were lost in every try, there was no
+        response: the target starts anew, to find out whether the platform responds through another egress.
 
         Raises:
             StartAnew: the target's egress may have caused the error, and the target can use another egress. Or the
                 request is outdated.
         """
         if self.routes.is_outdated(request.meta):
-            raise StartAnew from error  # not counted: the target's route is another one now
+            raise StartAnew from error  # not counted, because the target has another route now
         await self.count(request, error)
         if self.routes.single:
             return

@@ -102,7 +102,7 @@ class Target:
     root: str | None = None
     """The id of the requested target that led to this target, if the feed lines must contain that id."""
     background: bool = False
-    """Whether the downloads of all other targets go first."""
+    """Whether the target's downloads wait until no download of another target waits."""
 
     def followup(self, **changes: Any) -> Target:
         """Return a follow-up target of the same scraper. ``changes``: the params that differ from this target's."""

@@ -148,7 +148,7 @@ class TargetTracker:
 
     @property
     def limit(self) -> int:
-        """The maximum number of targets in flight. It may change: egresses that rest do not count for the endpoint."""
+        """The maximum number of targets in flight. In the endpoint it changes when egresses begin or end a rest."""
         own = self._source.max_in_flight if self._source else None
         return self._limit if own is None else own
 

@@ -200,7 +200,7 @@ async def test_a_target_whose_egress_failed_leaves_it_once(monkeypatch: pytest.M
 
 
 async def test_a_late_failure_of_the_first_start_does_not_count_for_the_second_egress() -> None:
-    """Requests that tasks of the first start still send or have in flight when the target starts anew."""
+    """Tasks of the first start may still send requests, or have them in flight, when the target starts anew."""
     spider = spiders()["retail"](query="tea")
     spider.routes = made("a", "b")
     each = target("1")
@@ -222,7 +222,7 @@ async def test_a_late_failure_of_the_first_start_does_not_count_for_the_second_e
 async def test_a_request_that_waits_for_a_slot_is_not_sent_after_its_target_has_its_outcome(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Such as the rest of a list's enrichment. It might be sent through another egress."""
+    """For example a remaining request of an enrichment, which could be sent through another egress."""
     sending = Sending(made("a", "b"), monkeypatch)
     each = target("1")
     async with sending.download(each):
@@ -237,7 +237,7 @@ async def test_a_request_that_waits_for_a_slot_is_not_sent_after_its_target_has_
 async def test_a_request_that_waits_for_a_slot_is_not_sent_if_its_target_starts_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It was made for the first start of the target, which other requests repeat."""
+    """The request was made for the first start of the target. The second start makes its own requests."""
     sending = Sending(made("a", "b"), monkeypatch)
     each = target("1")
     async with sending.download(each):
@@ -260,7 +260,7 @@ async def test_if_all_egresses_rest_a_call_fails_with_the_earliest_end(monkeypat
     assert refused.value.retry_after == 100
 
 
-async def test_a_trial_that_another_breaker_stops_is_left_to_another_request() -> None:
+async def test_if_another_breaker_stops_a_trial_another_request_becomes_the_trial() -> None:
     route = next(iter(made(BREAKER_COOLDOWN=0)))
     await route.count("listing", UpstreamRateLimited("later", retry_after=100))
     await route.count("listing", FAILED)
@@ -293,7 +293,7 @@ async def test_a_crawl_gives_up_only_if_all_egresses_have_rested_for_long(monkey
     assert await sending.egress(target("1")) == "a", "the trial"
 
 
-async def test_a_token_is_chosen_of_an_egress_that_does_not_rest_for_its_source() -> None:
+async def test_a_guest_token_belongs_to_an_egress_that_does_not_rest_for_its_source() -> None:
     routes = made()
     first, second, _ = routes
     await first.count("timeline", UpstreamRateLimited("later", retry_after=60))
@@ -303,13 +303,13 @@ async def test_a_token_is_chosen_of_an_egress_that_does_not_rest_for_its_source(
     assert set(used) == {"a", "c"}
 
 
-async def test_a_token_of_a_refused_target_is_of_its_egress() -> None:
+async def test_a_refused_target_keeps_the_guest_token_of_its_egress() -> None:
     routes = made()
     await routes.refusals.remember(target_key(target("1", "wall")), "b")
     assert names(routes.assign(target(str(number), "wall"), "timeline") for number in range(2, 6)) == ["b"] * 4
 
 
-async def test_a_breaker_of_its_own_lets_the_platform_rest_and_lets_one_trial_through(
+async def test_a_resting_platform_has_its_own_breaker_which_lets_one_trial_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sending = Sending(made(BREAKER_COOLDOWN=0), monkeypatch)

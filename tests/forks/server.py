@@ -1,4 +1,4 @@
-"""A process that has imported the project, and forks for each ``scrapy`` command that ``client.py`` asks for.
+"""A process that has imported the project, and forks for each ``scrapy`` command that ``client.py`` requests.
 
 A command that starts in an interpreter of its own imports for about two seconds. Most tests that run commands run them
 here: the command, its process, its files and its connections are the same, only the imports are shared.

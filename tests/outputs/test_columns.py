@@ -14,8 +14,8 @@ from crawler.outputs.columns import (
     coerce,
     column_type_of,
     column_type_of_models,
+    find_row_path,
     record_paths,
-    rows_named,
 )
 from crawler.outputs.sql.rows import tables_of
 from crawler.platforms.model import Entity, Model
@@ -121,9 +121,9 @@ def test_a_list_is_found_by_entity_key_or_path() -> None:
         data: Data
 
     fields = column_type_of_models([Whole])
-    assert {rows_named(fields, name).path for name in ("posts", "main", "data.main")} == {("data", "main")}
+    assert {find_row_path(fields, name).path for name in ("posts", "main", "data.main")} == {("data", "main")}
     with pytest.raises(ValueError, match=r"its lists are: data\.main"):
-        rows_named(fields, "more")
+        find_row_path(fields, "more")
 
 
 @pytest.mark.parametrize("scraper", sorted({s.name for s in scrapers().values()}))

@@ -17,7 +17,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.errors import TargetNotFound
-from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, record_paths, rows_named
+from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, find_row_path, record_paths
 from crawler.outputs.csv_exporter import FORMULA, CsvExporter, UnusableFileError, escaped
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import Failure, failure_line
@@ -37,7 +37,7 @@ def large_cells() -> Iterator[None]:
 
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
 CATEGORY = scrapers()["retail-category-v4"]
-PRODUCTS = rows_named(column_type_of_models([CATEGORY.data]), "products")
+PRODUCTS = find_row_path(column_type_of_models([CATEGORY.data]), "products")
 PRICE = [name for name in flat_columns(PRODUCTS.fields) if name.startswith("price.")]
 
 
@@ -76,7 +76,7 @@ def exporter(  # noqa: PLR0913  # the arguments of a crawl
     """An exporter as a crawl of the scraper's spider makes it."""
     its = spiders()[scraper.platform].scrapers
     selection = None if fields is None else Selection.parse(fields, its, row_path, sliced=False)
-    spider = SimpleNamespace(scrapers=its, exploded=row_path, batch=batch, sliced=False, selection=selection)
+    spider = SimpleNamespace(scrapers=its, row_path=row_path, batch=batch, sliced=False, selection=selection)
     known = Settings({"CSV_ESCAPE_FORMULAS": True, "CSV_BOM": False, **(settings or {})})
     return CsvExporter.from_crawler(cast("Any", SimpleNamespace(spider=spider, settings=known)), file, **options)
 
@@ -293,10 +293,10 @@ def test_columns_of_targets_differ_from_keys_of_data(platform: str) -> None:
 def test_us_22_only_lists_are_offered_to_explode() -> None:
     fields = column_type_of_models([scraper.data for scraper in spiders()["retail"].scrapers])
     with pytest.raises(ValueError, match=r"its lists are: breadcrumbs, products$"):
-        rows_named(fields, "product")
+        find_row_path(fields, "product")
     for path in ("products.price", "price"):
         with pytest.raises(ValueError, match="no such list"):
-            rows_named(fields, path)
+            find_row_path(fields, path)
     videos = column_type_of_models([scraper.data for scraper in spiders()["videosite"].scrapers])
     with pytest.raises(ValueError, match=r"its lists are: posts$"):
-        rows_named(videos, "posts.media_links")
+        find_row_path(videos, "posts.media_links")

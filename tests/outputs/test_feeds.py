@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from scrapy.extensions.feedexport import ItemFilter
 
-from crawler.outputs.columns import column_type_of_models, rows_named
+from crawler.outputs.columns import column_type_of_models, find_row_path
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.feed_files import repair_last_line
 from crawler.outputs.parquet import ParquetExporter, arrow_schema
@@ -27,7 +27,7 @@ from crawler.targets.target import Record, Target
 from tests.shop import ROOT, Shop, open_shop
 
 CATEGORY = scrapers()["retail-category-v4"]
-PRODUCTS = rows_named(column_type_of_models([CATEGORY.data]), "products")
+PRODUCTS = find_row_path(column_type_of_models([CATEGORY.data]), "products")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The store of asynchronous calls on SQLite and PostgreSQL: turns, leases, and exactly one answer."""
+"""The store of asynchronous calls on SQLite and PostgreSQL: turns, leases, and exactly one response."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def test_a_refused_call_leaves_nothing(session: Callable[..., Any]) -> None:
     assert isinstance(session(call_store.accept, *new(key="refused"), ROOM), StoredCall), "the key is free"
 
 
-def test_an_accepted_call_holds_an_answer_of_the_quota(session: Callable[..., Any]) -> None:
-    """Until it is done or deleted. A refused call and the end of a call give the answer back."""
+def test_an_accepted_call_has_a_reservation_of_the_quota(session: Callable[..., Any]) -> None:
+    """It has the reservation until it is done or deleted. A refused call has none."""
     room = replace(ROOM, quota=2, reserved_until=FOREVER)
 
     def state() -> tuple[int, int]:
@@ -193,7 +193,7 @@ def test_a_put_back_call_keeps_its_turn(session: Callable[..., Any]) -> None:
     assert claimed(session) is None
 
 
-def test_a_full_key_does_not_stop_the_line(session: Callable[..., Any]) -> None:
+def test_a_key_with_its_maximum_of_calls_does_not_stop_the_queue(session: Callable[..., Any]) -> None:
     accepted(session, "full"), accepted(session, "full")
     other = accepted(session, "other")
     session(call_leases.hold_key, "key-full", FOREVER)

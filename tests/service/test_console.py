@@ -1,4 +1,4 @@
-"""The console in a real browser: calls, results, hostile records, accessibility; it loads nothing from elsewhere."""
+"""The console in a real browser: calls, results, hostile records, accessibility, no requests to other hosts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def console(
     browser: Browser, service: Service, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[OpenConsole]:
-    """Opens the console. The test fails on script errors, on violations of the policy, and on requests elsewhere."""
+    """Opens the console. The test fails on script errors, violations of the policy, and requests to other hosts."""
     problems: list[str] = []
     opened: list[Page] = []
     failed = re.compile("Failed to load resource: the server responded with a status of [45]")  # a call that fails
@@ -83,7 +83,7 @@ def console(
 
 
 def call(page: Page, code: str = "OK", /, **params: str) -> None:
-    """Fill in the form, make the call, and wait for the answer."""
+    """Fill in the form, make the call, and wait for the response."""
     for name, value in params.items():
         page.locator(f"#param-{name}").fill(value)
     page.get_by_role("button", name="Call", exact=True).click()
@@ -98,7 +98,7 @@ def open_everything(page: Page) -> None:
 
 
 def paths(value: Any, path: tuple[str, ...] = ()) -> set[str]:
-    """The dotted path of each value in JSON data. Lists add nothing to the path."""
+    """Yield the dotted path of each value in JSON data. Lists add nothing to the path."""
     if isinstance(value, dict) and value:
         return set().union(*(paths(each, (*path, key)) for key, each in value.items()))
     if isinstance(value, list) and any(isinstance(each, dict) for each in value):
@@ -123,7 +123,7 @@ def answer_with(page: Page, data: Any, headers: dict[str, str] | None = None) ->
 
 
 def sample(schema: dict[str, Any], key: str = "") -> Any:  # noqa: PLR0911  # one return per type
-    """A value of a schema that has all keys, and no null."""
+    """Return a value that fits a schema, with all keys and without nulls."""
     if "$ref" in schema:
         return sample(document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]], key)
     if "anyOf" in schema:
@@ -145,21 +145,21 @@ def sample(schema: dict[str, Any], key: str = "") -> Any:  # noqa: PLR0911  # on
 
 
 def full_record(scraper: str) -> dict[str, Any]:
-    """A record of a scraper that has all fields of its schema."""
+    """Return a record of a scraper with all fields of its schema."""
     answer = document()["paths"][f"/v1/scrapers/{scraper}"]["post"]["responses"]["200"]
     record: dict[str, Any] = sample(answer["content"]["application/json"]["schema"])["data"]
     return record
 
 
 def emptied(value: Any) -> Any:
-    """The same record without values: null, and lists without entries."""
+    """Return the same record with nulls and empty lists in place of values."""
     if isinstance(value, dict):
         return {key: emptied(each) for key, each in value.items()}
     return [] if isinstance(value, list) else None
 
 
 def violations(page: Page, *rules: str) -> list[str]:
-    """What axe finds on the page that is serious: `rule: element`. ``rules``: only these."""
+    """Return the serious violations that axe finds on the page: `rule: element`. ``rules``: check only these."""
     page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
     options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
     found = page.evaluate("options => axe.run(document, options)", options)["violations"]
@@ -185,7 +185,7 @@ def test_every_scraper_is_called_and_shown(console: OpenConsole, name: str) -> N
 
 @pytest.mark.parametrize("name", OWN)
 def test_every_known_field_is_shown(console: OpenConsole, name: str) -> None:
-    """A field that only the tab with JSON has would be missing here."""
+    """A field that only the tab "JSON" shows would be missing here."""
     record = full_record(name)
     page = console(name)
     answer_with(page, record)
@@ -242,7 +242,7 @@ def test_the_next_page_follows_from_the_data(console: OpenConsole, name: str) ->
     assert page.locator(".own").inner_text() == first
 
 
-def test_errors_say_what_to_do(console: OpenConsole) -> None:
+def test_errors_are_shown_with_advice(console: OpenConsole) -> None:
     page = console("retail-search-v4")
     call(page, "INVALID_REQUEST", page="0")
     expect(page.locator("#param-page")).to_have_attribute("aria-invalid", "true")
@@ -254,7 +254,7 @@ def test_errors_say_what_to_do(console: OpenConsole) -> None:
     assert notice.get_by_role("button", name="Try again").count() == 0
     page = console("retail-category-v4")
     call(page, "TARGET_NOT_FOUND", cat_id="1_2_3")
-    expect(page.get_by_role("alert")).to_contain_text("A retry changes nothing")
+    expect(page.get_by_role("alert")).to_contain_text("Retrying does not help")
 
 
 def test_a_blocked_platform_can_be_called_again(console: OpenConsole) -> None:
@@ -506,11 +506,11 @@ def test_with_real_platforms_images_load_only_after_a_click(browser: Browser, se
     page.close()
 
 
-def test_a_service_that_has_stopped_is_named(console: OpenConsole) -> None:
+def test_a_service_that_does_not_respond_is_reported(console: OpenConsole) -> None:
     page = console("retail-search-v4")
     page.route("**/v1/scrapers/*", lambda route: route.fulfill(status=502, body="<html>proxy</html>"))
-    call(page, "No answer")
-    expect(page.get_by_role("alert")).to_contain_text("Is it still running?")
+    call(page, "No response")
+    expect(page.get_by_role("alert")).to_contain_text("Check that it is still running")
 
 
 SERVED = [

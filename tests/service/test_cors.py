@@ -29,7 +29,7 @@ PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-He
 
 @pytest.fixture(scope="module")
 def pages() -> Iterator[int]:
-    """The port of a server of web pages. Its origin is another one than that of the service."""
+    """The port of a server of web pages. Its origin differs from that of the service."""
     with ThreadingHTTPServer(("127.0.0.1", 0), EmptyPage) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
@@ -148,13 +148,13 @@ def test_caches_distinguish_origins_and_encodings(service: Service) -> None:
     assert headers["access-control-allow-origin"] == PAGE
 
 
-def test_options_without_a_page_are_refused_as_before(service: Service) -> None:
+def test_options_requests_that_are_not_preflight_requests_are_refused(service: Service) -> None:
     assert call(service.url, CATEGORY, method="OPTIONS", headers={}).code == "METHOD_NOT_ALLOWED"
     assert call(service.url, CATEGORY, method="OPTIONS", headers={"Origin": PAGE}).code == "METHOD_NOT_ALLOWED"
 
 
 def request_of(method: bytes = b"POST", origin: str = PAGE) -> Any:
-    """A request to ``/v1/scrapers/x``, whose method and origin are given."""
+    """Return a request to ``/v1/scrapers/x`` with this method and origin."""
     request: Any = DummyRequest([])
     request.method, request.path = method, b"/v1/scrapers/x"
     for name, value in (PREFLIGHT | {"Origin": origin}).items():
@@ -169,7 +169,7 @@ def test_by_default_no_page_is_allowed() -> None:
     assert list(request.responseHeaders.getAllRawHeaders()) == []
 
 
-def test_all_origins_are_allowed_only_if_it_is_written() -> None:
+def test_all_origins_are_allowed_only_by_an_asterisk() -> None:
     request = request_of(origin=OTHER)
     Cors(["*"]).add_headers(request)
     assert request.responseHeaders.getRawHeaders("Access-Control-Allow-Origin") == ["*"]
@@ -179,7 +179,7 @@ def test_all_origins_are_allowed_only_if_it_is_written() -> None:
 
 
 def call_headers(service: Service, path: str, headers: dict[str, str]) -> dict[str, str]:
-    """The headers of a response that is not JSON, in lower case. Repeated headers are joined."""
+    """Return the headers of a response, with names in lower case. Repeated headers are joined."""
     connection = http.client.HTTPConnection(urlsplit(service.url).netloc)
     connection.request("GET", path, headers=headers)
     received = connection.getresponse().headers

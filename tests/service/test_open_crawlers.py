@@ -31,7 +31,7 @@ def open_crawler() -> OpenCrawler:
     return OpenCrawler(spiders()["retail"], Settings(values), SharedState())
 
 
-async def test_the_limits_sum_the_egresses_that_do_not_rest_at_present() -> None:
+async def test_the_limits_exclude_egresses_that_rest() -> None:
     crawler = open_crawler()
     limits = [(crawler.source.max_in_flight, crawler.limit)]
     first, second, third = crawler.routes
@@ -45,7 +45,7 @@ async def test_the_limits_sum_the_egresses_that_do_not_rest_at_present() -> None
     assert limits == [(number, number + WAITING) for number in (30, 20, 10, MIN_IN_FLIGHT)]
 
 
-async def test_a_call_fails_with_the_earliest_end_if_all_egresses_rest() -> None:
+async def test_if_all_egresses_rest_a_call_fails_with_the_seconds_until_the_first_rest_ends() -> None:
     crawler = open_crawler()
     for number, route in enumerate(crawler.routes):
         await route.connection.record(UpstreamRateLimited("later", retry_after=300 - 100 * number))

@@ -1,4 +1,4 @@
-"""Quotas of clients: reserved at acceptance, settled with the usage, never exceeded."""
+"""Quotas of clients: reservations of accepted calls, their end with the usage, and that no quota is exceeded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Process:
     usage: Usage
 
     async def reserve(self, *ids: str, quota: int, client: str = "acme", seconds: float = 60) -> list[str]:
-        """Reserve an answer for each call at the same time. Return the ids of those that got one."""
+        """Make a reservation for each call concurrently. Return the ids of the calls that got one."""
         reserving = (self.quotas.reserve(client, quota, each, seconds) for each in ids)
         results = await asyncio.gather(*reserving, return_exceptions=True)
         assert all(result is None or isinstance(result, QuotaExceeded) for result in results), results
@@ -62,7 +62,7 @@ class Process:
         await self.usage.flush()
 
     async def state(self, quota: int = 100, client: str = "acme") -> tuple[int, int]:
-        """Return how many answers are used and reserved."""
+        """Return the numbers of used and reserved calls."""
         report = await self.quotas.report(Holder(client, "k", quota=quota), 5)
         assert report is not None
         return report["used"], report["reserved"]
@@ -203,7 +203,7 @@ async def test_a_call_that_is_cancelled_while_it_reserves_keeps_nothing(tmp_path
     async with processes(str(tmp_path / "service.sqlite3")) as (process,):
         first = asyncio.ensure_future(process.reserve("a", quota=5))
         for _ in range(3):
-            await asyncio.sleep(0)  # its transaction begins
+            await asyncio.sleep(0)  # let its transaction begin
         second = asyncio.ensure_future(process.quotas.reserve("acme", 5, "b", 60))
         await asyncio.sleep(0)
         second.cancel()
@@ -321,7 +321,8 @@ def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.Captu
     assert run("quota", "nobody", "5/month") == (1, "", missing)
     assert run("quota", "nobody") == (1, "", missing)
     with pytest.raises(
-        UsageError, match=r"expected a quota such as 100000/month, not '5'\. Use none to remove the quota\."
+        UsageError,
+        match=r"expected a quota such as 100000/month, not '5'\. To remove the quota, use none instead of a number\.",
     ):
         run("quota", "acme", "5")
 
@@ -407,7 +408,7 @@ def test_concurrent_calls_never_exceed_the_quota_with_two_workers(two_workers: S
     assert client.report()["billable"] == quota
 
 
-def test_calls_that_are_not_billable_give_their_reservation_back(two_workers: Served) -> None:
+def test_calls_that_are_not_billable_release_their_reservation(two_workers: Served) -> None:
     client = two_workers.client("careful", 5)
     found: list[Reply] = []
 
@@ -460,7 +461,7 @@ def test_a_call_over_the_quota_is_refused_until_the_quota_is_raised(two_workers:
 
 @pytest.mark.soak
 def test_a_killed_service_bills_no_more_than_the_quota(tmp_path: Path) -> None:
-    """It is killed during calls. Then the reservations of these calls expire, as they do with time."""
+    """The service is killed during calls. The test sets the reservations of these calls as expired."""
     with sandbox() as settings:
         with served(tmp_path, settings, workers=1) as before:
             client = before.client("killed", 40)

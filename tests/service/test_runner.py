@@ -1,4 +1,4 @@
-"""The runner of asynchronous calls: what it does if the platform, the store or the client gives way."""
+"""The runner of asynchronous calls, if the platform refuses them, the store is unavailable or clients delete them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings, FoundCall, Room, StoredCall
 from crawler.service.calls.envelope import Served, new_request_id
 from crawler.service.calls.runner import Runner
-from crawler.service.clients import usage
+from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.store import Store
 from crawler.targets.target import Target, check_params
 
-SCHEMA = usage.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
+SCHEMA = usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
 SEARCH = scrapers()["retail-search-v4"]
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
 
@@ -36,7 +36,7 @@ Fetch = Callable[[Target], Awaitable[Served]]
 
 @dataclass
 class Slots:
-    """The routes and the crawler of a platform that has a number of slots."""
+    """The routes and the crawler of a platform with a given number of slots."""
 
     slots: int = 2
     targets_per_second: float = 4.0
@@ -94,7 +94,7 @@ class Process:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look into the store often, and do not wait for locks."""
+    """Check the store often, and do not wait for locks."""
     for name, seconds in {"TICK_SECONDS": 0.01, "RETRY_SECONDS": 0.01, "RENEW_SECONDS": 0.05}.items():
         monkeypatch.setattr(runner, name, seconds)
     monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 0.0)
@@ -102,7 +102,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def running(folder: Path, fetch: Fetch) -> AsyncIterator[Process]:
-    """Run the calls of a store, with a function instead of the crawlers."""
+    """Run the calls of a store, with a function in place of the crawlers."""
     store = Store(str(folder / "service.sqlite3"), SCHEMA)
     cache = Cache(fetch, ttls={}, max_bytes=0, max_wait=120)
     process = Process(Runner(store, cast("Any", Crawlers()), cache, KeyLimits(LIMITS), SETTINGS), store)
@@ -171,14 +171,14 @@ async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None
     async with running(tmp_path, fetch) as process:
         call = await process.accept()
         await started.wait()
-        # As another process does it, which cannot cancel the task.
+        # In the store only, as another process does it, which cannot cancel the task.
         await process.store.transact(lambda session: call_store.delete(session, "acme", call.request_id))
         await cancelled.wait()
         assert await process.find(call) is None
         assert process.usage() == [("CLIENT_GONE", 1, 0)]
 
 
-async def test_a_response_is_stored_when_the_store_is_there_again(tmp_path: Path) -> None:
+async def test_a_response_is_stored_when_the_store_is_available_again(tmp_path: Path) -> None:
     fetched = asyncio.Event()
     locked = asyncio.Event()
 
@@ -211,7 +211,7 @@ async def test_a_key_takes_its_places_only_while_its_calls_run(tmp_path: Path) -
         running_clients.append(client)
         if client == "other":
             other_started.set()
-        await other_started.wait()  # a full key does not stop the line
+        await other_started.wait()  # a key with its maximum of calls in flight does not stop the queue
         running_clients.remove(client)
         return Served({"a": 1})
 

@@ -40,7 +40,7 @@ def test_a_deadline_closes_the_upstream_connection(tmp_path: Path) -> None:
     ):
         reply = call(service.url, SEARCH, {"query": "hang"}, headers=headers)
         assert reply.code == "UPSTREAM_TIMEOUT"
-        assert len(platform.asked) == 1
+        assert len(platform.requested_paths) == 1
         platform.wait_until(lambda seen: seen.open_connections == 0)
 
 

@@ -49,7 +49,7 @@ class Fleet:
     url: str = ""
 
     def send(self, client: str, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """Make a call, and repeat it until a service is there that has not just been killed."""
+        """Make a call, and repeat it while the service does not respond because it was killed."""
         while True:
             with suppress(OSError, http.client.HTTPException, ValueError):
                 sent = {**HEADERS, "X-API-Key": self.keys[client], **headers}

@@ -1,4 +1,4 @@
-// A profile and its posts.
+// View of a profile and its posts.
 
 import { count, Heading, html, Posts, When } from "../parts.js";
 

@@ -23,7 +23,7 @@ _KNOWN_PEOPLE = (
     f"//section[contains(concat(' ', @class, ' '), ' browsemap ')]//{_PEOPLE} | "
     f"//a[contains(@href, 'public_profile_samename')]/ancestor::li//{_PEOPLE}"
 )
-"""Those of them that are in a known section."""
+"""Selects the names of other members in known sections."""
 
 # The section of each list, and its rows: list items, except those of people and pictures within a row.
 _ROWS: dict[str, tuple[str, str]] = {

@@ -63,7 +63,7 @@ def pieces(node: Node, without: Callable[[Element], bool] = is_furniture) -> Ite
     """Yield the texts of elements, and each line break as ``<br>``.
 
     One walk through the elements takes a third of the time of an XPath expression that tests the ancestors of each
-    text. ``without``: whether to leave out an element and what is in it.
+    text. ``without``: returns whether to leave out an element with its content.
     """
     for selector in [node] if isinstance(node, Selector) else node:
         root = selector.root

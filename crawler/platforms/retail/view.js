@@ -1,4 +1,4 @@
-// A listing as products on cards.
+// View of a listing, with one card per product.
 
 import { Facts, Heading, html, Link, Picture, count, price } from "../parts.js";
 

@@ -1,4 +1,4 @@
-// The photo posts that a search has found.
+// View of the photo posts that a search has found.
 
 import { count, Heading, html, Posts } from "../parts.js";
 

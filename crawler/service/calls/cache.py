@@ -108,7 +108,7 @@ class Cache:
         return await self._fetches[key].join(target.deadline)
 
     def stored(self, target: Target, control: str | None) -> Served | None:
-        """Return the target's cached data, or None. ``control`` is the value of the call's ``Cache-Control`` header."""
+        """Return the target's cached data, or None. ``control``: the value of the call's ``Cache-Control`` header."""
         ttl = self.ttls.get(target.scraper.name, 0)
         if not ttl or not _directives(control).isdisjoint(FRESH):
             return None

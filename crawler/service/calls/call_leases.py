@@ -1,7 +1,7 @@
-"""The asynchronous calls in the service's store, for the processes that run them: claimed, put back, completed.
+"""Asynchronous calls in the service's store: claim, put back and complete them for the processes that run them.
 
 A process that runs a call has a lease on it, which the process renews. If the process is killed, the lease expires, and
-the call waits again. Only the process with the lease can complete the call, so that a call is answered and billed once.
+the call waits again. Only the process with the lease can complete the call, so each call is completed and billed once.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from crawler.targets.target import FailedSource
 
 CLAIM_ATTEMPTS = 3
-"""If another process claims the same call at the same time, the next one is tried."""
+"""Number of tries, because another process may claim the same call at the same time."""
 
 
 def claim(session: Session, platform: str, owner: str, lease: float) -> StoredCall | None:
-    """Give the next call in the line of a platform to a process (``owner``) until the time ``lease``."""
+    """Claim the next call in the queue of a platform for a process (``owner``), until the Unix time ``lease``."""
     return _claim(
         session, "platform = :platform AND ready <= :now ORDER BY turn, request_id", owner, lease, platform=platform
     )
 
 
 def claim_expired(session: Session, owner: str, lease: float) -> StoredCall | None:
-    """Give a call that has waited for too long to a process, which ends it."""
+    """Claim a call that has waited for too long, so that the process can end it."""
     return _claim(session, "expires <= :now", owner, lease)
 
 
@@ -60,7 +60,7 @@ def _claim(session: Session, condition: str, owner: str, lease: float, **values:
 
 
 def put_back(session: Session, call: StoredCall, owner: str, ready: float) -> None:
-    """Let a running call wait again. It keeps its turn. ``ready``: the earliest time at which it can be claimed."""
+    """Return a running call to its queue, where it keeps its turn. ``ready``: Unix time until which it must wait."""
     session.run(
         "UPDATE calls SET state = 'waiting', owner = NULL, lease = NULL, ready = :ready"
         " WHERE request_id = :request_id AND state = 'running' AND owner = :owner",
@@ -71,7 +71,7 @@ def put_back(session: Session, call: StoredCall, owner: str, ready: float) -> No
 
 
 def hold_key(session: Session, key_id: str, ready: float) -> None:
-    """Claim no waiting call of an API key before a time, because the key has its maximum of calls in flight."""
+    """Delay the waiting calls of an API key until a Unix time, because the key has its maximum of calls in flight."""
     session.run(
         "UPDATE calls SET ready = :ready WHERE key_id = :key_id AND state = 'waiting' AND ready < :ready",
         key_id=key_id,
@@ -92,7 +92,8 @@ class Result:
 def complete(session: Session, call: StoredCall, owner: str, result: Result, settings: CallSettings) -> bool:
     """Store the response of a running call, and count it in usage. Return False if the process has lost the call.
 
-    It has lost the call if the client has deleted it, or another process has it. The response is then not billed.
+    A process has lost a call if the client has deleted it, or if the lease has expired and another process has claimed
+    it. The response is then not billed.
     """
     now = time.time()
     answer = result.answer
@@ -129,20 +130,20 @@ def complete(session: Session, call: StoredCall, owner: str, result: Result, set
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What there is to do for a process."""
+    """The tasks of a process."""
 
     platforms: tuple[str, ...]
     """The platforms with calls that can be claimed."""
     lost: bool
-    """Whether leases of killed processes have expired, or stored responses."""
+    """Whether leases of killed processes or stored responses have expired."""
     expired: bool
     """Whether calls have waited for too long."""
     owned: frozenset[str]
-    """The ids of the calls that the process runs, as far as it has not lost them."""
+    """The ids of the calls on which the process has a lease."""
 
 
 def pending(session: Session, owner: str, platforms: Iterable[str]) -> Pending:
-    """Return what there is to do. ``platforms``: those that are checked for waiting calls."""
+    """Return the tasks of a process. ``platforms``: the platforms to check for waiting calls."""
     now = time.time()
     due = "SELECT 1 FROM calls WHERE platform = :platform AND state = 'waiting' AND ready <= :now LIMIT 1"
     lost = "SELECT 1 FROM calls WHERE (state = 'running' AND lease <= :now) OR (state = 'done' AND expires <= :now)"
@@ -157,10 +158,7 @@ def pending(session: Session, owner: str, platforms: Iterable[str]) -> Pending:
 
 
 def renew(session: Session, owner: str, running: Iterable[str], lease: float) -> None:
-    """Renew a process's leases on its running calls.
-
-    Let the calls of killed processes wait again, and delete expired responses.
-    """
+    """Renew the leases of a process, return the calls of killed processes to their queues, and delete old responses."""
     now = time.time()
     renewal = "UPDATE calls SET lease = :lease WHERE request_id = :id AND state = 'running' AND owner = :owner"
     for request_id in sorted(running):
@@ -173,7 +171,7 @@ def renew(session: Session, owner: str, running: Iterable[str], lease: float) ->
 
 
 def unfinished(session: Session, request_ids: list[str]) -> frozenset[str]:
-    """Return those of the ids whose calls wait or run."""
+    """Return the ids whose calls wait or run."""
     if not request_ids:
         return frozenset()
     names = {f"id{number}": request_id for number, request_id in enumerate(request_ids)}

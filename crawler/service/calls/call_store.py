@@ -1,6 +1,6 @@
-"""The asynchronous calls in the service's store, for their clients: accepted, found, listed, deleted.
+"""Asynchronous calls in the service's store: accept, find, list and delete them for their clients.
 
-A call waits, runs or is done. ``call_leases.py`` has what the processes do that run it.
+A call waits, runs or is done. ``call_leases.py`` has the functions for the processes that run calls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SCHEMA = (
         " completed DOUBLE PRECISION, status BIGINT, code TEXT, billable BIGINT NOT NULL, bytes BIGINT NOT NULL,"
         " headers TEXT, body BYTEA)"
     ),
-    "CREATE INDEX IF NOT EXISTS calls_line ON calls (platform, state, turn, request_id)",
+    "CREATE INDEX IF NOT EXISTS calls_queue ON calls (platform, state, turn, request_id)",
     "CREATE INDEX IF NOT EXISTS calls_state ON calls (state, expires)",
     "CREATE INDEX IF NOT EXISTS calls_client ON calls (client, request_id)",
     "CREATE INDEX IF NOT EXISTS calls_turn ON calls (client, platform, state, turn)",
@@ -57,7 +57,7 @@ READABLE = f"(state <> '{DONE}' OR expires > :now)"
 OVERHEAD_BYTES = 1_000
 """Estimated bytes of a stored call in addition to its params and its response, for rows and indexes."""
 GONE = "CLIENT_GONE"
-"""The code under which usage counts a call that its client has deleted before it was done."""
+"""The code in usage of a call that its client has deleted before it was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class StoredCall:
     client: str
     key_id: str
     concurrency: int | None
-    """The own limit of the key with which the call was made, as in ``Holder``."""
+    """The limit of the API key with which the call was made: see ``Holder``."""
     platform: str
     scraper: str
     params: str
@@ -77,7 +77,7 @@ class StoredCall:
     idempotency_key: str | None
     state: str = WAITING
     turn: int = 0
-    """Sorts the line of the platform. Clients take turns: the first waiting calls of all clients have the same turn."""
+    """Sorts the platform's queue. Clients take turns: the first waiting calls of all clients have the same turn."""
     accepted: float = 0.0
     """Unix time, as in all columns."""
     expires: float = 0.0
@@ -112,7 +112,7 @@ class StoredCall:
         return Target(self.request_id, scraper, params, deadline=deadline, background=True)
 
     def call(self, service_url: str) -> Call:
-        """Return the values for the envelope. The duration is counted from the acceptance."""
+        """Return the values for the envelope. The duration begins when the call was accepted."""
         started = time.monotonic() - (time.time() - self.accepted)
         return Call(self.request_id, self.client, self.scraper, service_url=service_url, started=started)
 
@@ -162,16 +162,16 @@ class CallSettings:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many calls may be accepted."""
+    """The limits under which a new call is accepted."""
 
     max_ahead: float
-    """Number of calls that may be ahead of a new one in the line of its platform."""
+    """Maximum number of calls ahead of the new one in the queue of its platform."""
     max_bytes: float
-    """Size of all stored calls at which no further one is accepted."""
+    """Maximum size of all stored calls. When it is reached, no further call is accepted."""
     quota: int | None = None
-    """The client's quota of billable answers; None if it has none."""
+    """The client's quota of billable calls per month; None if it has none."""
     reserved_until: float = 0.0
-    """The Unix time at which a call's reservation of an answer expires."""
+    """Unix time at which the call's reservation expires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +179,9 @@ class Refused:
     """Why a call was not accepted."""
 
     ahead: int | None = None
-    """Number of calls ahead of it; None if that is not the cause."""
+    """Number of calls ahead of it, if they are too many; None if that is not the cause."""
     quota: int | None = None
-    """The client's quota, which is used up; None if that is not the cause. Otherwise the store is full."""
+    """The client's quota, if it is used up; None if that is not the cause. If both are None, the store is full."""
 
 
 def accept(session: Session, call: StoredCall, claim: Claim | None, room: Room) -> StoredCall | Found | Refused:
@@ -198,7 +198,7 @@ def accept(session: Session, call: StoredCall, claim: Claim | None, room: Room) 
 
 
 def _refused(session: Session, call: StoredCall, room: Room) -> Refused | None:
-    """Reserve an answer of the client's quota for a call, if there is room for the call."""
+    """Check the limits for a call, and make its reservation. Return why the call is not accepted, or None."""
     ahead = _count_ahead(session, call.platform, call.turn, call.request_id)
     if ahead > room.max_ahead:
         return Refused(ahead=ahead)
@@ -207,12 +207,12 @@ def _refused(session: Session, call: StoredCall, room: Room) -> Refused | None:
         return Refused()
     if room.quota is None:
         return None
-    wanted = Reservation(call.client, room.quota, call.request_id, math.ceil(room.reserved_until))
-    return Refused(quota=room.quota) if quotas.reserve(session, [wanted]) else None
+    reservation = Reservation(call.client, room.quota, call.request_id, math.ceil(room.reserved_until))
+    return Refused(quota=room.quota) if quotas.reserve(session, [reservation]) else None
 
 
 def _next_turn(session: Session, call: StoredCall) -> int:
-    """Return the turn of a client's next call: after its waiting calls, and not before the waiting calls of others."""
+    """Return the turn of a client's new call: after its own waiting calls, and not before the first waiting call."""
     ((first,),) = session.rows(
         "SELECT MIN(turn) FROM calls WHERE platform = :platform AND state = 'waiting'", platform=call.platform
     )
@@ -237,13 +237,13 @@ def _count_ahead(session: Session, platform: str, turn: int, request_id: str) ->
 
 @dataclass(frozen=True, slots=True)
 class FoundCall:
-    """A client's call with its position or its response."""
+    """A stored call of a client, with its position or its response."""
 
     call: StoredCall
     position: int | None
-    """The position in the line of the platform: 1 is the next one. None if it does not wait."""
+    """The position in the queue of the platform: 1 is the next call. None if the call does not wait."""
     answer: Answer | None
-    """The response, as a synchronous call would get it. None if the call is not done."""
+    """The response, the same as for a synchronous call. None if the call is not done."""
 
 
 def find(session: Session, client: str, request_id: str) -> FoundCall | None:
@@ -259,12 +259,12 @@ def find(session: Session, client: str, request_id: str) -> FoundCall | None:
         return None
     *columns, headers, body = rows[0]
     call = StoredCall(*columns)
-    place = None
+    position = None
     if call.state == WAITING:
-        place = 1 + _count_ahead(session, call.platform, call.turn, request_id)
+        position = 1 + _count_ahead(session, call.platform, call.turn, request_id)
     if call.status is None:
-        return FoundCall(call, place, None)
-    return FoundCall(call, place, Answer(call.status, orjson.loads(headers), bytes(body), call.code or ""))
+        return FoundCall(call, position, None)
+    return FoundCall(call, position, Answer(call.status, orjson.loads(headers), bytes(body), call.code or ""))
 
 
 def page(session: Session, client: str, state: str | None, limit: int, cursor: str | None) -> dict[str, Any]:

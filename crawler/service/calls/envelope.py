@@ -48,7 +48,7 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     """Headers to add to the response, whether the call succeeds or fails."""
     has_reservation: bool = False
-    """Whether the call may have reserved an answer of its client's quota."""
+    """Whether the call may have a reservation of its client's quota."""
     is_counted: bool = True
     """Whether the response counts in usage and metrics. An asynchronous call counts once: when it is completed."""
     is_logged: bool = True
@@ -163,7 +163,7 @@ def json_response(status: int, value: Any, call: Call) -> Answer:
 
 
 def empty_response(call: Call) -> Answer:
-    """Return the response of a successful request whose response has no body."""
+    """Return the response of a successful request without a response body."""
     headers = _headers(call)
     del headers["Content-Type"]
     return Answer(HTTPStatus.NO_CONTENT, headers, b"")

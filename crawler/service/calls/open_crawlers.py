@@ -85,10 +85,10 @@ class OpenCrawler:
 
     @property
     def max_in_flight(self) -> int:
-        """The maximum number of targets in flight in the crawler: egresses that rest do not count.
+        """The maximum number of targets in flight in the crawler. Egresses that rest do not add to it.
 
         Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
-        crawler, the second request of a target would have to wait for the first requests of all other targets.
+        crawler instead, a target's second request would wait for the first requests of all other targets.
         """
         return max(MIN_IN_FLIGHT, 2 * self.routes.concurrency)
 
@@ -98,9 +98,9 @@ class OpenCrawler:
         return self.max_in_flight + self.max_waiting
 
     def free_in(self, started: int) -> float:
-        """Return 0 if a target could start at once without delaying a call, else the seconds after which to try again.
+        """Return 0 if a target can start now without delaying a synchronous call, else the seconds to wait.
 
-        ``started``: number of the caller's own targets, some of which may not be in flight yet.
+        ``started``: number of targets that the caller has started, even if they are not in flight yet.
 
         Raises:
             CircuitOpen: all egresses of the platform rest.

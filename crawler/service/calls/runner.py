@@ -1,7 +1,7 @@
 """Runs asynchronous calls: claims them from the service's store when their platform has a free slot.
 
-A call that waits is only a row of the store. It takes a download slot, and a place in a crawler, when it is claimed:
-when no synchronous call of this process waits, so that these start at the next free slot.
+A waiting call is only a row of the store. It is claimed, and passed to a crawler, when no synchronous call of this
+process waits for a slot. So synchronous calls start at the next free slot.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 RUN_SECONDS = 120.0
-"""The timeout of a call from its claim: the longest timeout of a synchronous call."""
+"""Timeout in seconds of a call after it was claimed: the longest timeout of a synchronous call."""
 LEASE_SECONDS = 15.0
 """If a process was killed, its calls wait again after at most this many seconds."""
 RENEW_SECONDS = 4.0
 """Interval in seconds at which a process renews its leases."""
 TICK_SECONDS = 0.5
-"""Interval in seconds at which a process checks the store for calls that other processes have accepted or completed."""
+"""Interval in seconds of the checks for calls that other processes have accepted or completed."""
 LOAD_SECONDS = 5.0
-"""Interval in seconds at which the numbers of calls are read for the metrics."""
+"""Interval in seconds at which the metrics of the stored calls are updated."""
 RETRY_SECONDS = 1
-"""Seconds until a transaction is repeated while the store is unavailable, and until a full key is tried again."""
+"""Seconds until the next try, if the store is unavailable or an API key has its maximum of calls in flight."""
 MAX_REST_SECONDS = 60.0
-"""While a platform refuses calls, the first one of its line is tried again after at most this many seconds."""
+"""After a temporary error, the next call of a platform is tried after at most this many seconds."""
 DRAIN_SECONDS = 5.0
 """Seconds for which the responses of completed calls may still be stored when the service shuts down."""
 
@@ -70,19 +70,19 @@ TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
 
 
 @dataclass
-class _Line:
-    """The calls of one platform, as far as this process runs them."""
+class _PlatformQueue:
+    """The queue of one platform, as this process sees it."""
 
     crawler: OpenCrawler
     due: asyncio.Event = field(default_factory=asyncio.Event)
     """Set if calls may be waiting in the store."""
     running: set[asyncio.Task[None]] = field(default_factory=set)
     rests_until: float = 0.0
-    """When the platform is tried again after it has refused a call, on the event loop's clock."""
+    """Time of the event loop before which no call is started, because the last one had a temporary error."""
 
 
 class Runner:
-    """Runs the asynchronous calls of all platforms in this process, and lets requests wait for their ends."""
+    """Runs the asynchronous calls of all platforms in this process. Requests can wait until a call is done."""
 
     def __init__(  # noqa: PLR0913  # the parts of the service that it uses
         self,
@@ -102,18 +102,20 @@ class Runner:
         self.service_url = service_url
         self.owner = uuid.uuid4().hex
         """Identifies this process in leases."""
-        self._lines = {platform: _Line(crawlers.of(platform)) for platform in crawlers.platforms}
+        self._queues = {platform: _PlatformQueue(crawlers.of(platform)) for platform in crawlers.platforms}
         self._running: dict[str, asyncio.Task[None]] = {}
-        """The id of each call that this process runs -> its task."""
+        """Id of a call that this process runs -> its task."""
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
-        """The id of a call -> the requests that wait for its end."""
+        """Id of a call -> the requests that wait for its end."""
         self._tasks: list[asyncio.Task[None]] = []
         self._renew_at = self._load_at = 0.0
         self._stopped = False
 
     def open(self) -> None:
         """Begin to run calls."""
-        self._tasks = [asyncio.ensure_future(self._work(platform, line)) for platform, line in self._lines.items()]
+        self._tasks = [
+            asyncio.ensure_future(self._run_queue(platform, queue)) for platform, queue in self._queues.items()
+        ]
         self._tasks.append(asyncio.ensure_future(self._watch()))
         for task in self._tasks:
             task.add_done_callback(_log_failure)
@@ -123,11 +125,11 @@ class Runner:
         self._stopped = True
         for request_id in [*self._waiters]:
             self._notify(request_id)
-        for line in self._lines.values():
-            line.due.set()
+        for queue in self._queues.values():
+            queue.due.set()
 
     async def close(self) -> None:
-        """Wait until the responses of completed calls are stored, at most ``DRAIN_SECONDS``. Other calls run again."""
+        """Wait at most ``DRAIN_SECONDS`` until completed calls are stored. The other calls run again later."""
         tasks = {*self._tasks, *self._running.values()}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
@@ -137,16 +139,16 @@ class Runner:
 
     def accepted(self, platform: str) -> None:
         """Start to claim calls of a platform, because one was accepted."""
-        self._lines[platform].due.set()
+        self._queues[platform].due.set()
 
     def cancel(self, request_id: str) -> None:
-        """Stop to run a call that its client has deleted."""
+        """Stop running a call that its client has deleted."""
         self._notify(request_id)
         if (task := self._running.get(request_id)) is not None:
             task.cancel()
 
     async def wait(self, request_id: str, seconds: float) -> None:
-        """Wait until a call is done or deleted, or the service shuts down. ``seconds``: the longest time."""
+        """Wait until a call is done or deleted, or the service shuts down. ``seconds``: the maximum."""
         if self._stopped:
             return
         ended = asyncio.get_running_loop().create_future()
@@ -159,65 +161,65 @@ class Runner:
                 del self._waiters[request_id]
 
     def seconds_until_done(self, platform: str, ahead: int | None) -> int:
-        """Estimate in how many seconds a call has a response. ``ahead``: calls before it; None if it is running."""
-        routes = self._lines[platform].crawler.routes
+        """Estimate the seconds until a call has a response. ``ahead``: number of calls ahead of it; None if it runs."""
+        routes = self._queues[platform].crawler.routes
         rate = routes.targets_per_second
         seconds = (1 if ahead is None else ahead + 1) / rate if rate else 0.0
         return max(1, math.ceil(routes.resting + seconds))
 
     def max_ahead(self, platform: str, seconds: float) -> float:
-        """Return the number of calls of a platform that can start within a time."""
-        routes = self._lines[platform].crawler.routes
+        """Estimate the number of calls of a platform that can start within ``seconds``."""
+        routes = self._queues[platform].crawler.routes
         rate = routes.targets_per_second
         return (seconds - routes.resting) * rate if rate else math.inf
 
-    async def _work(self, platform: str, line: _Line) -> None:
+    async def _run_queue(self, platform: str, queue: _PlatformQueue) -> None:
         """Start the calls of a platform, each when a slot is free."""
         while not self._stopped:
-            await line.due.wait()
-            line.due.clear()
+            await queue.due.wait()
+            queue.due.clear()
             with suppress(StoreUnavailable):  # the store has logged it, and ``_watch`` sets ``due`` again
-                while (call := await self._next(platform, line)) is not None:
-                    await self._start(call, line)
+                while (call := await self._claim_next(platform, queue)) is not None:
+                    await self._start(call, queue)
 
-    async def _next(self, platform: str, line: _Line) -> StoredCall | None:
-        """Claim the next call in the line of a platform when a slot is free. Return None if no call waits."""
-        await self._free(line)
+    async def _claim_next(self, platform: str, queue: _PlatformQueue) -> StoredCall | None:
+        """Claim the next call in the queue of a platform when a slot is free. Return None if no call waits."""
+        await self._wait_for_slot(queue)
         if self._stopped:
             return None
         lease = time.time() + LEASE_SECONDS
         call = await self.store.transact(lambda session: call_leases.claim(session, platform, self.owner, lease))
         if call is not None:
-            await self._free(line)  # a synchronous call may have taken the slot in the meantime
+            await self._wait_for_slot(queue)  # a synchronous call may have taken the slot in the meantime
         return call
 
-    async def _free(self, line: _Line) -> None:
+    async def _wait_for_slot(self, queue: _PlatformQueue) -> None:
         """Wait until a slot of the platform is free, and no synchronous call waits for it, or until ``stop()``."""
         loop = asyncio.get_running_loop()
         while not self._stopped:
             try:
-                seconds = max(line.rests_until - loop.time(), line.crawler.free_in(len(line.running)))
+                seconds = max(queue.rests_until - loop.time(), queue.crawler.free_in(len(queue.running)))
             except CircuitOpen as error:
                 seconds = float(error.retry_after or RETRY_SECONDS)
             if seconds <= 0:
                 return
             await asyncio.sleep(min(seconds, RETRY_SECONDS))
 
-    async def _start(self, call: StoredCall, line: _Line) -> None:
-        """Start a call, and give it time to take its slot, so that ``_free`` does not take the slot for free."""
-        task = asyncio.ensure_future(self._run(call, line))
+    async def _start(self, call: StoredCall, queue: _PlatformQueue) -> None:
+        """Start a call, and wait until it can have taken its slot. Otherwise, the slot would still count as free."""
+        task = asyncio.ensure_future(self._run(call, queue))
         self._running[call.request_id] = task
-        line.running.add(task)
+        queue.running.add(task)
 
         def ended(_: asyncio.Task[None]) -> None:
-            line.running.discard(task)
+            queue.running.discard(task)
             del self._running[call.request_id]
             _log_failure(task)
 
         task.add_done_callback(ended)
-        await asyncio.wait([task], timeout=line.crawler.routes.spacing)
+        await asyncio.wait([task], timeout=queue.crawler.routes.spacing)
 
-    async def _run(self, call: StoredCall, line: _Line) -> None:
+    async def _run(self, call: StoredCall, queue: _PlatformQueue) -> None:
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 result = await self._scrape(call)
@@ -227,7 +229,7 @@ class Runner:
                 await self._put_back(call, ready)
             except TEMPORARY as error:
                 rest = min(error.retry_after or RETRY_SECONDS, MAX_REST_SECONDS)
-                line.rests_until = asyncio.get_running_loop().time() + rest
+                queue.rests_until = asyncio.get_running_loop().time() + rest
                 await self._put_back(call, time.time())
             else:
                 await self._complete(call, result)
@@ -236,8 +238,8 @@ class Runner:
         """Scrape the target of a call. Return its response.
 
         Raises:
-            ConcurrencyLimited: the client's key has its maximum of calls in flight.
-            CircuitOpen, Overloaded, ShuttingDown: the call must wait.
+            ConcurrencyLimited: the API key has its maximum of calls in flight.
+            CircuitOpen, Overloaded, ShuttingDown: the call must wait again.
         """
         envelope = call.call(self.service_url)
         try:
@@ -255,7 +257,7 @@ class Runner:
             return Result(failure(call.call(self.service_url), error))
         except Exception:
             logger.exception("request_failed")
-            message = "Internal error; the log of the service has the details under this request's id."
+            message = "Internal error. The log of the service has the details under the id of this request."
             return Result(failure(envelope, ServiceError(message)))
         data = orjson.dumps(served.data)
         served = replace(served, data=orjson.Fragment(data))
@@ -290,7 +292,7 @@ class Runner:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _watch(self) -> None:
-        """Renew the leases, look for calls that can be claimed, and end the calls that have waited for too long."""
+        """Check regularly for calls that can be claimed or have waited for too long, and renew the leases."""
         while not self._stopped or self._running:
             with suppress(StoreUnavailable):  # the store has logged it
                 await self._check()
@@ -302,7 +304,7 @@ class Runner:
         waited_for = [*self._waiters]
         todo, unfinished = await self.store.transact(
             lambda session: (
-                call_leases.pending(session, self.owner, self._lines),
+                call_leases.pending(session, self.owner, self._queues),
                 call_leases.unfinished(session, waited_for),
             ),
             write=False,
@@ -317,7 +319,7 @@ class Runner:
             lease, running = time.time() + LEASE_SECONDS, [*self._running]
             await self.store.transact(lambda session: call_leases.renew(session, self.owner, running, lease))
         for platform in todo.platforms:
-            self._lines[platform].due.set()
+            self._queues[platform].due.set()
         if todo.expired:
             await self._end_expired()
         if now >= self._load_at:
@@ -340,6 +342,6 @@ class Runner:
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
-    """Log the unexpected exception with which a task ended. A call without a task runs again when its lease expires."""
+    """Log the exception of a task that failed unexpectedly. Its call runs again when the lease expires."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("calls_failed", exc_info=error)

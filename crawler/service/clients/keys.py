@@ -64,7 +64,7 @@ class Key:
     concurrency: int | None = None
     """The key's maximum of calls in flight. None: the setting ``KEY_CONCURRENCY`` applies."""
     quota: int | None = None
-    """The billable answers per month that the client may get with all of its keys together. None: any number."""
+    """Maximum number of billable calls per month of the client, with all of its keys together. None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class ConfiguredKey(BaseModel):
     rate: Annotated[str, AfterValidator(check_rate)] | None = None
     concurrency: int | None = Field(default=None, ge=1)
     quota: Annotated[str, AfterValidator(_check_quota)] | None = None
-    """Such as ``100000/month``. All keys of a client have the same quota, because they use it up together."""
+    """Such as ``100000/month``. It must be the same for all keys of a client, because they share it."""
 
 
 _CONFIGURED = TypeAdapter(dict[str, ConfiguredKey])
@@ -219,7 +219,7 @@ class KeyStore:
         """Create a key for a client and return it. The key cannot be read again, because only its hash is stored.
 
         ``rate`` and ``concurrency`` replace the settings ``KEY_RATE`` and ``KEY_CONCURRENCY`` for this key. ``quota``
-        becomes the quota of the client, for all of its keys. None: the client keeps the quota that it has, if any.
+        becomes the quota of the client, for all of its keys. None: the client keeps its present quota, if any.
 
         Raises:
             ValueError: the client's name is not valid.

@@ -1,7 +1,7 @@
-"""Quotas: the number of billable answers that a client may get in one month (UTC), with all of its keys together.
+"""Quotas: limits of the billable calls of a client in one month (UTC), with all of its keys together.
 
-A call of a client with a quota reserves one answer when it is accepted. The reservation is deleted in the transaction
-that stores the call's usage. So the billable answers in the store and the reservations are never more than the quota.
+A call of a client with a quota makes a reservation when it is accepted. The reservation is deleted in the transaction
+that stores the call's usage. So the billable calls in the store and the reservations together never exceed the quota.
 The reservation of a call whose process was killed expires after the call's deadline.
 """
 
@@ -38,23 +38,23 @@ COUNT = (
     "SELECT (SELECT COALESCE(SUM(billable), 0) FROM usage WHERE client = :client AND day >= :since),"
     " (SELECT COUNT(*) FROM reservations WHERE client = :client AND expires > :now)"
 )
-"""Counts the billable answers and the reservations. One statement, so that no flush of the usage comes in between."""
+"""Counts the billable calls and the reservations. One statement, so that no usage is stored between the counts."""
 
 ReservedCall = tuple[str, str]
-"""The client and the id of a call that has reserved an answer."""
+"""The client and the id of a call with a reservation."""
 
 RESERVE_SECONDS = 5.0
-"""Maximum seconds for a transaction that reserves answers."""
+"""Maximum seconds for a transaction that makes reservations."""
 LEASE_SECONDS = 30.0
 """A reservation expires this long after its call's deadline, in case its process was killed.
 
-Until then, a running process has completed the call and stored its usage.
+A running process completes the call and stores its usage before that.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """An answer of a client's quota that a call reserves."""
+    """A call's reservation of one billable call of its client's quota."""
 
     client: str
     quota: int
@@ -69,48 +69,50 @@ class Reservation:
 
 
 class Quotas:
-    """Reserves billable answers in the service's store, and reports the state of quotas."""
+    """Makes reservations in the service's store, and reports the state of quotas."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._wanted: dict[str, Reservation] | None = None
+        self._pending: dict[str, Reservation] | None = None
         """Call id -> its reservation, for the next transaction. None: no transaction is being prepared."""
         self._batch: asyncio.Task[set[str]] | None = None
         """The last transaction. It returns the ids of the calls that it has refused."""
 
     async def reserve(self, client: str, quota: int, call_id: str, seconds: float) -> None:
-        """Reserve one of a client's ``quota`` answers of this month for a call that ends within ``seconds``.
+        """Reserve one of a client's ``quota`` billable calls of this month for a call that ends within ``seconds``.
 
-        Whatever the outcome of the call is, ``settle`` its reservation when its usage is stored, also after an error.
-        Calls that reserve at the same time share a transaction.
+        ``settle()`` must be called for the reservation when the call's usage is stored, even after an error. Concurrent
+        reservations share a transaction.
 
         Raises:
-            QuotaExceeded: all answers of this month are used or reserved.
+            QuotaExceeded: the whole quota of this month is used or reserved.
             StoreUnavailable: the store cannot be written.
         """
-        if self._wanted is None:
-            self._wanted = {}
-            self._batch = asyncio.ensure_future(self._reserve_batch(self._wanted, self._batch))
-        wanted, batch = self._wanted, self._batch
+        if self._pending is None:
+            self._pending = {}
+            self._batch = asyncio.ensure_future(self._reserve_batch(self._pending, self._batch))
+        requested, batch = self._pending, self._batch
         assert batch is not None
-        wanted[call_id] = Reservation.of_call(client, quota, call_id, seconds)
+        requested[call_id] = Reservation.of_call(client, quota, call_id, seconds)
         try:
             refused = await asyncio.shield(batch)
         except asyncio.CancelledError:
-            wanted.pop(call_id, None)  # without effect if the transaction has begun: the caller settles it then
+            requested.pop(call_id, None)  # too late if the transaction has begun: then the caller settles it
             raise
         if call_id in refused:
             raise exceeded(quota)
 
-    async def _reserve_batch(self, wanted: dict[str, Reservation], previous: asyncio.Task[set[str]] | None) -> set[str]:
-        """Make the reservations that are wanted until the previous transaction ends, in one transaction."""
+    async def _reserve_batch(
+        self, requested: dict[str, Reservation], previous: asyncio.Task[set[str]] | None
+    ) -> set[str]:
+        """Wait until the previous transaction ends, and make all reservations requested by then in one transaction."""
         if previous is not None:
             await asyncio.wait([previous])
-        self._wanted = None
-        return await self.store.transact(partial(reserve, wanted=[*wanted.values()]), seconds=RESERVE_SECONDS)
+        self._pending = None
+        return await self.store.transact(partial(reserve, requested=[*requested.values()]), seconds=RESERVE_SECONDS)
 
     async def report(self, holder: Holder, seconds: float) -> dict[str, Any] | None:
-        """Return the state of a client's quota, as ``/v1/usage`` shows it. None: the client has no quota.
+        """Return the state of a client's quota, as in ``/v1/usage``. None: the client has no quota.
 
         Raises:
             StoreUnavailable: the store cannot be read within ``seconds``.
@@ -121,31 +123,30 @@ class Quotas:
         return await self.store.transact(work, seconds=seconds, write=False)
 
 
-def reserve(session: Session, wanted: Sequence[Reservation]) -> set[str]:
+def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:
     """Make reservations in a transaction, in the given order. Return the ids of the calls that are refused."""
     refused = set()
     now = int(time.time())
-    for client in sorted({each.client for each in wanted}):  # all processes lock clients in the same order
+    for client in sorted({each.client for each in requested}):  # all processes lock clients in the same order
         session.run(LOCK, client=client, now=now)
         session.run("DELETE FROM reservations WHERE client = :client AND expires <= :now", client=client, now=now)
-        taken = sum(_count(session, client, now))
-        for each in wanted:
+        count = sum(_count(session, client, now))
+        for each in requested:
             if each.client != client:
                 continue
-            if taken >= each.quota:
+            if count >= each.quota:
                 refused.add(each.call_id)
                 continue
             insert = "INSERT INTO reservations (client, call_id, expires) VALUES (:client, :call_id, :expires)"
             session.run(insert, client=client, call_id=each.call_id, expires=each.expires)
-            taken += 1
+            count += 1
     return refused
 
 
 def settle(session: Session, calls: Iterable[ReservedCall]) -> None:
     """Delete the reservations of completed calls, in the transaction that stores their usage.
 
-    A billable answer then counts as used, and any other outcome gives its reservation back. Calls without a
-    reservation are ignored.
+    A billable call then counts as used, and any other reservation is released. Calls without a reservation are ignored.
     """
     delete = "DELETE FROM reservations WHERE client = :client AND call_id = :call_id"
     for client, call_id in sorted(calls):  # all processes delete in the same order, which prevents deadlocks
@@ -162,7 +163,7 @@ RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def _count(session: Session, client: str, now: int) -> tuple[int, int]:
-    """Return the client's billable answers of this month, and its reservations. The latter belong to no month."""
+    """Return the client's billable calls of this month, and its reservations, which do not belong to a month."""
     ((used, reserved),) = session.rows(COUNT, client=client, since=_first_day(_now()).isoformat(), now=now)
     return int(used), int(reserved)
 
@@ -171,7 +172,7 @@ def exceeded(quota: int) -> QuotaExceeded:
     """Return the error for a call that is refused."""
     reset = _next_month()
     return QuotaExceeded(
-        f"Quota exceeded: all {quota} billable answers of this month are used, or reserved by calls in progress. "
+        f"Quota exceeded: all {quota} billable calls of this month are used, or reserved by calls in progress. "
         f"The next month begins at {reset.strftime(RFC_3339)}.",
         retry_after=max(1, math.ceil((reset - _now()).total_seconds())),
     )

@@ -66,7 +66,7 @@ class Usage:
     ) -> None:
         """Count one call, at the cost of a dictionary lookup. Days are in UTC.
 
-        ``reservation``: the id of the call if it has a reservation of its client's quota, which is settled.
+        ``reservation``: the id of the call, whose reservation is deleted when the count is stored; "" if it has none.
         """
         number = int(time.time()) // DAY_SECONDS
         if number != self._day[0]:
@@ -139,10 +139,10 @@ def today() -> str:
 
 
 def add(session: Session, counts: Mapping[Key, Count]) -> None:
-    """Add counts of completed calls to the stored ones. All calls pass this function once, in a transaction.
+    """Add counts of completed calls to the stored ones. Each call is counted once.
 
-    Synchronous calls pass it in sums of less than a second. An asynchronous call passes it in the transaction that
-    stores its response.
+    Synchronous calls are added up in memory for less than a second. An asynchronous call is counted in the transaction
+    that stores its response.
     """
     for (client, scraper, day, code), (calls, billable, partial) in sorted(
         counts.items()

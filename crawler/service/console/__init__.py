@@ -1,7 +1,7 @@
-"""The console: a page at ``/`` to call scrapers in a browser and to look at their results (``docs/console.md``).
+"""The console: a web page at ``/`` that calls scrapers and shows their results (``docs/console.md``).
 
-The console is a client of the endpoint like any other: it only sends calls. No module imports this package.
-``scrapy serve`` loads it by its name if it exists, and serves the console's page and files at the paths of ``pages``.
+The console uses only the public routes of the endpoint. No module imports this package: ``scrapy serve`` loads it by
+its name if it exists, and serves the console's files at the paths that ``pages()`` returns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POLICY = (
 def pages(*, sandbox: bool) -> dict[str, StaticContent]:
     """Return the console's page and files, by their path in the service.
 
-    ``sandbox``: whether the service serves the simulated platforms, which have no images, with the key ``sandbox``.
+    ``sandbox``: whether the service serves the simulated platforms, which have no images. Its API key is ``sandbox``.
     """
     views = {
         name: file.read_bytes()

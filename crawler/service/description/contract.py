@@ -38,9 +38,9 @@ class AcceptedStatus(Model):
     code: Literal["ACCEPTED"]
     """Always `ACCEPTED`."""
     message: str
-    """Text for people: whether the call waits or runs. It may change."""
+    """Text for people: whether the call waits or runs. The wording may change."""
     retryable: bool
-    """Whether the same request returns the response later. A repeated call of a scraper would be a second call."""
+    """Whether the same request returns the response later: false after a `POST`, which would make a second call."""
 
 
 class Meta(Model):
@@ -137,7 +137,7 @@ class Accepted(Answer):
     """The response body of an asynchronous call that waits or runs."""
 
     status: AcceptedStatus  # type: ignore[assignment]  # a narrower model
-    """That the call waits or runs."""
+    """The status of the call."""
     success: Literal[False]
     """Whether there is data."""
     data: None
@@ -147,7 +147,7 @@ class Accepted(Answer):
 
 
 class Completed(Answer):
-    """The response body of an asynchronous call that succeeded: as its scraper's."""
+    """The response body of an asynchronous call that succeeded. It is the same as for a synchronous call."""
 
     success: Literal[True]
     """Whether there is data."""
@@ -176,7 +176,7 @@ class CallEntry(Model):
     scraper: str
     """The scraper's primary name."""
     params: dict[str, Any]
-    """The params of the call, with defaults."""
+    """The params of the call, including defaults."""
     state: Literal["waiting", "running", "done"]
     """`done`: the call has a response."""
     accepted_at: str = Field(json_schema_extra={"format": "date-time"})
@@ -190,7 +190,7 @@ class CallEntry(Model):
     billable: bool
     """Whether the call is billed."""
     expires_at: str = Field(json_schema_extra={"format": "date-time"})
-    """When the stored response is deleted, or when a waiting call ends as `OVERLOADED`."""
+    """When the stored response is deleted, or when a waiting call ends with the error `OVERLOADED`."""
 
 
 class CallList(Model):
@@ -251,13 +251,13 @@ class QuotaReport(Model):
     """The state of a client's quota in the current month (UTC)."""
 
     limit: int
-    """The billable answers that the client may get in a month, with all of its keys together."""
+    """The maximum number of billable calls of the client in a month, with all of its keys together."""
     used: int
-    """The billable answers of this month."""
+    """The billable calls of this month."""
     reserved: int
-    """Answers that are reserved by calls in progress. A call that is not billable gives its reservation back."""
+    """Calls in progress. When such a call is completed, it counts as used if it is billable."""
     resets_at: Time
-    """When the next month begins."""
+    """The beginning of the next month."""
 
 
 class UsageReport(Model):
@@ -292,11 +292,11 @@ class Throttle(Model):
     """The budget of a platform, or of one of its sources, through an egress."""
 
     concurrency: int
-    """The maximum of downloads at once, for all processes together."""
+    """The maximum number of concurrent downloads, for all processes together."""
     delay: float
     """Seconds between the starts of two downloads, on average."""
     next_slot: Time
-    """The earliest time at which the next download may start: the time of the response or later."""
+    """The earliest time at which the next download may start. It is never before the time of the response (`at`)."""
 
 
 class SourceThrottle(Throttle):
@@ -310,7 +310,7 @@ class CircuitBreaker(Model):
     """The circuit breaker of one source through an egress."""
 
     source: str
-    """The source; `(connection)` for failures of the egress itself."""
+    """The source. `(connection)`: failures of the egress itself. `(platform)`: a rest of the whole platform."""
     state: Literal["closed", "open", "trial"]
     """`closed`: requests are sent. `open`: no request is sent before `until`. `trial`: one request tries the source."""
     since: Time | None
@@ -318,7 +318,7 @@ class CircuitBreaker(Model):
     until: Time | None
     """The end of the cooldown; null if it is not `open`."""
     reason: str | None
-    """The reason or the error code of the last refusal, if it is known."""
+    """The reason or the error code of the last block, rate limit or failure of the egress; null if it is not known."""
 
 
 class SourceWarnings(Model):
@@ -342,7 +342,7 @@ class Outcomes(Model):
     warnings: list[SourceWarnings]
     """The optional sources that failed, the most frequent first."""
     last_success: Time | None
-    """When the last target was completed with a record; null if that was never, or more than 30 days ago."""
+    """When the last target was completed with a record; null if none was within the last 30 days."""
 
 
 class EgressStatus(Outcomes):
@@ -359,7 +359,7 @@ class EgressStatus(Outcomes):
     breakers: list[CircuitBreaker]
     """The circuit breakers of all sources that have been requested since the start."""
     rests_until: Time | None
-    """Until when no source is requested through the egress; null if it does not rest."""
+    """The end of the egress's rest, in which no source is requested through it; null if it does not rest."""
 
 
 class PlatformStatus(Outcomes):
@@ -368,7 +368,7 @@ class PlatformStatus(Outcomes):
     platform: str
     """The platform."""
     waiting: int
-    """Calls in the platform's queue, and asynchronous calls that wait for their turn."""
+    """Synchronous calls in the platform's queue, and asynchronous calls that have not started."""
     in_flight: int
     """All calls that have no response yet, including the waiting ones."""
     egresses: list[EgressStatus]

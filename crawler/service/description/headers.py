@@ -17,8 +17,8 @@ PARAMETERS: dict[str, Any] = {
         "name": "Prefer",
         "in": "header",
         "description": "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240). `respond-async`: accept the"
-        " call, and scrape it when it is its turn. `respond-async, wait=N`: the same, if the call has no response after"
-        " N seconds.",
+        " call with status 202, and run it later. `respond-async, wait=N`: return its response if the call has one"
+        " within N seconds, else status 202.",
         "schema": {"type": "string"},
         "example": "wait=30",
     },
@@ -47,7 +47,7 @@ HEADERS: dict[str, Any] = {
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
     "Location": {"description": "The URL of an asynchronous call.", "schema": TEXT},
     "X-Queue-Position": {
-        "description": "The position of a waiting call in the line of its platform. 1 is the next call.",
+        "description": "The position of a waiting call in the queue of its platform. 1 is the next call.",
         "schema": NUMBER,
     },
     "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},

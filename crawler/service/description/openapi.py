@@ -69,14 +69,15 @@ error. Both have the same envelope.
 
 * Every call carries an API key in the header `X-API-Key`.
 * A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
-* `Prefer: respond-async` accepts a call with status 202: `GET` the URL in `Location` until it returns the response.
+* With `Prefer: respond-async`, a call is accepted with status 202. `GET` the URL in `Location` until it returns the
+  response.
 * With an `Idempotency-Key`, a call that is sent twice runs once and is billed once.
 * A record that lacks the data of an optional source has the header `X-Partial`.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """
 
 NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed, CallNotFound}
-"""Errors for wrong routes, methods or ids of calls, which calls of a documented scraper cannot cause."""
+"""Errors for unknown routes, methods or call ids, which calls of a documented scraper cannot cause."""
 
 
 @cache

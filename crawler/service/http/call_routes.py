@@ -1,4 +1,4 @@
-"""The routes of asynchronous calls: accepts calls, and returns, lists and deletes them."""
+"""The routes of asynchronous calls, which accept, return, list and delete them."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ PARAMETERS = {
 }
 """Query parameters of the list of calls: a regular expression for the valid values, and their description."""
 
-NOT_FOUND = "You have no call with this id: it is unknown, was deleted, or its response has expired."
+NOT_FOUND = "This client has no call with this id: it is unknown, was deleted, or its response has expired."
 
 
 class CallRoutes:
-    """Responds to the requests about asynchronous calls. Their clients are known, and their params are valid."""
+    """Responds to requests about asynchronous calls whose clients are authenticated and whose params are valid."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
@@ -62,11 +62,11 @@ class CallRoutes:
         self.store = runner.store
 
     async def accept(self, request: Request, call: Call, holder: Holder, target: Target) -> Answer:
-        """Store a call, and return that it is accepted; or its response, if it has one within ``call.wait`` seconds.
+        """Store a call, and return status 202, or the call's response if it has one within ``call.wait`` seconds.
 
         Raises:
-            Overloaded: the turn of the call would be too late, or the stored calls take too much space.
-            QuotaExceeded: all billable answers of the client's month are used or reserved.
+            Overloaded: the call could not start in time, or the stored calls take too much space.
+            QuotaExceeded: the client's whole quota of this month is used or reserved.
             ShuttingDown: the service is shutting down.
             StoreUnavailable: the call cannot be stored.
             InvalidRequest, IdempotencyInProgress, IdempotencyMismatch: the ``Idempotency-Key`` cannot be used.
@@ -114,7 +114,7 @@ class CallRoutes:
         return answer
 
     async def result(self, call: Call, holder: Holder, request_id: str) -> Answer:
-        """Return the response of a call, or that it still waits or runs after ``call.wait`` seconds.
+        """Return the response of a call, or status 202 if it still waits or runs after ``call.wait`` seconds.
 
         Raises:
             CallNotFound: the client has no such call.
@@ -163,12 +163,12 @@ class CallRoutes:
             applied = {} if call.wait is None else {"Preference-Applied": f"wait={call.wait}"}
             return replace(found.answer, headers=found.answer.headers | call.headers | applied)
         call.request_id = request_id
-        platform, place = found.call.platform, found.position
+        platform, position = found.call.platform, found.position
         message = "The call is running."
-        if place is not None:
-            call.headers["X-Queue-Position"] = str(place)
-            message = f"The call is waiting: position {place} in the line of {platform}."
-        seconds = self.runner.seconds_until_done(platform, None if place is None else place - 1)
+        if position is not None:
+            call.headers["X-Queue-Position"] = str(position)
+            message = f"The call is waiting: position {position} in the queue of {platform}."
+        seconds = self.runner.seconds_until_done(platform, None if position is None else position - 1)
         return accepted(call, message, seconds, retryable=retryable)
 
     async def _find(self, client: str, request_id: str) -> FoundCall | None:
@@ -183,13 +183,13 @@ class CallRoutes:
             return exceeded(refused.quota)
         if refused.ahead is None:
             return Overloaded(
-                "The stored calls take their maximum of space (CALL_STORE_MB). Delete calls whose responses were read.",
+                "The stored calls have reached their maximum size (CALL_STORE_MB). Delete calls that you do not need.",
                 retry_after=FULL_RETRY_SECONDS,
             )
         late = self.runner.seconds_until_done(platform, refused.ahead) - self.settings.max_seconds
         return Overloaded(
-            f"{refused.ahead} calls of {platform} are waiting: the turn of this call would be later than it may wait"
-            " (CALL_MAX_HOURS).",
+            f"{refused.ahead} calls of {platform} are waiting, so this call could not start within the time for which"
+            " calls may wait (CALL_MAX_HOURS).",
             retry_after=max(1, math.ceil(late)),
         )
 
@@ -214,6 +214,6 @@ def _page(request: Request) -> tuple[str | None, int, str | None]:
 
 
 def invalid_query(name: str, message: str) -> InvalidRequest:
-    """Return the error for a wrong query parameter."""
+    """Return the error for an invalid query parameter."""
     detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
     return InvalidRequest(f"{name}: {message}", details=[detail])

@@ -37,7 +37,7 @@ class Cors:
         self.origins = frozenset(origins)
 
     def preflight(self, request: Request, call: Call) -> Answer | None:
-        """Return the response to a preflight request of an allowed origin. None: the request is another one.
+        """Return the response to a preflight request of an allowed origin. None: it is not such a request.
 
         It needs no API key, because browsers send preflight requests without the page's headers.
         """

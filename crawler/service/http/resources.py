@@ -58,7 +58,7 @@ DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
 
 WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
 RESPOND_ASYNC = re.compile(r"(?:^|,)\s*respond-async\s*(?:=\s*(?:\"\")?\s*)?(?:[;,]|$)", re.IGNORECASE)
-"""Matches the preference in a value of ``Prefer``. RFC 7240: an empty value is the same as none."""
+"""Matches ``respond-async`` in a value of ``Prefer``, with or without an empty value (RFC 7240)."""
 
 DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -249,9 +249,9 @@ class Api(Resource):
             release()
 
     async def _accept(self, request: Request, call: Call, holder: Holder, target: Target) -> Served:
-        """Reserve an answer of the client's quota, if it has one, and serve the target's data.
+        """Make a reservation if the client has a quota, and serve the target's data.
 
-        A replay does not get here: it needs no answer of the quota.
+        This is not called for replays of an ``Idempotency-Key``, which need no reservation.
         """
         if holder.quota is not None:
             call.has_reservation = True
@@ -261,7 +261,7 @@ class Api(Resource):
         return await self.parts.cache.served(target, header(request, "Cache-Control"))
 
     async def _about_calls(self, request: Request, call: Call, request_id: str) -> Answer:
-        """Respond to a request about one asynchronous call, or about all calls of the client if the id is empty."""
+        """Respond to a request about one asynchronous call, or, if the id is empty, about all calls of the client."""
         _require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
         call.is_counted = False
         holder = await self._holder(request, call)

@@ -1,4 +1,4 @@
-// The endpoint, as any client uses it: calls, the contract of /openapi.json, and what can be read from both.
+// The client of the endpoint: sends requests, and reads the contract in /openapi.json.
 
 const root = document.getElementById("console");
 
@@ -9,11 +9,11 @@ const views = new Set(root.dataset.views.split(" "));
 const STORED_KEY = "api-key";
 const SANDBOX_KEY = "sandbox";
 
-/** The API key, which the browser forgets with the tab. */
+/** The API key, which the browser deletes when the tab is closed. */
 export const readKey = () => sessionStorage.getItem(STORED_KEY) ?? (isSandbox ? SANDBOX_KEY : "");
 export const storeKey = (key) => sessionStorage.setItem(STORED_KEY, key);
 
-/** Sends a request. Returns `{status, headers, body, text}`; status 0 if there was no answer that is JSON. */
+/** Sends a request. Returns `{status, headers, body, text}`; status 0 if there was no valid JSON response. */
 export async function send(method, path, { params, headers = {}, signal } = {}) {
   const sent = { ...headers };
   if (readKey()) sent["X-API-Key"] = readKey();
@@ -29,10 +29,10 @@ export async function send(method, path, { params, headers = {}, signal } = {}) 
   }
 }
 
-/** The scrapers and the contract. Throws an error with a sentence for people if the service does not serve them. */
+/** The scrapers and the contract. Throws an error with a message for people if the service does not serve them. */
 export async function loadContract() {
   const [catalogue, contract] = await Promise.all([send("GET", "v1/scrapers"), send("GET", "openapi.json")]);
-  if (catalogue.status !== 200) throw new Error("The service does not respond. Is it still running?");
+  if (catalogue.status !== 200) throw new Error("The service does not respond. Check that it is still running.");
   if (contract.status !== 200) throw new Error("The console needs /openapi.json, which this port does not serve.");
   return { scrapers: catalogue.body.scrapers, contract: contract.body };
 }
@@ -59,7 +59,7 @@ export function dataSchema(contract, scraper) {
   return resolve(contract, resolve(contract, answer).properties.data);
 }
 
-/** When an error occurs, in the words of the contract. "" for an unknown code. */
+/** The description of an error in the contract. "" for an unknown code. */
 export function describeError(contract, code) {
   const answers = Object.values(contract.components.responses);
   return answers.map((each) => each.content["application/json"].examples?.[code]?.summary).find(Boolean) ?? "";
@@ -67,7 +67,7 @@ export function describeError(contract, code) {
 
 /**
  * The params of the next page, or null if there is none: with the cursor in the data, or the next number of a page.
- * A scraper has pages if its params have `cursor` or `page`, and its data says whether there are more.
+ * A scraper has pages if its params have `cursor` or `page`, and its data has a key such as `has_more`.
  */
 export function nextParams(scraper, params, data) {
   const plain = (name) => name.replaceAll("_", "").toLowerCase();

@@ -1,4 +1,4 @@
-// The client's background calls, from `/v1/calls`: their states, and their answers to open.
+// The client's background calls, from `/v1/calls`: their states and responses.
 
 import { send } from "./api.js";
 import { html, useEffect, useState } from "./htm-preact.js";

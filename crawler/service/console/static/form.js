@@ -1,4 +1,4 @@
-// The form of a scraper's params, made from their schema. The service checks the values, and explains what is wrong.
+// The form of a scraper's params, made from their schema. The service validates the values.
 
 import { html } from "./htm-preact.js";
 
@@ -58,7 +58,7 @@ function Param({ name, schema, value, example, isRequired, problem, onChange }) 
   </div>`;
 }
 
-/** The form. `problems`: param -> what the service found wrong with it. */
+/** The form. `problems`: param -> the message of its error. */
 export function Form({ scraper, values, problems, isPending, onChange, onSubmit, children }) {
   const schema = scraper.params_schema;
   const required = [...(schema.required ?? []), ...alternatives(schema)];

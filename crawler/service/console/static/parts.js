@@ -1,10 +1,10 @@
-// What results are made of: numbers, prices, times, links, images. Also for the views that platforms ship.
+// Components of results: numbers, prices, times, links, images. The views of platforms use them, too.
 
 import { createContext, html, useContext, useState } from "./htm-preact.js";
 
 export { html };
 
-/** Whether the user has asked for the images of this result. */
+/** Whether the user has chosen to load the images of this result. */
 export const Images = createContext(false);
 
 const isFilled = (value) => value !== null && value !== undefined && value !== "";
@@ -49,7 +49,7 @@ export function safeUrl(text) {
   }
 }
 
-/** A link that opens in a new tab. What is not a URL is shown as text. */
+/** A link that opens in a new tab. A value that is not a URL is shown as text. */
 export function Link({ to, children }) {
   const url = safeUrl(to);
   const bare = String(to).replace(/^https?:\/\/(www\.)?/, "");
@@ -58,7 +58,7 @@ export function Link({ to, children }) {
   return html`<a class="link" href=${url} title=${url} target="_blank" rel="noopener noreferrer"><bdi>${label}</bdi></a>`;
 }
 
-/** An image of the platform, once the user has asked for images. */
+/** An image of the platform, once the user has chosen to load images. */
 export function Picture({ of, alt = "" }) {
   const url = useContext(Images) && safeUrl(of);
   return url ? html`<img class="picture" src=${url} alt=${alt} loading="lazy" referrerpolicy="no-referrer" />` : null;
@@ -82,7 +82,7 @@ export function Facts({ of }) {
   return html`<dl class="line">${shown.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-/** The top of a result: whose it is, what they say, and the most important figures. */
+/** The top of a result: the name, the description and the most important figures. */
 export function Heading({ title, link, sub, text, image, facts = [] }) {
   return html`<header class="heading">
     <${Picture} of=${image} />

@@ -1,4 +1,4 @@
-// Bars and lines in SVG, made of numbers. The tables below the plots have the same numbers as text.
+// Bar charts in SVG. The texts and tables below them have the same numbers.
 
 import { html } from "./htm-preact.js";
 import { count } from "./parts.js";

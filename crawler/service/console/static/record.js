@@ -1,4 +1,4 @@
-// Any record as people would look at it, from its data and its schema: facts, tables, objects to open.
+// Shows any record, from its data and its schema: as facts, tables, and objects that can be opened.
 
 import { resolve } from "./api.js";
 import { html, useState } from "./htm-preact.js";
@@ -33,7 +33,7 @@ export function kindOf(key, value, schema = {}) {
   return "text";
 }
 
-/** An object around a single object or list tells nothing by itself: shows what is in it, under the outer key. */
+/** An object with one key adds no information: returns the value of this key, to be shown under the outer key. */
 function unwrap(value, schema, path, contract) {
   const keys = isObject(value) ? Object.keys(value) : [];
   if (keys.length !== 1) return { value, schema, path };
@@ -126,7 +126,7 @@ function Nested({ field, contract, level }) {
 const ORDER = { time: 1, price: 2, number: 3, length: 4, text: 5, flag: 6, list: 7 };
 const isTitle = (key) => /^(title|name|caption|desc|text|label|display_name|job_title|full_name)$/.test(key);
 
-/** The columns that say most about the rows: a title first, then times and numbers. Rows have the other fields. */
+/** The most informative columns: a title first, then times and numbers. An opened row has all fields. */
 function columnsOf(rows) {
   const columns = new Map();
   for (const row of rows)

@@ -1,4 +1,4 @@
-// The answer to a call: what came back, as a view, as JSON, and as code that makes the same call.
+// The response to a call: as a view, as JSON, and as code that makes the same call.
 
 import { dataSchema, describeError, isSandbox, loadView, parsePartial, samples } from "./api.js";
 import { described } from "./form.js";
@@ -6,14 +6,14 @@ import { html, useEffect, useErrorBoundary, useMemo, useRef, useState } from "./
 import { count, Facts, Images, safeUrl } from "./parts.js";
 import { Fields, kindOf } from "./record.js";
 
-const LINES = 400; // of JSON in one block: the browser lays out only the blocks that are on the screen
+const LINES = 400; // lines of JSON in one block: the browser lays out only the blocks that are on the screen
 
 const WHAT_TO_DO = {
   auth: "Enter a valid API key at the top of the page, then call again.",
   request: "Correct the call, then send it again.",
-  target: "Nothing is wrong with the call: the platform has no public data for this target. A retry changes nothing.",
-  upstream: "The call is correct, but the platform did not answer it with data.",
-  service: "The call is correct, but the service could not complete it. Its log has the details under the request id.",
+  target: "The call is correct, but the platform has no public data for this target. Retrying does not help.",
+  upstream: "The call is correct, but the platform returned no data.",
+  service: "The call is correct, but the service could not complete it. Its log has the details under the id of the request.",
 };
 
 /** What the caller can do about an error, in sentences. */
@@ -27,8 +27,8 @@ export function Failure({ answer, contract, onRetry }) {
   const { error, status } = answer.body ?? {};
   if (!error)
     return html`<section class="notice failure" role="alert">
-      <h3>No answer</h3>
-      <p>The service did not send an answer that can be read. Is it still running?</p>
+      <h3>No response</h3>
+      <p>The service did not send a valid response. Check that it is still running.</p>
       ${answer.problem && html`<p class="none"><bdi>${answer.problem}</bdi></p>`}
       ${onRetry && html`<button type="button" onClick=${onRetry}>Try again</button>`}
     </section>`;
@@ -50,15 +50,15 @@ export function Failure({ answer, contract, onRetry }) {
   </section>`;
 }
 
-/** A button that copies text, and says that it did. */
+/** A button that copies text, and confirms it. */
 function Copy({ text, label }) {
   const [done, setDone] = useState("");
   const copy = () =>
-    navigator.clipboard.writeText(text).then(() => setDone("Copied"), () => setDone("The browser does not allow to copy"));
+    navigator.clipboard.writeText(text).then(() => setDone("Copied"), () => setDone("The browser does not allow copying"));
   return html`<button type="button" class="plain" onClick=${copy} onBlur=${() => setDone("")}>${done || label}</button>`;
 }
 
-/** JSON in blocks, with the marks that change the direction of text as escapes, so that they can be seen. */
+/** JSON in blocks. Characters that change the direction of text are escaped, so that they are visible. */
 function Json({ value }) {
   const text = useMemo(() => {
     const invisible = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
@@ -120,7 +120,7 @@ function Record({ scraper, contract, data }) {
 
 const TABS = ["View", "JSON", "Code"];
 
-/** Tabs, which the arrow keys choose, as in other programs. */
+/** Tabs, which can also be chosen with the arrow keys. */
 function Tabs({ chosen, onChoose }) {
   const list = useRef(null);
   const move = (event) => {
@@ -130,13 +130,13 @@ function Tabs({ chosen, onChoose }) {
     onChoose(TABS[next]);
     list.current.children[next].focus();
   };
-  return html`<div class="tabs" role="tablist" aria-label="The answer as" ref=${list} onKeyDown=${move}>
+  return html`<div class="tabs" role="tablist" aria-label="Show the response as" ref=${list} onKeyDown=${move}>
     ${TABS.map((tab) => html`<button type="button" role="tab" id=${`tab-${tab}`} aria-controls="panel"
       aria-selected=${String(tab === chosen)} tabindex=${tab === chosen ? 0 : -1} onClick=${() => onChoose(tab)}>${tab}</button>`)}
   </div>`;
 }
 
-/** The answer to a call. */
+/** The response to a call. */
 export function Result({ scraper, contract, params, answer, onRetry }) {
   const [tab, setTab] = useState("View");
   const { body } = answer;
@@ -156,9 +156,9 @@ export function Result({ scraper, contract, params, answer, onRetry }) {
     JSON: () => html`<${Json} value=${body} />`,
     Code: () => html`<${Samples} scraper=${scraper} params=${params} />`,
   };
-  return html`<section class="result" aria-label="Answer">
+  return html`<section class="result" aria-label="Response">
     <div class="outcome">
-      <strong class=${body?.success ? "good" : "bad"}>${body?.status?.code ?? "No answer"}</strong>
+      <strong class=${body?.success ? "good" : "bad"}>${body?.status?.code ?? "No response"}</strong>
       ${facts && html`<${Facts} of=${facts} />`}
     </div>
     ${failed.length > 0 &&

@@ -1,4 +1,4 @@
-// One scraper: its form, its calls and their answers, page by page.
+// One scraper: its form, its calls and their responses, page by page.
 
 import { nextParams, send } from "./api.js";
 import { described, Form, paramsOf } from "./form.js";
@@ -15,7 +15,7 @@ async function callInBackground(scraper, params, headers, signal, onState) {
   const id = answer.body?.request_id;
   while (answer.status === 202) {
     const position = answer.headers.get("X-Queue-Position");
-    onState({ id, text: position ? `Waiting: position ${position} in the line` : "Running" });
+    onState({ id, text: position ? `Waiting: position ${position} in the queue` : "Running" });
     answer = await send("GET", `v1/calls/${id}`, { headers: { Prefer: `wait=${POLL_SECONDS}` }, signal });
   }
   return answer;
@@ -31,21 +31,21 @@ function Elapsed({ since }) {
   return html`<span class="elapsed" aria-hidden="true">${Math.floor((now - since) / 1000)} s</span>`;
 }
 
-/** What the service found wrong with params: param -> message. */
+/** The errors of invalid params: param -> message. */
 function problemsOf(answer) {
   const { code, details = [] } = answer?.body?.error ?? {};
   return code === "INVALID_REQUEST" ? Object.fromEntries(details.map((each) => [each.loc[0], each.msg])) : {};
 }
 
-/** The outcome of a call in a sentence, for those who hear the page. */
-const spoken = (answer) => `${answer.body?.status?.code ?? "No answer"}. ${answer.body?.status?.message ?? ""}`;
+/** The outcome of a call in a sentence, for screen readers. */
+const spoken = (answer) => `${answer.body?.status?.code ?? "No response"}. ${answer.body?.status?.message ?? ""}`;
 
 function Options({ options, onChange }) {
   return html`<label>Wait up to
       <input type="text" inputmode="numeric" size="3" value=${options.wait} onInput=${(event) => onChange({ ...options, wait: event.target.value })} />
       seconds</label>
     <label><input type="checkbox" checked=${options.isFresh} onChange=${(event) => onChange({ ...options, isFresh: event.target.checked })} />
-      Not from the cache</label>`;
+      Ignore the cache</label>`;
 }
 
 export function Scraper({ scraper, contract, start }) {
