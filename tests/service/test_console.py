@@ -278,6 +278,16 @@ def test_opened_texts_stay_open_while_the_form_changes(console: OpenConsole) -> 
     expect(page.locator(".own").get_by_role("button", name="Show less")).to_be_visible()
 
 
+def test_a_post_with_an_unsafe_url_has_no_word_that_looks_like_a_link(console: OpenConsole) -> None:
+    page = console("microblog-profile")
+    record = full_record("microblog-profile")
+    record["data"]["main"][0]["post_url"] = "javascript:window.hacked=1"
+    answer_with(page, record)
+    call(page)
+    expect(page.locator(".own .posts li").first).to_be_visible()
+    assert page.locator(".own .posts").get_by_text("Open", exact=True).count() == 0
+
+
 def test_a_wrong_key_is_sent_once(console: OpenConsole) -> None:
     page = console("retail-search-v4")
     requests: list[str] = []

@@ -125,7 +125,7 @@ export function Posts({ title, of }) {
             <p>${post.text ? html`<${Text} value=${post.text} />` : html`<span class="none">Without text</span>`}</p>
             ${post.inner && html`<blockquote><${Text} value=${post.inner} /></blockquote>`}
             <${Picture} of=${post.image} />
-            <${Facts} of=${[...(post.facts ?? []), ["", post.link && html`<${Link} to=${post.link}>Open<//>`]]} />
+            <${Facts} of=${[...(post.facts ?? []), ["", safeUrl(post.link) && html`<${Link} to=${post.link}>Open<//>`]]} />
           </div>
         </li>`,
       )}
