@@ -38,6 +38,7 @@ from crawler.mcp.results import RESULT_SCHEMA, Part, View, part_of, result
 from crawler.mcp.server import Scrapers
 from crawler.mcp.shorten import MIN_SHARE, Shortener, size
 from crawler.mcp.tools import READ_RECORD, THIRD_PARTY
+from crawler.mcp.tools import tools as scraper_tools
 from crawler.registry import scrapers
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.service.clients.keys import KeyStore
@@ -108,6 +109,13 @@ def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool]) -> Non
         assert THIRD_PARTY in (tool.description or "")
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint
+
+
+def test_a_scraper_that_the_document_lacks_is_a_tool_for_any_record() -> None:
+    older = {"paths": {}, "components": {"schemas": {}}}
+    described = scraper_tools([ENTRY], older)
+    assert [tool.name for tool in described] == [ENTRY["name"], READ_RECORD]
+    assert described[0].output_schema == RESULT_SCHEMA
 
 
 def test_no_scraper_has_a_param_with_the_name_of_an_argument_of_all_tools() -> None:

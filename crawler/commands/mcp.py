@@ -60,7 +60,7 @@ class Command(CheckedCommand):
             raise UsageError("scrapy mcp needs the MCP SDK: install the extra 'mcp'")
         if opts.url and not self.settings["MCP_API_KEY"]:
             raise UsageError("Set the environment variable CRAWLER_MCP_API_KEY to an API key of the endpoint")
-        if opts.url and not API_KEY.fullmatch(self.settings["MCP_API_KEY"]):
+        if opts.url and not API_KEY.fullmatch(str(self.settings["MCP_API_KEY"])):
             raise UsageError(
                 "CRAWLER_MCP_API_KEY is not an API key: it has spaces, line breaks or non-ASCII characters"
             )
